@@ -1,0 +1,1 @@
+"""The command line: one thin command per arrow; parse, call, print."""

@@ -1,0 +1,96 @@
+"""What a command prints: results on standard output, notes and progress on standard error.
+
+``--json`` prints the result as one JSON value and nothing else on standard output; ``--quiet`` silences notes and
+progress. Progress is drawn on a terminal only.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+from rich.console import Console as RichConsole
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from rmsh.progress import OnProgress, Progress
+
+__all__ = ["Console", "Json", "Quiet", "table"]
+
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No notes and no progress on standard error.")]
+
+
+class Console:
+    """Where a command writes.
+
+    Args:
+        json: print results as JSON.
+        quiet: print neither notes nor progress.
+    """
+
+    def __init__(self, *, json: bool = False, quiet: bool = False) -> None:
+        self.json = json
+        self.quiet = quiet
+        self._out = RichConsole(highlight=False, soft_wrap=True)
+        self._err = RichConsole(stderr=True, highlight=False, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Tell the user something on standard error."""
+        if not self.quiet:
+            self._err.print(escape(text))
+
+    def result(self, value: Mapping[str, Any], *readable: str | Table) -> None:
+        """Print the outcome: ``value`` as JSON where asked, the readable form otherwise."""
+        if self.json:
+            typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+            return
+        for part in readable:
+            self._out.print(escape(part) if isinstance(part, str) else part)
+
+    @contextmanager
+    def progress(self) -> Iterator[OnProgress]:
+        """Draw what long work reports, with the time left; nothing where nobody watches."""
+        from rmsh.progress import ignore
+
+        if self.quiet or not self._err.is_terminal:
+            yield ignore
+            return
+        with self._err.status("starting") as status:
+            yield lambda progress: status.update(_line(progress))
+
+
+def _line(progress: Progress) -> str:
+    left = progress.seconds_left
+    time_left = "" if left is None else f", {_duration(left)} left"
+    values = "  ".join(f"{name} {value:.4g}" for name, value in progress.values.items())
+    return f"{progress.stage}: {progress.unit} {progress.done}/{progress.total}{time_left}  {values}"
+
+
+def _duration(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    Example:
+        >>> _duration(75), _duration(3), _duration(7300)
+        ('1 min 15 s', '3 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """A table: the first column to the left, numbers to the right."""
+    built = Table(title=title, title_justify="left")
+    for position, column in enumerate(columns):
+        built.add_column(column, justify="left" if position == 0 else "right")
+    for row in rows:
+        built.add_row(*(escape(str(cell)) for cell in row))
+    return built

@@ -1,0 +1,58 @@
+"""The `rmsh` command: a table of verbs, and one place where errors become a sentence and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import NoReturn
+
+import typer
+
+from rmsh.errors import RmshError
+
+__all__ = ["app", "main"]
+
+# One thin command an arrow: verb -> module with a function of the same name.
+COMMANDS = ("bounds", "train", "encode", "evaluate", "audit", "doctor")
+
+app = typer.Typer(
+    name="rmsh",
+    help="Learn codes for pictures and texts, so that one finds the other by Hamming distance.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+for verb in COMMANDS:
+    module = importlib.import_module(f"rmsh.cli.{verb}")
+    app.command(name=verb, help=module.__doc__)(getattr(module, verb))
+
+
+def main() -> NoReturn:
+    """Run a command; a refusal is one sentence on standard error and exit code 2."""
+    try:
+        code = app(standalone_mode=False) or 0
+    except RmshError as error:
+        code = _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        code = _fail("stopped; run the same command again to go on.", 130)
+    except typer.Exit as leave:
+        code = leave.exit_code
+    except Exception as error:
+        code = _usage(error)
+    sys.exit(code)
+
+
+def _fail(sentence: str, code: int) -> int:
+    typer.echo(f"rmsh: {sentence}", err=True)
+    return code
+
+
+def _usage(error: Exception) -> int:
+    """A wrong option or argument, as the command-line parser reports it; anything else is a bug and is raised."""
+    show = getattr(error, "show", None)
+    if show is None:
+        raise error
+    show()
+    return int(getattr(error, "exit_code", 2))

@@ -1,0 +1,167 @@
+"""Packed binary codes, and the only file that knows their bit order.
+
+Conventions, stated here and nowhere else:
+
+- A code has ``bits`` bits, 1 to 512. Bit ``i`` of an item lies in byte ``i // 8`` at position ``i % 8``
+  counted from the least significant bit, so that in the little-endian 64-bit word ``i // 64`` it has the
+  value ``1 << (i % 64)``.
+- Padding bits behind the last one are zero; a code with other padding is refused.
+- Bit ``i`` is 1 where the relaxed value ``z_i >= 0``: sgn(0) = +1. A 1 stands for +1, a 0 for -1.
+- A distance is the number of differing bits: an integer, smaller is nearer.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmsh.errors import CodesError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from rmsh.types import BitArray, FloatArray, IdArray, IntArray, PackedArray, WordArray
+
+__all__ = ["MAX_BITS", "Codes", "check_bits", "hamming", "pack", "signs", "to_words", "unpack"]
+
+MAX_BITS = 512
+
+
+def check_bits(bits: int) -> int:
+    """Return a code length, or refuse it.
+
+    Example:
+        >>> check_bits(64)
+        64
+    """
+    whole = isinstance(bits, (int, np.integer)) and type(bits) is not bool
+    if not whole or not 1 <= bits <= MAX_BITS:
+        raise CodesError(f"A code of {bits!r} bits was asked for; give a whole number from 1 to {MAX_BITS}.")
+    return int(bits)
+
+
+def pack(values: BitArray) -> PackedArray:
+    """Pack booleans (n, bits) into bytes (n, ceil(bits / 8)).
+
+    Example:
+        >>> pack(np.array([[True, False, False, False, False, False, False, False, True]]))
+        array([[1, 1]], dtype=uint8)
+    """
+    return np.packbits(values, axis=1, bitorder="little")
+
+
+def unpack(packed: PackedArray, bits: int) -> BitArray:
+    """Undo :func:`pack`.
+
+    Example:
+        >>> unpack(np.array([[5]], dtype=np.uint8), 3)
+        array([[ True, False,  True]])
+    """
+    return np.unpackbits(packed, axis=1, count=bits, bitorder="little").astype(np.bool_)
+
+
+def to_words(packed: NDArray[np.uint8]) -> WordArray:
+    """Widen packed bytes to little-endian 64-bit words (n, ceil(bytes / 8)), zero padded: the form that is searched.
+
+    Example:
+        >>> to_words(np.array([[1, 1]], dtype=np.uint8))
+        array([[257]], dtype=uint64)
+    """
+    n, width = packed.shape
+    padded = np.zeros((n, -(-width // 8) * 8), dtype=np.uint8)
+    padded[:, :width] = packed
+    words = padded.view("<u8")
+    return words if sys.byteorder == "little" else words.astype(np.uint64)
+
+
+def hamming(a: PackedArray, b: PackedArray) -> IntArray:
+    """Distances of all pairs, int64 (len(a), len(b)): the plain definition, for small inputs and as an oracle.
+
+    Example:
+        >>> hamming(np.array([[3]], dtype=np.uint8), np.array([[1], [4]], dtype=np.uint8))
+        array([[1, 3]])
+    """
+    differing: IntArray = np.bitwise_count(a[:, None, :] ^ b[None, :, :]).sum(axis=2, dtype=np.int64)
+    return differing
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """Binary codes of n items with their ids.
+
+    Args:
+        packed: uint8 (n, ceil(bits / 8)).
+        bits: the length of a code, 1 to 512.
+        ids: (n,) unique strings.
+
+    Raises:
+        CodesError: the shape, the dtype, the padding or the ids do not fit.
+
+    Example:
+        >>> codes = Codes.from_values(np.array([[0.5, -0.1, 0.0]]), ids=["a"])
+        >>> codes.packed, len(codes)
+        (array([[5]], dtype=uint8), 1)
+    """
+
+    packed: PackedArray
+    bits: int
+    ids: IdArray
+
+    def __post_init__(self) -> None:
+        bits, packed = check_bits(self.bits), np.asarray(self.packed)
+        if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != -(-bits // 8):
+            raise CodesError(
+                f"Packed codes of dtype {packed.dtype} and shape {packed.shape} were given; {bits} bits need uint8 of "
+                f"shape (n, {-(-bits // 8)}). Real values go through Codes.from_values."
+            )
+        spare = -bits % 8
+        if spare and len(packed) and int(packed[:, -1].max()) >= 1 << (8 - spare):
+            raise CodesError(
+                f"A code of {bits} bits has bits set behind its end; pack with bit i in byte i // 8, least significant "
+                "first, and zeros behind the last."
+            )
+        ids = np.asarray(self.ids, dtype=np.str_) if len(self.ids) else np.empty(0, dtype=np.str_)
+        if ids.shape != (len(packed),):
+            raise CodesError(f"{ids.size} ids were given for {len(packed)} codes; give one id a code.")
+        if np.unique(ids).size != ids.size:
+            values, counts = np.unique(ids, return_counts=True)
+            raise CodesError(f"The id {str(values[counts.argmax()])!r} occurs {counts.max()} times; ids must differ.")
+        object.__setattr__(self, "packed", packed)
+        object.__setattr__(self, "bits", bits)
+        object.__setattr__(self, "ids", ids)
+
+    @classmethod
+    def from_values(cls, values: ArrayLike, ids: ArrayLike | None = None) -> Codes:
+        """Code the signs of relaxed values (n, bits); without ids, items are called "0", "1", and so on."""
+        z = np.asarray(values)
+        if z.ndim != 2:
+            raise CodesError(f"Values of shape {z.shape} were given; codes are made of values of shape (n, bits).")
+        if not np.isfinite(z).all():
+            row = int(np.flatnonzero(~np.isfinite(z).all(axis=1))[0])
+            raise CodesError(f"The values of row {row} are not finite; a sign is taken of numbers only.")
+        names = np.arange(len(z)).astype(np.str_) if ids is None else np.asarray(ids, dtype=np.str_)
+        return cls(pack(z >= 0), z.shape[1], names)
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def words(self) -> WordArray:
+        """The codes as 64-bit words, for the compiled kernels."""
+        return to_words(self.packed)
+
+    def take(self, rows: NDArray[np.integer] | BitArray) -> Codes:
+        """The codes of some rows."""
+        return Codes(self.packed[rows], self.bits, self.ids[rows])
+
+
+def signs(codes: Codes) -> FloatArray:
+    """The codes as -1 and +1, float32 (n, bits).
+
+    Example:
+        >>> signs(Codes.from_values([[2.0, -3.0]]))
+        array([[ 1., -1.]], dtype=float32)
+    """
+    return unpack(codes.packed, codes.bits).astype(np.float32) * 2 - 1
