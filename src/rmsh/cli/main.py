@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 import typer
 
 from rmsh.errors import RmshError
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "run"]
 
 # One thin command an arrow: verb -> module with a function of the same name.
 COMMANDS = ("bounds", "train", "encode", "evaluate", "audit", "doctor")
@@ -30,18 +31,22 @@ for verb in COMMANDS:
 
 
 def main() -> NoReturn:
-    """Run a command; a refusal is one sentence on standard error and exit code 2."""
+    """The console script."""
+    sys.exit(run())
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; a refusal is one sentence on standard error and exit code 2."""
     try:
-        code = app(standalone_mode=False) or 0
+        return app(arguments, standalone_mode=False) or 0
     except RmshError as error:
-        code = _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        code = _fail("stopped; run the same command again to go on.", 130)
+        return _fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("stopped; run the same command again to go on.", 130)
     except typer.Exit as leave:
-        code = leave.exit_code
+        return leave.exit_code
     except Exception as error:
-        code = _usage(error)
-    sys.exit(code)
+        return _usage(error)
 
 
 def _fail(sentence: str, code: int) -> int:

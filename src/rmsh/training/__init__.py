@@ -1,0 +1,1 @@
+"""Training: the loop, the losses, the triplets and the checkpoints. Knows no method."""

@@ -1,0 +1,34 @@
+"""`make bench`: run the measurements named, or all of them.
+
+    make bench ARGS="quality"             every missing run of the quality grid, then the tables
+    make bench ARGS="quality --only bow"  the runs whose name contains a word
+    make bench ARGS="quality --tables"    the tables alone, from the result files
+    make bench ARGS="training"            training speed
+    make bench ARGS="evaluation"          evaluation speed
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from bench import evaluation_speed, quality, training_speed
+
+MEASUREMENTS = {"training": training_speed.main, "evaluation": evaluation_speed.main, "quality": quality.main}
+
+
+def main() -> None:
+    """Parse the words after `make bench` and run what they name."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=sorted(MEASUREMENTS))
+    parser.add_argument("--only", default="", help="quality: runs whose name contains this")
+    parser.add_argument("--part", default="1/1", help="quality: this worker's share of the runs, such as 1/2")
+    parser.add_argument("--tables", action="store_true", help="quality: run nothing, build the tables")
+    arguments = parser.parse_args()
+    for name, measure in MEASUREMENTS.items():
+        if arguments.what in (None, name):
+            measure(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

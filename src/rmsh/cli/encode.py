@@ -1,0 +1,49 @@
+"""Code the pictures and texts of some data with a trained model.
+
+The file written holds the codes of both modalities, the ids, the labels and the split: what `rmsh evaluate` reads.
+
+Example:
+
+    rmsh encode model generated:2000 --out codes.npz
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmsh.cli.console import Console, Json, Quiet
+
+__all__ = ["encode"]
+
+
+def encode(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="What to code; the forms of `rmsh train`.")],
+    out: Annotated[Path, typer.Option(help="The codes file to write, .npz.")],
+    *,
+    validation: Annotated[bool, typer.Option(help="The split of `rmsh train --validation`.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    from rmsh import pipeline
+    from rmsh.data.open import open_pairs
+    from rmsh.features.extract import cache_folder
+    from rmsh.model import load
+
+    console = Console(json=json, quiet=quiet)
+    learned = load(model)
+    opened = open_pairs(data)
+    for note in opened.notes:
+        console.note(note)
+    opened = pipeline.for_validation(opened) if validation else opened
+    with console.progress() as report:
+        codes = pipeline.code(learned, opened, cache=cache_folder(), on_progress=report)
+    codes.save(out)
+    count = len(codes.ids)
+    console.result(
+        {"codes": str(out), "items": count, "bits": codes.bits, "model": learned.fingerprint},
+        f"{out}: {count:,} items, {codes.bits} bits",
+    )

@@ -1,0 +1,99 @@
+"""Bag of words: which of the most frequent training words a text contains; sparse."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+
+from rmsh.errors import DataError
+from rmsh.progress import OnProgress, Progress, ignore
+
+if TYPE_CHECKING:
+    from rmsh.types import Features, Modality
+
+__all__ = ["BagOfWords", "words_of"]
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_VOCABULARY = 2000
+_LEAST_TEXTS = 5
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, in lower case; numbers count, punctuation does not.
+
+    Example:
+        >>> words_of("A man's 2 dogs, on_a field.")
+        ['a', "man's", '2', 'dogs', 'on', 'a', 'field']
+    """
+    return _WORD.findall(text.casefold())
+
+
+class BagOfWords:
+    """A binary vector with one place a word of the vocabulary.
+
+    Args:
+        vocabulary: distinct words, in the order of their columns.
+
+    Example:
+        >>> BagOfWords(["dog", "red"]).encode(["a red, red door", "the dog"]).toarray()
+        array([[0., 1.],
+               [1., 0.]], dtype=float32)
+    """
+
+    name: ClassVar[str] = "bag-of-words"
+    modality: ClassVar[Modality] = "text"
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self.vocabulary = list(vocabulary)
+        self._column = {word: i for i, word in enumerate(self.vocabulary)}
+
+    @property
+    def dim(self) -> int:
+        """The size of the vocabulary."""
+        return len(self.vocabulary)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the vocabulary and the rule that cuts words."""
+        return sha256(json.dumps([_WORD.pattern, self.vocabulary]).encode()).hexdigest()[:16]
+
+    @classmethod
+    def prepare(cls, items: Sequence[str]) -> Self:
+        """Take the 2,000 words that occur in most texts, in at least five of them; equal counts by alphabet.
+
+        Raises:
+            DataError: no word is that frequent.
+        """
+        counts = Counter(word for text in items for word in set(words_of(text)))
+        least = min(_LEAST_TEXTS, max(len(items) // 10, 1))
+        frequent = sorted((w for w, n in counts.items() if n >= least), key=lambda w: (-counts[w], w))
+        if not frequent:
+            raise DataError(
+                f"No word occurs in {least} of the {len(items)} texts; a bag of words needs words that recur."
+            )
+        return cls(frequent[:_VOCABULARY])
+
+    def describe(self) -> dict[str, Any]:
+        """Name, fingerprint and the vocabulary itself."""
+        return {"name": self.name, "fingerprint": self.fingerprint, "vocabulary": self.vocabulary}
+
+    @classmethod
+    def restore(cls, description: Mapping[str, Any]) -> Self:
+        """The same vocabulary."""
+        return cls(description["vocabulary"])
+
+    def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> Features:
+        """Features, float32 CSR (n, vocabulary)."""
+        rows = [sorted({self._column[w] for w in words_of(text) if w in self._column}) for text in items]
+        ends = np.cumsum([0, *map(len, rows)])
+        columns = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]) if rows else np.empty(0, np.int64)
+        values = np.ones(len(columns), dtype=np.float32)
+        on_progress(Progress("encode texts", len(rows), len(rows), "text", 0.0))
+        return sparse.csr_array((values, columns, ends), shape=(len(rows), self.dim))

@@ -1,0 +1,107 @@
+"""MiniLM: sentences to 384 features, by all-MiniLM-L6-v2 in onnxruntime."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from rmsh.errors import FormatError, require
+from rmsh.features.weights import WEIGHTS, locate
+from rmsh.progress import OnProgress, Progress, ignore
+
+if TYPE_CHECKING:
+    from rmsh.types import FloatArray, IntArray, Modality
+
+__all__ = ["MiniLM"]
+
+_MAX_TOKENS = 128
+_BATCH = 64
+# What, beside the weights, decides the features; a change here is a change of the fingerprint.
+_PREPROCESSING = f"mean-pool, l2, {_MAX_TOKENS} tokens"
+
+
+class MiniLM:
+    """Sentence embeddings of unit length.
+
+    The text is cut into tokens (at most 128), passed through the network, averaged over its tokens and normalised.
+    """
+
+    name: ClassVar[str] = "minilm"
+    modality: ClassVar[Modality] = "text"
+    dim = 384
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the source weights and the preprocessing."""
+        parts = [WEIGHTS[name].sha256 for name in ("minilm-network", "minilm-weights", "minilm-tokenizer")]
+        return sha256("\n".join([*parts, _PREPROCESSING]).encode()).hexdigest()[:16]
+
+    @classmethod
+    def prepare(cls, items: Sequence[str]) -> Self:  # noqa: ARG003  # it looks at no data
+        """Needs nothing of the training items."""
+        return cls()
+
+    def describe(self) -> dict[str, Any]:
+        """Name and fingerprint."""
+        return {"name": self.name, "fingerprint": self.fingerprint}
+
+    @classmethod
+    def restore(cls, description: Mapping[str, Any]) -> Self:
+        """The same encoder, if the weights at hand are the same."""
+        encoder = cls()
+        if description["fingerprint"] != encoder.fingerprint:
+            raise FormatError(
+                f"The features were made by minilm {description['fingerprint']}, at hand is {encoder.fingerprint}; "
+                "install the rmsh version that made them, or train anew."
+            )
+        return encoder
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        tokenizer = require("tokenizers", "encoders").Tokenizer.from_file(str(locate("minilm-tokenizer")))
+        tokenizer.enable_truncation(_MAX_TOKENS)
+        tokenizer.no_padding()
+        return tokenizer
+
+    @cached_property
+    def _session(self) -> Any:
+        locate("minilm-weights")  # the network file reads it from beside itself
+        return require("onnxruntime", "encoders").InferenceSession(
+            str(locate("minilm-network")), providers=["CPUExecutionProvider"]
+        )
+
+    def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> FloatArray:
+        """Features, float32 (n, 384)."""
+        start = time.perf_counter()
+        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([str(item) for item in items])]
+        # Texts of equal length share a batch, so that little is spent on padding.
+        by_length = np.argsort([len(ids) for ids in tokens], kind="stable")
+        features = np.empty((len(tokens), self.dim), dtype=np.float32)
+        for done in range(0, len(tokens), _BATCH):
+            rows = by_length[done : done + _BATCH]
+            features[rows] = self._embed([tokens[row] for row in rows])
+            spent = time.perf_counter() - start
+            on_progress(Progress("encode texts", done + len(rows), len(tokens), "text", spent))
+        return features
+
+    def _embed(self, tokens: list[list[int]]) -> FloatArray:
+        ids, mask = _padded(tokens)
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        hidden = self._session.run(None, inputs)[0]
+        pooled = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        return np.asarray(pooled / np.linalg.norm(pooled, axis=1, keepdims=True), dtype=np.float32)
+
+
+def _padded(tokens: list[list[int]]) -> tuple[IntArray, IntArray]:
+    """Token numbers and their mask, int64 (n, longest)."""
+    ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, numbers in enumerate(tokens):
+        ids[row, : len(numbers)] = numbers
+        mask[row, : len(numbers)] = 1
+    return ids, mask

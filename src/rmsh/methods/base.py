@@ -1,0 +1,163 @@
+"""The contract of a method: options in, ``fit`` on pairs, a ``Model`` out.
+
+A method is a class with a ``Config`` and a ``_learn``. Its constructor stores checked options and does nothing else;
+``fit`` validates, learns and returns the method; what was learned is in ``model_``. Everything random follows from
+``seed``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from pydantic import Field
+
+from rmsh.codes import MAX_BITS
+from rmsh.config import Config
+from rmsh.errors import ConfigError, DataError, InputError
+from rmsh.feature_matrix import dense_rows
+from rmsh.progress import OnProgress, ignore
+from rmsh.types import MODALITIES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike
+
+    from rmsh.codes import Codes
+    from rmsh.data.pairs import Pairs
+    from rmsh.model import Model
+    from rmsh.types import Features, FloatArray, Modality
+
+__all__ = ["Method", "MethodConfig", "Run"]
+
+
+class MethodConfig(Config):
+    """What every method has."""
+
+    bits: int = Field(64, ge=1, le=MAX_BITS, description="length of a code")
+    seed: int = Field(0, ge=0, description="everything random follows from it")
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a fit is carried out, beside what is learned: where to keep checkpoints, whom to tell."""
+
+    checkpoint: Path | None = None
+    on_progress: OnProgress = ignore
+
+
+class Method(ABC):
+    """Learns hash functions for pictures and texts.
+
+    Args:
+        preset: a named set of options.
+        options: fields of the method's ``Config``; they win over the preset.
+
+    Raises:
+        ConfigError: a preset or an option is unknown, or a value is out of range.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    reference: ClassVar[str]
+    supervised: ClassVar[bool] = True
+    Config: ClassVar[type[MethodConfig]] = MethodConfig
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    def __init__(self, *, preset: str | None = None, **options: Any) -> None:
+        if preset is not None and preset not in self.presets:
+            known = ", ".join(self.presets) or "none"
+            raise ConfigError(f"{self.name} has no preset {preset!r}; known are: {known}.")
+        chosen = {} if preset is None else self.presets[preset]
+        self.config = self.Config.parse({**chosen, **options})
+        self.preset = preset
+        self.model_: Model | None = None
+
+    def fit(
+        self, pairs: Pairs, *, strict: bool = False, checkpoint: Path | None = None, on_progress: OnProgress = ignore
+    ) -> Self:
+        """Learn from the complete items of ``pairs``: both modalities, and labels if the method is supervised.
+
+        Args:
+            pairs: with feature columns.
+            strict: refuse incomplete items instead of skipping and counting them.
+            checkpoint: a file to go on from, and to keep the state of the run in.
+            on_progress: is told of every epoch.
+
+        Raises:
+            DataError: a modality is missing or raw, no item is complete, or ``strict`` and some are not.
+        """
+        complete, skipped = self._complete(pairs)
+        if strict and skipped:
+            listed = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
+            raise DataError(f"{pairs.source}: {listed}, and strict was asked for; complete these items or drop strict.")
+        self.model_ = self._learn(complete, Run(checkpoint, on_progress), {"skipped": skipped, "items": len(complete)})
+        return self
+
+    def _complete(self, pairs: Pairs) -> tuple[Pairs, dict[str, int]]:
+        """The items that can be learned from, and how many were left out for which reason."""
+        for modality in MODALITIES:
+            pairs.features(modality)
+        wanted = {"without image": pairs.has_image, "without text": pairs.has_text}
+        if self.supervised:
+            wanted["without labels"] = pairs.labelled
+        skipped = {reason: int((~present).sum()) for reason, present in wanted.items() if not present.all()}
+        keep = np.logical_and.reduce(list(wanted.values()))
+        if keep.sum() < 3:
+            raise DataError(
+                f"{pairs.source}: {int(keep.sum())} of {len(pairs)} items have everything {self.name} learns from; at "
+                "least 3 are needed."
+            )
+        return (pairs if keep.all() else pairs.take(keep)), skipped
+
+    @abstractmethod
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
+        """Learn from complete items; ``facts`` is to be extended and put into the model."""
+
+    def _run_options(self, pairs: Pairs, run: Run) -> dict[str, Any]:
+        """What the training loop needs to know of a run; the fingerprint ties a checkpoint to options and data."""
+        return {
+            "checkpoint": run.checkpoint,
+            "on_progress": run.on_progress,
+            "fingerprint": _fingerprint(self.config, pairs),
+        }
+
+    @property
+    def model(self) -> Model:
+        """What was learned.
+
+        Raises:
+            InputError: nothing was learned yet.
+        """
+        if self.model_ is None:
+            raise InputError(f"This {self.name} has not learned yet; call fit(pairs) first.")
+        return self.model_
+
+    def project(self, features: Features, modality: Modality) -> FloatArray:
+        """The relaxed codes, float32 (n, bits)."""
+        return self.model.project(features, modality)
+
+    def encode(self, features: Features, modality: Modality, *, ids: ArrayLike | None = None) -> Codes:
+        """The binary codes."""
+        return self.model.encode(features, modality, ids=ids)
+
+    def save(self, folder: Path | str) -> None:
+        """Write what was learned as a model folder; ``rmsh.load`` reads it."""
+        self.model.save(folder)
+
+
+def _fingerprint(config: MethodConfig, pairs: Pairs) -> str:
+    """Names a run by its options and data: ids, labels and a sample of the features."""
+    digest = sha256(config.model_dump_json().encode())
+    digest.update(np.ascontiguousarray(pairs.ids).tobytes())
+    if pairs.labels is not None:
+        digest.update(np.ascontiguousarray(pairs.labels).tobytes())
+    sample = np.linspace(0, len(pairs) - 1, num=min(len(pairs), 64), dtype=np.int64)
+    for modality in MODALITIES:
+        digest.update(dense_rows(pairs.features(modality), sample).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,178 @@
+"""The training loop: shuffles, steps, reports, checkpoints. A method gives it a module that returns loss terms.
+
+A run can be killed at any moment and goes on from its last epoch with bit-identical results, because everything random
+in an epoch follows from the seed and the epoch's number alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from rmsh.errors import TrainingError
+from rmsh.feature_matrix import dense_rows
+from rmsh.progress import OnProgress, Progress, ignore
+from rmsh.training.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor, nn
+
+    from rmsh.types import Features, IntArray, LabelArray
+
+__all__ = ["Batch", "History", "Outcome", "Schedule", "TrainingSet", "rate_at", "train"]
+
+History = list[dict[str, float]]  # the mean of each loss term, an entry an epoch
+
+
+class Batch(NamedTuple):
+    """Items as the networks see them."""
+
+    rows: Tensor  # (n,) their place in the training set
+    images: Tensor  # (n, d)
+    texts: Tensor  # (n, d')
+    labels: Tensor  # (n, C) float
+
+
+class Outcome(NamedTuple):
+    """What an objective, the module the loop trains, returns for a batch."""
+
+    terms: Mapping[str, Tensor]  # their sum is the loss
+    watched: Mapping[str, float] = {}  # reported beside them, not minimised
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast.
+
+    Args:
+        epochs: passes over the data.
+        batch: items a step; the last step of an epoch is not smaller, steps are cut evenly.
+        rate: Adam's learning rate, its peak where it varies.
+        shape: "constant", or "one-cycle": a linear rise over the first fifth, then a cosine down to zero.
+    """
+
+    epochs: int
+    batch: int
+    rate: float
+    shape: Literal["constant", "one-cycle"] = "constant"
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """The features and labels of the items learned from, all complete."""
+
+    images: Features
+    texts: Features
+    labels: LabelArray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, rows: IntArray) -> Batch:
+        """Some items as tensors; sparse rows become dense here, a batch at a time."""
+        return Batch(
+            torch.from_numpy(rows),
+            torch.from_numpy(dense_rows(self.images, rows)),
+            torch.from_numpy(dense_rows(self.texts, rows)),
+            torch.from_numpy(self.labels[rows]).float(),
+        )
+
+
+def rate_at(progress: float, schedule: Schedule) -> float:
+    """The learning rate at a point of the run between 0 and 1.
+
+    Example:
+        >>> [rate_at(p, Schedule(1, 1, 1.0, "one-cycle")) for p in (0.0, 0.1, 0.2, 0.6, 1.0)]
+        [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    if schedule.shape == "constant":
+        return schedule.rate
+    rise = 0.2
+    if progress < rise:
+        return schedule.rate * progress / rise
+    return round(schedule.rate * 0.5 * (1 + math.cos(math.pi * (progress - rise) / (1 - rise))), 15)
+
+
+def train(
+    objective: nn.Module,
+    data: TrainingSet,
+    *,
+    schedule: Schedule,
+    seed: int,
+    checkpoint: Path | None = None,
+    fingerprint: str = "",
+    on_progress: OnProgress = ignore,
+) -> History:
+    """Minimise the terms of an objective (Batch -> Outcome) with Adam; go on from ``checkpoint`` if it exists.
+
+    Raises:
+        TrainingError: the loss is not a finite number.
+        FormatError: the checkpoint is damaged or belongs to another run.
+    """
+    optimizer = torch.optim.Adam(objective.parameters(), lr=schedule.rate, fused=True)
+    history: History = []
+    if checkpoint is not None and checkpoint.exists():
+        history = Checkpoint.load(checkpoint, objective, optimizer, fingerprint=fingerprint).history
+    resumed, start = len(history), time.perf_counter()
+    objective.train()
+    for epoch in range(resumed, schedule.epochs):
+        with _reproducible(seed, epoch):
+            history.append(_epoch(objective, data, optimizer, schedule, epoch))
+        if checkpoint is not None:
+            Checkpoint(len(history), history, fingerprint).save(checkpoint, objective, optimizer)
+        done, total = epoch + 1 - resumed, schedule.epochs - resumed
+        on_progress(Progress("train", done, total, "epoch", time.perf_counter() - start, history[-1]))
+    objective.eval()
+    return history
+
+
+@contextmanager
+def _reproducible(seed: int, epoch: int) -> Iterator[None]:
+    """Everything random and every sum inside follows from (seed, epoch); the caller's state is left as it was."""
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0] >> np.uint64(1)))
+        torch.use_deterministic_algorithms(True)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(deterministic)
+
+
+def _epoch(
+    objective: nn.Module, data: TrainingSet, optimizer: torch.optim.Optimizer, schedule: Schedule, epoch: int
+) -> dict[str, float]:
+    """One pass over the data; returns the mean of each term."""
+    steps = max(1, -(-len(data) // schedule.batch))
+    sums: dict[str, float] = {}
+    for step, rows in enumerate(np.array_split(torch.randperm(len(data)).numpy(), steps)):
+        progress = (epoch + (step + 0.5) / steps) / schedule.epochs
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(progress, schedule)
+        terms, watched = objective(data.batch(rows))
+        values = {name: float(term.detach()) for name, term in terms.items()}
+        if not math.isfinite(sum(values.values())):
+            raise TrainingError(_not_finite(values, epoch, step, schedule))
+        optimizer.zero_grad(set_to_none=True)
+        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        for name, value in {**values, **watched}.items():
+            sums[name] = sums.get(name, 0.0) + value / steps
+    return sums
+
+
+def _not_finite(values: Mapping[str, float], epoch: int, step: int, schedule: Schedule) -> str:
+    terms = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
+    return (
+        f"The loss is not a finite number at epoch {epoch + 1}, step {step + 1} ({terms}); lower the learning rate "
+        f"(now {schedule.rate:g}) or look for extreme values in the features."
+    )

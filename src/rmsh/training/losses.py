@@ -1,0 +1,85 @@
+"""The losses of RMSH as pure functions of tensors: Eqs. (triplet_definition), (classification_loss), (final_loss1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812  # its customary name
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rmsh.training.triplets import Order
+
+__all__ = ["classification_loss", "common_code", "margin_triplet_loss", "quantisation_loss", "squared_distances"]
+
+
+def squared_distances(a: Tensor, b: Tensor) -> Tensor:
+    """||a_i - b_j||^2 of all pairs, (n, K) x (m, K) -> (n, m).
+
+    Example:
+        >>> squared_distances(torch.tensor([[1.0, 1.0]]), torch.tensor([[-1.0, 1.0], [-1.0, -1.0]])).tolist()
+        [[4.0, 8.0]]
+    """
+    norms = a.square().sum(dim=1)[:, None] + b.square().sum(dim=1)[None, :]
+    # Rounding may leave a tiny negative number where a and b are the same.
+    return torch.addmm(norms, a, b.T, alpha=-2).clamp_min(0)
+
+
+def margin_triplet_loss(distances: Tensor, order: Order, *, delta: float, mask_equal: bool = True) -> Tensor:
+    """Eq. (triplet_definition), the margin-adaptive triplet loss, (..., t).
+
+    Two similar partners must keep their order with the margin delta * (S_near - S_far); a partner that shares no label
+    must be at least delta away.
+
+    Args:
+        distances: (..., 3, t), of the pairs of each triplet.
+        order: which pairs are compared.
+        delta: the robust parameter, in the unit of the distances.
+        mask_equal: leave out the ranking term where both partners are equally similar. Literally the paper penalises
+            their arbitrary order; its goal (1) is stated for a strict inequality.
+    """
+    near = _pick(distances, order.near)
+    far = _pick(distances, order.far)
+    near_similar, far_similar = order.near_similarity > 0, order.far_similarity > 0
+    ranked = near_similar & far_similar
+    if mask_equal:
+        ranked = ranked & (order.near_similarity > order.far_similarity)
+    margin = delta * (order.near_similarity - order.far_similarity)
+    return (
+        ranked * F.relu(near - far + margin) + ~near_similar * F.relu(delta - near) + ~far_similar * F.relu(delta - far)
+    )
+
+
+def _pick(distances: Tensor, pair: Tensor) -> Tensor:
+    index = pair.expand(*distances.shape[:-2], 1, -1)
+    return distances.gather(-2, index).squeeze(-2)
+
+
+def classification_loss(logits: Tensor, labels: Tensor, *, positive_weight: Tensor) -> Tensor:
+    """Eq. (classification_loss): weighted cross-entropy, summed over the classes, (n,).
+
+    Args:
+        logits: (n, C) before the sigmoid.
+        labels: (n, C) 0 or 1.
+        positive_weight: w_p, a scalar or one weight a class (C,); it multiplies the positive term only.
+    """
+    terms = F.binary_cross_entropy_with_logits(logits, labels, pos_weight=positive_weight, reduction="none")
+    return terms.sum(dim=1)
+
+
+def quantisation_loss(z: Tensor, b: Tensor) -> Tensor:
+    """||z - b||^2 of each item, (n,)."""
+    return (z - b).square().sum(dim=1)
+
+
+@torch.no_grad()
+def common_code(z_image: Tensor, z_text: Tensor) -> Tensor:
+    """Eq. (final_loss2) solved: b = sgn(z_image + z_text), with sgn(0) = +1; no gradient passes.
+
+    Example:
+        >>> common_code(torch.tensor([[0.9, -0.2]]), torch.tensor([[-0.1, 0.2]])).tolist()
+        [[1.0, 1.0]]
+    """
+    return torch.where(z_image + z_text >= 0, 1.0, -1.0)

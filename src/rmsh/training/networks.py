@@ -1,0 +1,138 @@
+"""The networks that methods share: from features to relaxed codes, and the plain arrays they leave for numpy.
+
+A hash network scales its input, then D -> hidden -> K with tanh at the end. Scaling and batch
+normalisation are affine, so that a trained network is exported as two matrix products.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812  # its customary name
+from torch import Tensor, nn
+
+from rmsh.feature_matrix import moments
+from rmsh.hash_function import Activation, HashFunction, Layer
+
+if TYPE_CHECKING:
+    from rmsh.types import Features
+
+__all__ = ["HashNetwork", "InputScaling", "Scaling", "dropout_mask"]
+
+Scaling = Literal["standardise", "norm"]
+
+# Standardised features have about this Euclidean norm, whatever their number, so that one learning rate fits all.
+INPUT_NORM = 10.0
+
+
+class InputScaling(nn.Module):
+    """x -> (x - shift) * scale, learned from the training features and then frozen.
+
+    Args:
+        features: (n, d), dense or sparse.
+        scaling: "standardise" gives each feature mean 0 and the same deviation; "norm" multiplies all by one number.
+            Either way an input has a Euclidean norm of about ``INPUT_NORM``.
+    """
+
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, features: Features, scaling: Scaling = "standardise") -> None:
+        super().__init__()
+        mean, deviation = moments(features)
+        if scaling == "norm":
+            norm = max(float(np.sqrt(np.square(mean).sum() + np.square(deviation).sum())), 1e-12)
+            shift, scale = np.zeros_like(mean), np.full_like(mean, INPUT_NORM / norm)
+        else:
+            # A feature that never varies carries nothing: it is switched off instead of being divided by zero.
+            varies = deviation > 1e-6 * max(float(deviation.max()), 1e-12)
+            each = INPUT_NORM / np.sqrt(max(int(varies.sum()), 1))
+            shift, scale = mean, np.where(varies, each / np.where(varies, deviation, 1.0), 0.0)
+        self.register_buffer("shift", torch.from_numpy(shift))
+        self.register_buffer("scale", torch.from_numpy(scale.astype(np.float32)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.shift) * self.scale
+
+
+def dropout_mask(like: Tensor, rate: float) -> Tensor:
+    """Zero with probability ``rate`` (to the nearest 1/256), else the factor that keeps the mean; float, as ``like``.
+
+    One random word serves eight values: drawing one number a value would cost as much as the matrix products.
+    """
+    dropped = round(rate * 256)
+    words = torch.empty(-(-like.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
+    kept = words.view(torch.uint8)[: like.numel()].view(like.shape) >= dropped
+    return kept.to(like.dtype).mul_(256 / (256 - dropped))
+
+
+class HashNetwork(nn.Module):
+    """D -> hidden -> K with tanh: the hash function of one modality.
+
+    Args:
+        scaling: of the input.
+        bits: K.
+        hidden: width of the hidden layer.
+        activation: of the hidden layer.
+        batch_norm: normalise over the batch before the last tanh, which keeps bits from being constant.
+        dropout: of the hidden layer.
+    """
+
+    def __init__(
+        self,
+        scaling: InputScaling,
+        bits: int,
+        *,
+        hidden: int = 1024,
+        activation: Activation = "tanh",
+        batch_norm: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.scaling = scaling
+        self.hidden = _linear(scaling.shift.numel(), hidden)
+        self.output = _linear(hidden, bits)
+        self.norm = nn.BatchNorm1d(bits) if batch_norm else None
+        self.activation: Activation = activation
+        self.dropout = dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.hidden(self.scaling(x))
+        h = torch.tanh(h) if self.activation == "tanh" else F.relu(h)
+        if self.dropout and self.training:
+            h = h * dropout_mask(h, self.dropout)
+        z = self.output(h)
+        return torch.tanh(z if self.norm is None else self.norm(z))
+
+    @torch.no_grad()
+    def export(self) -> HashFunction:
+        """The trained network as two layers of plain arrays, with every affine step folded in."""
+        first = self.hidden.weight * self.scaling.scale
+        gain, shift = torch.ones_like(self.output.bias), self.output.bias.detach()
+        if self.norm is not None:
+            gain = self.norm.weight / torch.sqrt(_running(self.norm.running_var) + self.norm.eps)
+            shift = self.norm.bias + gain * (self.output.bias - _running(self.norm.running_mean))
+        layers = (
+            _exported(first, self.hidden.bias - first @ self.scaling.shift, self.activation),
+            _exported(self.output.weight * gain[:, None], shift, "tanh"),
+        )
+        return HashFunction(layers)
+
+
+def _linear(inputs: int, outputs: int) -> nn.Linear:
+    layer = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def _running(statistic: Tensor | None) -> Tensor:
+    if statistic is None:
+        raise TypeError("a batch normalisation without running statistics cannot be exported")
+    return statistic
+
+
+def _exported(weight: Tensor, bias: Tensor, activation: Activation) -> Layer:
+    return Layer(np.ascontiguousarray(weight.numpy().T), bias.numpy().copy(), activation)

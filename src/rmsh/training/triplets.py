@@ -1,0 +1,97 @@
+"""Triplets inside a batch: who is compared with whom, who is the reference, who is nearer.
+
+A triplet has three members and three pairs, always in the order (1,2), (1,3), (2,3). Anything about pairs (similarity,
+distance) is a tensor of shape (..., 3, t) in that order, t triplets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Order", "draw", "order_by_anchor", "order_by_tags", "pair_values", "similarity"]
+
+# The two pairs that contain member 1, 2 or 3, as positions in (1,2), (1,3), (2,3).
+_PAIRS_OF_MEMBER = ((0, 1), (0, 2), (1, 2))
+
+
+class Order(NamedTuple):
+    """Which two pairs of each triplet are compared: those of the reference, the more similar one first."""
+
+    near: Tensor  # (t,) position of the pair that is more similar
+    far: Tensor  # (t,)
+    near_similarity: Tensor  # (t,)
+    far_similarity: Tensor  # (t,)
+
+
+def draw(n: int, per_item: int = 1) -> Tensor:
+    """Indices (3, t) of triplets in a batch of n items, ``per_item`` for each; its members differ.
+
+    Each item stands once in each place of a set of n triplets: the second and third members are the first ones shifted
+    cyclically by two random, different offsets. A batch is in random order already, so shifts are random partners.
+
+    Example:
+        >>> members = draw(4)
+        >>> members.shape, sorted(members[1].tolist())
+        (torch.Size([3, 4]), [0, 1, 2, 3])
+    """
+    per_item = min(per_item, (n - 1) // 2)
+    offsets = 1 + torch.randperm(n - 1)[: 2 * per_item].reshape(2, per_item, 1)
+    first = torch.arange(n).expand(per_item, n)
+    return torch.stack([first, *((first + offset) % n for offset in offsets)]).reshape(3, -1)
+
+
+def similarity(shared: Tensor, sizes_a: Tensor, sizes_b: Tensor) -> Tensor:
+    """S = |a and b| / max(|a|, |b|), and 0 where both are empty.
+
+    Example:
+        >>> similarity(torch.tensor(2.0), torch.tensor(2.0), torch.tensor(4.0)).item()
+        0.5
+    """
+    return shared / torch.maximum(sizes_a, sizes_b).clamp_min(1.0)
+
+
+def pair_values(matrix: Tensor, members: Tensor) -> Tensor:
+    """The values (..., 3, t) that a matrix (n, n) has for the three pairs of each triplet (..., 3, t).
+
+    Example:
+        >>> pair_values(torch.arange(9).reshape(3, 3), torch.tensor([[0], [1], [2]])).T.tolist()
+        [[1, 2, 5]]
+    """
+    one, two, three = members.unbind(dim=-2)
+    return matrix[torch.stack([one, one, two], dim=-2), torch.stack([two, three, three], dim=-2)]
+
+
+def order_by_tags(sizes: Tensor, similarities: Tensor) -> Order:
+    """The member with most tags is the reference, the first of equals; its more similar partner is the near one.
+
+    Args:
+        sizes: (3, t) number of labels of each member.
+        similarities: (3, t) of each pair.
+
+    Example:
+        >>> order_by_tags(torch.tensor([[1.0], [3.0], [1.0]]), torch.tensor([[0.3], [0.0], [0.6]])).near.tolist()
+        [2]
+    """
+    return _order(sizes.argmax(dim=0), similarities)
+
+
+def order_by_anchor(anchor: int, similarities: Tensor) -> Order:
+    """The same member (0, 1 or 2) is the reference of every triplet."""
+    return _order(torch.full(similarities.shape[-1:], anchor), similarities)
+
+
+def _order(reference: Tensor, similarities: Tensor) -> Order:
+    first, second = torch.tensor(_PAIRS_OF_MEMBER)[reference].unbind(dim=1)
+    s_first, s_second = (similarities.gather(0, pair[None])[0] for pair in (first, second))
+    swap = s_second > s_first
+    return Order(
+        near=torch.where(swap, second, first),
+        far=torch.where(swap, first, second),
+        near_similarity=torch.where(swap, s_second, s_first),
+        far_similarity=torch.where(swap, s_first, s_second),
+    )

@@ -1,0 +1,145 @@
+"""What every method must do, whoever wrote it: one suite over the registry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rmsh.data.generated import generate_pairs
+from rmsh.data.pairs import Pairs
+from rmsh.errors import ConfigError, DataError, InputError
+from rmsh.methods import METHODS, create
+from rmsh.methods.base import Method
+from rmsh.model import load
+
+# Options that make a method quick; a method without them is quick by itself.
+QUICK: dict[str, dict[str, Any]] = {"rmsh": {"epochs": 2, "batch": 32, "hidden": 16}}
+
+pytestmark = pytest.mark.parametrize("name", METHODS.names())
+
+
+def _method(name: str, **options: Any) -> Method:
+    return create(name, **{"bits": 12, **QUICK.get(name, {}), **options})
+
+
+def _pairs(n: int = 90, **options: Any) -> Pairs:
+    return generate_pairs(n, image_dim=20, text_dim=10, **options)
+
+
+def test_fit_returns_the_method_and_codes_have_the_asked_length(name: str) -> None:
+    pairs = _pairs()
+    method = _method(name)
+    assert method.fit(pairs) is method
+    for modality in ("image", "text"):
+        values = method.project(pairs.features(modality), modality)
+        codes = method.encode(pairs.features(modality), modality, ids=pairs.ids)
+        assert (values.shape, values.dtype, codes.bits) == ((90, 12), np.float32, 12)
+        np.testing.assert_array_equal(codes.ids, pairs.ids)
+
+
+def test_a_saved_model_gives_the_same_codes(name: str, tmp_path: Path) -> None:
+    pairs = _pairs()
+    method = _method(name).fit(pairs)
+    method.save(tmp_path)
+    for modality in ("image", "text"):
+        ours, theirs = (m.encode(pairs.features(modality), modality) for m in (method, load(tmp_path)))
+        np.testing.assert_array_equal(ours.packed, theirs.packed)
+
+
+def test_the_same_seed_gives_the_same_values_and_another_does_not_matter_to_the_shape(name: str) -> None:
+    pairs = _pairs()
+    one, two = (_method(name, seed=4).fit(pairs).project(pairs.features("image"), "image") for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_encode_learns_nothing(name: str) -> None:
+    pairs = _pairs()
+    method = _method(name).fit(pairs)
+    first = method.project(pairs.features("text"), "text")
+    method.encode(pairs.features("text")[:3], "text")
+    np.testing.assert_array_equal(method.project(pairs.features("text"), "text"), first)
+
+
+def test_a_finished_checkpoint_gives_the_same_model_again(name: str, tmp_path: Path) -> None:
+    pairs, file = _pairs(), tmp_path / "checkpoint.safetensors"
+    one, two = (_method(name).fit(pairs, checkpoint=file).model.fingerprint for _ in range(2))
+    assert one == two
+
+
+def test_sparse_texts_are_learned_from(name: str) -> None:
+    pairs = _pairs()
+    texts = sparse.csr_array(np.maximum(np.asarray(pairs.texts), 0))
+    method = _method(name).fit(replace(pairs, texts=texts))
+    assert method.encode(texts, "text").packed.shape == (90, 2)
+
+
+def test_incomplete_items_are_skipped_and_counted(name: str) -> None:
+    pairs = _pairs()
+    has_text = np.ones(90, dtype=np.bool_)
+    has_text[:5] = False
+    method = _method(name).fit(replace(pairs, has_text=has_text))
+    assert method.model.facts["skipped"]["without text"] == 5
+    assert method.model.facts["items"] == 85
+
+
+def test_items_without_labels_are_skipped_by_supervised_methods(name: str) -> None:
+    pairs = _pairs()
+    labels = np.asarray(pairs.labels).copy()
+    labels[:7] = 0
+    method = _method(name)
+    skipped = method.fit(replace(pairs, labels=labels)).model.facts["skipped"]
+    assert skipped == ({"without labels": 7} if method.supervised else {})
+
+
+def test_strict_refuses_incomplete_items(name: str) -> None:
+    pairs = replace(_pairs(), has_image=np.arange(90) > 0)
+    with pytest.raises(DataError, match="1 without image, and strict was asked for"):
+        _method(name).fit(pairs, strict=True)
+
+
+def test_a_missing_modality_is_refused(name: str) -> None:
+    with pytest.raises(DataError, match="no item has a text"):
+        _method(name).fit(replace(_pairs(), texts=None, has_text=None))
+
+
+def test_raw_texts_are_refused(name: str) -> None:
+    raw = np.array([f"text {i}" for i in range(90)])
+    with pytest.raises(DataError, match="run them through an encoder first"):
+        _method(name).fit(replace(_pairs(), texts=raw))
+
+
+def test_too_few_items_are_refused(name: str) -> None:
+    with pytest.raises(DataError, match="at least 3 are needed"):
+        _method(name).fit(_pairs().take(np.arange(2)))
+
+
+def test_one_class_only_and_more_bits_than_features_are_learned(name: str) -> None:
+    pairs = _pairs()
+    labels = np.ones((90, 1), dtype=np.uint8)
+    method = _method(name, bits=70).fit(replace(pairs, labels=labels, class_names=()))
+    assert np.isfinite(method.project(pairs.features("image"), "image")).all()
+
+
+def test_nothing_is_coded_before_fit(name: str) -> None:
+    with pytest.raises(InputError, match="has not learned yet"):
+        _method(name).project(np.zeros((1, 20), np.float32), "image")
+
+
+def test_an_unknown_option_names_the_nearest(name: str) -> None:
+    with pytest.raises(ConfigError, match="'bitz' is unknown; did you mean 'bits'"):
+        create(name, bitz=3)
+
+
+def test_an_option_out_of_range_says_what_is_allowed(name: str) -> None:
+    with pytest.raises(ConfigError, match="'bits' got 0; input should be greater than or equal to 1"):
+        create(name, bits=0)
+
+
+def test_an_unknown_preset_names_the_known(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} has no preset 'best'"):
+        create(name, preset="best")

@@ -1,0 +1,121 @@
+"""The loop: it learns, reports, stops on nonsense, and goes on bit for bit after being killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from rmsh.errors import FormatError, TrainingError
+from rmsh.progress import Progress
+from rmsh.training.loop import Batch, Outcome, Schedule, TrainingSet, rate_at, train
+from rmsh.training.networks import dropout_mask
+
+SCHEDULE = Schedule(epochs=4, batch=8, rate=0.01, shape="one-cycle")
+
+
+class Regression(nn.Module):
+    """Predicts the labels from the images; random inside, so that a resumed run must restore its randomness."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__()
+        self.linear = nn.Linear(5, 3)
+        self.scale = scale
+        self.fuse = -1  # the step at which the run is killed
+
+    def forward(self, batch: Batch) -> Outcome:
+        self.fuse -= 1
+        if self.fuse == 0:
+            raise KeyboardInterrupt
+        noisy = batch.images * dropout_mask(batch.images, 0.5)
+        error = (self.linear(noisy) - batch.labels).square().mean() * self.scale
+        return Outcome({"error": error}, {"watched": 2.0})
+
+
+def _data(n: int = 50) -> TrainingSet:
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(n, 5)).astype(np.float32)
+    return TrainingSet(images, images[:, :2], (images[:, :3] > 0).astype(np.uint8))
+
+
+def _model(scale: float = 1.0) -> Regression:
+    torch.manual_seed(1)
+    return Regression(scale)
+
+
+def test_the_loss_falls_and_watched_values_are_reported_but_not_minimised() -> None:
+    reports: list[Progress] = []
+    history = train(_model(), _data(), schedule=SCHEDULE, seed=0, on_progress=reports.append)
+    assert history[-1]["error"] < history[0]["error"]
+    assert [report.done for report in reports] == [1, 2, 3, 4]
+    assert reports[0].values["watched"] == pytest.approx(2.0)
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_does_not() -> None:
+    weights = []
+    for seed in (3, 3, 4):
+        model = _model()
+        train(model, _data(), schedule=SCHEDULE, seed=seed)
+        weights.append(model.linear.weight.detach())
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+@pytest.mark.parametrize("fuse", [1, 9, 20])
+def test_a_run_killed_at_any_step_goes_on_to_identical_weights(tmp_path: Path, fuse: int) -> None:
+    whole = _model()
+    expected = train(whole, _data(), schedule=SCHEDULE, seed=0)
+    killed, file = _model(), tmp_path / "checkpoint.safetensors"
+    killed.fuse = fuse
+    with pytest.raises(KeyboardInterrupt):
+        train(killed, _data(), schedule=SCHEDULE, seed=0, checkpoint=file)
+    resumed = _model()
+    history = train(resumed, _data(), schedule=SCHEDULE, seed=0, checkpoint=file)
+    assert torch.equal(resumed.linear.weight, whole.linear.weight)
+    assert history == expected
+
+
+def test_the_callers_random_state_is_left_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    model = _model()
+    torch.manual_seed(5)
+    train(model, _data(), schedule=SCHEDULE, seed=0)
+    assert torch.equal(torch.rand(1), expected)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_loss_that_is_not_finite_stops_with_a_sentence() -> None:
+    with pytest.raises(TrainingError, match=r"epoch 1, step 1 \(error inf\); lower the learning rate \(now 0.01\)"):
+        train(_model(scale=float("inf")), _data(), schedule=SCHEDULE, seed=0)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint.safetensors"
+    train(_model(), _data(), schedule=SCHEDULE, seed=0, checkpoint=file, fingerprint="one")
+    with pytest.raises(FormatError, match="belongs to a run with other options or other data"):
+        train(_model(), _data(), schedule=SCHEDULE, seed=0, checkpoint=file, fingerprint="two")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint at all", b"\x08\0\0\0\0\0\0\0{}      "])
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "checkpoint.safetensors"
+    file.write_bytes(content)
+    with pytest.raises(FormatError, match="not a readable checkpoint"):
+        train(_model(), _data(), schedule=SCHEDULE, seed=0, checkpoint=file)
+
+
+def test_a_constant_rate_is_constant_and_steps_are_cut_evenly() -> None:
+    assert {rate_at(p, Schedule(1, 1, 0.5)) for p in (0.0, 0.3, 1.0)} == {0.5}
+    sizes: list[int] = []
+
+    class Counting(Regression):
+        def forward(self, batch: Batch) -> Outcome:
+            sizes.append(len(batch.rows))
+            return super().forward(batch)
+
+    train(Counting(), _data(17), schedule=Schedule(1, 8, 0.1), seed=0)
+    assert sorted(sizes) == [5, 6, 6]
