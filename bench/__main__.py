@@ -1,10 +1,10 @@
 """`make bench`: run the measurements named, or all of them.
 
-    make bench ARGS="quality"             every missing run of the quality grid, then the tables
-    make bench ARGS="quality --only bow"  the runs whose name contains a word
-    make bench ARGS="quality --tables"    the tables alone, from the result files
-    make bench ARGS="training"            training speed
-    make bench ARGS="evaluation"          evaluation speed
+make bench ARGS="quality"             every missing run of the quality grid, then the tables
+make bench ARGS="quality --only bow"  the runs whose name contains a word
+make bench ARGS="quality --tables"    the tables alone, from the result files
+make bench ARGS="training"            training speed
+make bench ARGS="evaluation"          evaluation speed
 """
 
 from __future__ import annotations

@@ -145,7 +145,10 @@ def measure(run: Run) -> dict[str, Any]:
     scores = {}
     for direction, asking, asked in (("i2t", "image", "text"), ("t2i", "text", "image")):
         score = evaluate(
-            codes[asking].take(split.query), codes[asked].take(split.database), labels[split.query], labels[split.database]
+            codes[asking].take(split.query),
+            codes[asked].take(split.database),
+            labels[split.query],
+            labels[split.database],
         )
         scores[direction] = {"ndcg@500": asdict(score.ndcg), "map@all": asdict(score.map)}
     return {

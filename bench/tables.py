@@ -55,11 +55,13 @@ def _code_lengths(results: list[dict[str, Any]]) -> str:
     for (bits, name), group in sorted(_by(_full(results, names), "bits", "run").items()):
         chance = group[0]["scores"]["i2t"]
         constant = max(len(audit["nearly_constant"]) for r in group for audit in r["audit"].values())
-        rows.append(
-            [str(bits), name, str(len(group)), _score(group), f"{chance['ndcg@500']['chance']:.3f}"]
-            + [_score(group, "map@all"), f"{chance['map@all']['chance']:.3f}", str(group[0]["facts"]["delta"]["delta"])]
-            + [str(constant), f"{fmean(r['train_seconds'] for r in group):.0f}"]
-        )
+        row = [str(bits), name, str(len(group)), _score(group), f"{chance['ndcg@500']['chance']:.3f}"]
+        row += [
+            _score(group, "map@all"),
+            f"{chance['map@all']['chance']:.3f}",
+            f"{group[0]['facts']['delta']['delta']:g}",
+        ]
+        rows.append([*row, str(constant), f"{fmean(r['train_seconds'] for r in group):.0f}"])
     columns = ["bits", "preset", "seeds", "NDCG@500 I→T / T→I", "chance", "mAP@all I→T / T→I", "chance", "δ"]
     return _markdown("All database pairs, MiniLM texts", [*columns, "bits > 98 % constant", "train s"], rows)
 
@@ -85,7 +87,9 @@ def _ablation(results: list[dict[str, Any]]) -> str:
         rows.append([title, str(len(group)), _score(group), " / ".join(differences)])
     if rows:
         rows.append(["RMSH", str(len(by_seed)), _score(list(by_seed.values())), ""])
-    return _markdown("Ablation, 64 bits, paired over seeds", ["variant", "seeds", "NDCG@500", "RMSH minus variant"], rows)
+    return _markdown(
+        "Ablation, 64 bits, paired over seeds", ["variant", "seeds", "NDCG@500", "RMSH minus variant"], rows
+    )
 
 
 def _ndcg(result: dict[str, Any], direction: str) -> float:

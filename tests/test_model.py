@@ -86,7 +86,7 @@ def test_a_flipped_bit_in_the_weights_is_noticed(tmp_path: Path) -> None:
     data = bytearray((tmp_path / "model.safetensors").read_bytes())
     data[-1] ^= 1
     (tmp_path / "model.safetensors").write_bytes(data)
-    with pytest.raises(FormatError, match="not the file config.json was written for"):
+    with pytest.raises(FormatError, match="was written for"):
         load(tmp_path)
 
 

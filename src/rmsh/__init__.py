@@ -6,17 +6,32 @@ Importing ``rmsh`` is light: its public names load their module when they are fi
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rmsh.codes import Codes
+    from rmsh.coding.bounds import choose_delta
+    from rmsh.data.open import open_pairs
+    from rmsh.data.pairs import Pairs
+    from rmsh.methods import create
+    from rmsh.metrics.report import evaluate
+    from rmsh.model import Model, load
 
 __version__ = "0.1.0"
 
 # public name -> the module that has it
 _EXPORTS = {
     "Codes": "rmsh.codes",
+    "Model": "rmsh.model",
     "Pairs": "rmsh.data.pairs",
+    "choose_delta": "rmsh.coding.bounds",
+    "create": "rmsh.methods",
+    "evaluate": "rmsh.metrics.report",
+    "load": "rmsh.model",
+    "open_pairs": "rmsh.data.open",
 }
 
-__all__ = ["Codes", "Pairs", "__version__"]
+__all__ = ["Codes", "Model", "Pairs", "__version__", "choose_delta", "create", "evaluate", "load", "open_pairs"]
 
 
 def __getattr__(name: str) -> Any:

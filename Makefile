@@ -1,0 +1,15 @@
+# Short names for tools/tasks.py, which does the work and runs without make too:
+#   python tools/tasks.py test
+# Another Python: make test PYTHON=python3.12. Further arguments: make bench ARGS="quality".
+
+PYTHON ?= python3
+TASKS = $(PYTHON) tools/tasks.py
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo lint check test bench
+
+help:
+	@$(TASKS) --help
+
+setup demo lint check test bench:
+	@$(TASKS) $@ $(ARGS)

@@ -1,0 +1,8 @@
+"""`python -m rmsh`: the `rmsh` command, where it is not on the path."""
+
+from __future__ import annotations
+
+from rmsh.cli.main import main
+
+if __name__ == "__main__":
+    main()

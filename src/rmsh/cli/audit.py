@@ -1,0 +1,95 @@
+"""Look at anybody's codes: dead and duplicate bits, equal codes, and scores beside chance.
+
+CODES and LABELS are files of matrices (.npz, .npy, .mat, .h5), whoever wrote them: packed bytes, 0/1, -1/+1 or real
+numbers. What was guessed is told. Where there is one set of codes, some rows are drawn as queries.
+
+Example:
+    rmsh audit codes.npz labels.npz --queries 500
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.cli.evaluate import MapK, MapNormaliser, RankK, cut_rank, remarks, score_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rmsh.metrics.audit import Audit, BitAudit
+    from rmsh.metrics.retrieval import RetrievalSet
+
+__all__ = ["audit"]
+
+
+def audit(
+    codes: Annotated[Path, typer.Argument(metavar="CODES", help="A file with codes.")],
+    labels: Annotated[Path | None, typer.Argument(metavar="LABELS", help="Labels; CODES may hold them too.")] = None,
+    *,
+    query_codes: Annotated[Path | None, typer.Option(help="Codes of the queries; CODES is the database.")] = None,
+    query_labels: Annotated[Path | None, typer.Option(help="Labels of the queries.")] = None,
+    queries: Annotated[int | None, typer.Option(help="Rows to draw as queries; a tenth, at most 1,000.")] = None,
+    bits: Annotated[int | None, typer.Option(help="Length of a code, where the file leaves it open.")] = None,
+    direction: Annotated[str | None, typer.Option(help="i2t, t2i, i2i or t2t, with image and text codes.")] = None,
+    k: RankK = 500,
+    map_k: MapK = "all",
+    map_normaliser: MapNormaliser = "relevant",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    from rmsh.metrics import audit as audit_codes
+
+    console = Console(json=json, quiet=quiet)
+    queried = {"query_codes": query_codes, "query_labels": query_labels, "queries": queries}
+    found = _read(codes, labels, bits=bits, direction=direction, **queried)
+    for note in found.notes:
+        console.note(note)
+    options: dict[str, Any] = {"k": k, "map_k": cut_rank(map_k), "map_normaliser": map_normaliser}
+    with console.progress() as report:
+        examined = audit_codes(found.query, found.database, on_progress=report, **options)
+    value = examined.to_json() | {"notes": list(found.notes)}
+    console.result(value, _bits_table(examined), score_table({"": examined.scores}), *remarks({"": examined.scores}))
+
+
+def _read(codes: Path, labels: Path | None, **options: Any) -> RetrievalSet:
+    """Our own file, or anybody's."""
+    from rmsh.codes_file import is_codes_file, read_own_set
+    from rmsh.metrics.retrieval import read_retrieval_set
+
+    return (read_own_set if is_codes_file(codes) else read_retrieval_set)(codes, labels, **options)
+
+
+def _bits_table(examined: Audit) -> Table:
+    sides = (examined.query, examined.database)
+    rows = [[name, *(show(side) for side in sides)] for name, show in _FACTS.items()]
+    return table(f"Codes of {examined.database.bits} bits", ["", "queries", "database"], rows)
+
+
+def _listed(bits: tuple[object, ...]) -> str:
+    shown = ", ".join(str(bit) for bit in bits[:5])
+    return f"{len(bits)} ({shown}{', ...' if len(bits) > 5 else ''})" if bits else "0"
+
+
+def _balance(side: BitAudit) -> str:
+    return f"{side.ones.min():.2f} to {side.ones.max():.2f}"
+
+
+def _correlation(side: BitAudit) -> str:
+    return "-" if side.mean_correlation is None else f"{side.mean_correlation:.3f}"
+
+
+_FACTS: dict[str, Callable[[BitAudit], str]] = {
+    "codes": lambda side: f"{side.items:,}",
+    "different codes": lambda side: f"{side.distinct:,}",
+    "items with the most frequent code": lambda side: f"{side.largest_bucket:,}",
+    "dead bits": lambda side: _listed(side.dead),
+    "nearly constant bits (98 %)": lambda side: _listed(side.nearly_constant),
+    "duplicate bits": lambda side: _listed(side.duplicates),
+    "share of ones": _balance,
+    "mean absolute correlation of bits": _correlation,
+}

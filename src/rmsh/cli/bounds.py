@@ -1,0 +1,121 @@
+"""Show which minimum distance delta the labels of some data allow, for each code length.
+
+DATA is a file or folder with labels, or a data set known by name; where it has a split, the training items count.
+
+Example:
+    rmsh bounds mirflickr25k-lall.mat --bits 16 32 64 128 --plot bounds.pdf
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.codes import check_bits
+from rmsh.coding.bounds import choose_delta
+from rmsh.coding.statistics import LabelStatistics
+from rmsh.data.open import open_pairs
+from rmsh.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rmsh.coding.delta import DeltaChoice
+    from rmsh.data.open import Opened
+
+__all__ = ["bounds"]
+
+DEFAULT_BITS = (16, 32, 64, 128)
+
+Data = Annotated[str, typer.Argument(metavar="DATA", help="The data; only its labels are read.")]
+# A parser's option takes one value a time, so what stands behind `--bits 16` arrives here.
+More = Annotated[list[str] | None, typer.Argument(metavar="K", help="Further code lengths, after --bits.")]
+Bits = Annotated[
+    list[str] | None,
+    typer.Option("--bits", "-b", metavar="K", show_default=False, help="Code lengths, 16 32 64 128 if not given."),
+]
+Confidence = Annotated[float, typer.Option(help="p of the lower bound, above 0.5 and below 1.")]
+Plot = Annotated[Path | None, typer.Option(help="Draw the bounds into this .pdf, .png or .svg file.")]
+
+
+def bounds(
+    data: Data,
+    more: More = None,
+    bits: Bits = None,
+    confidence: Confidence = 0.9,
+    plot: Plot = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Choose delta for each code length and explain it."""
+    console = Console(json=json, quiet=quiet)
+    lengths = _code_lengths([*(bits or []), *(more or [])])
+    opened = open_pairs(data, skip=("images", "texts"))
+    for note in opened.notes:
+        console.note(note)
+    statistics = LabelStatistics.of(_training_labels(opened, console))
+    choices = [choose_delta(statistics, length, confidence=confidence) for length in lengths]
+    if plot is not None:
+        _draw(statistics, choices, plot, confidence)
+        console.note(f"The figure is in {plot}.")
+    console.result(_value(statistics, choices, confidence), *_readable(statistics, choices, confidence))
+
+
+def _code_lengths(words: Sequence[str]) -> list[int]:
+    """Code lengths from words such as "16" and "32,64"; each once, in order."""
+    parts = [part for word in words for part in word.split(",") if part]
+    for part in parts:
+        if not part.isdecimal():
+            raise ConfigError(f"{part!r} is not a code length; write DATA first, then --bits with whole numbers.")
+    return sorted({check_bits(int(part)) for part in parts}) or list(DEFAULT_BITS)
+
+
+def _training_labels(opened: Opened, console: Console) -> Any:
+    labels = opened.pairs.labels
+    if labels is None:
+        raise DataError(f"{opened.name} has no labels; the bounds of delta follow from labels.")
+    if opened.split is None:
+        return labels
+    console.note(f"The bounds are those of the {len(opened.split.train):,} training items of the split.")
+    return labels[opened.split.train]
+
+
+def _draw(statistics: LabelStatistics, choices: Sequence[DeltaChoice], path: Path, confidence: float) -> None:
+    from rmsh.coding.plot import plot_bounds
+
+    plot_bounds(statistics, choices, path, confidence=confidence)
+
+
+def _value(statistics: LabelStatistics, choices: Sequence[DeltaChoice], confidence: float) -> dict[str, Any]:
+    return {
+        "items": statistics.items,
+        "without_labels": statistics.without_labels,
+        "classes": statistics.classes,
+        "labels_per_item": statistics.labels_per_item,
+        "entropy": {form: statistics.entropy(form) for form in ("independent", "joint")},
+        "confidence": confidence,
+        "choices": [choice.to_json() for choice in choices],
+    }
+
+
+def _readable(statistics: LabelStatistics, choices: Sequence[DeltaChoice], confidence: float) -> list[str | Table]:
+    rows = [
+        [c.bits, f"{c.paper.lower:.2f}", c.paper.upper or "none", "yes" if c.paper.feasible else "no", c.delta]
+        for c in choices
+    ]
+    return [
+        f"{statistics.items:,} items with labels, {statistics.without_labels:,} without; {statistics.classes} classes, "
+        f"{statistics.labels_per_item:.2f} labels an item",
+        f"H(L) = {statistics.entropy('independent'):.2f} bits with independent classes (the paper's form), "
+        f"{statistics.entropy('joint'):.2f} jointly (biased low)",
+        table(
+            f"The paper's bounds at confidence {confidence:g}, and delta",
+            ["bits", "lower", "upper", "feasible", "delta"],
+            rows,
+        ),
+        *(f"{choice.bits} bits, delta {choice.delta}: {choice.reason}" for choice in choices),
+    ]

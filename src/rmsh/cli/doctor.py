@@ -1,0 +1,56 @@
+"""Show what this installation has and whether it works.
+
+Lists versions, vector instructions, threads, extras and weights of encoders, and runs a self-test of a few seconds.
+Ends with exit code 1 when something is wrong.
+
+Example:
+    rmsh doctor
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from rmsh.cli.console import Console, Json, Quiet, table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rmsh.doctor import Report
+
+__all__ = ["doctor"]
+
+
+def doctor(json: Json = False, quiet: Quiet = False) -> None:
+    """Examine the installation."""
+    from rmsh.doctor import examine
+
+    console = Console(json=json, quiet=quiet)
+    console.note("Looking at the installation and running the self-test: a few seconds.")
+    report = examine()
+    problems = report.problems()
+    value = {"healthy": not problems, "problems": problems, **asdict(report)}
+    console.result(value, *_readable(report))
+    if problems:
+        typer.echo(f"rmsh: something is wrong here: {'; '.join(problems)}.", err=True)
+        raise typer.Exit(1)
+    console.note("Everything that is installed works.")
+
+
+def _readable(report: Report) -> list[str | Table]:
+    title = f"rmsh {report.rmsh}, Python {report.python}, {report.platform}"
+    rows = [[p.name, p.version or "missing", p.extra or "core"] for p in report.packages]
+    threads = [f"{name} {count or 'unknown'}" for name, count in report.threads.items()]
+    weights = [f"{w.name} {'present' if w.present else 'absent'}" for w in report.weights]
+    missing = report.missing_extras().items()
+    return [
+        table(title, ["package", "version", "part"], rows),
+        *(f'missing {", ".join(names)}: pip install "rmsh[{extra}]"' for extra, names in missing),
+        f"vector instructions: {', '.join(report.processor['simd'])}; matrix products: {report.processor['blas']}",
+        f"threads: {', '.join(threads)}",
+        f"encoder weights: {', '.join(weights)}",
+        *(f"{'passed' if c.passed else 'FAILED'} {c.name} in {c.seconds:.2f} s: {c.detail}" for c in report.checks),
+    ]

@@ -1,0 +1,105 @@
+"""Score codes beside chance: NDCG, mAP and precision, averaged over the order of equal distances.
+
+CODES is a file that `rmsh encode` wrote. Each score comes with its value in the worst and in the best order of equal
+distances. Codes of other programs are read by `rmsh audit`.
+
+Example:
+    rmsh evaluate codes.npz --k 500 --direction i2t --direction t2i
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from rmsh.metrics.scores import Scores
+
+__all__ = ["MapK", "MapNormaliser", "RankK", "cut_rank", "evaluate", "remarks", "score_table"]
+
+RankK = Annotated[int, typer.Option("--k", help="Where NDCG and precision cut the ranking.")]
+MapK = Annotated[str, typer.Option(help="Where mAP cuts it: a number, or all.")]
+MapNormaliser = Annotated[str, typer.Option(help="What divides AP: relevant, min(relevant,k) or hits.")]
+
+
+def evaluate(
+    codes: Annotated[Path, typer.Argument(metavar="CODES", help="A codes file.")],
+    *,
+    labels: Annotated[Path | None, typer.Option(help="Labels, where CODES has none.")] = None,
+    k: RankK = 500,
+    map_k: MapK = "all",
+    map_normaliser: MapNormaliser = "relevant",
+    direction: Annotated[list[str] | None, typer.Option(help="i2t, t2i, i2i or t2t; may be repeated.")] = None,
+    per_query: Annotated[Path | None, typer.Option(help="Write the values of each query, .npz.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    from rmsh.codes_file import CodesFile
+    from rmsh.metrics import evaluate_directions
+    from rmsh.metrics.foreign import find_labels
+    from rmsh.metrics.scores import save_per_query
+
+    console = Console(json=json, quiet=quiet)
+    coded = CodesFile.load(codes)
+    if labels is not None:
+        found = find_labels(labels)
+        for note in found.notes:
+            console.note(note)
+        coded = coded.with_labels(found.of("all"), found.ids)
+    options: dict[str, Any] = {"k": k, "map_k": cut_rank(map_k), "map_normaliser": map_normaliser}
+    query, database = coded.part("query"), coded.part("database")
+    with console.progress() as report:
+        scores = evaluate_directions(
+            query,
+            database,
+            directions=direction,  # type: ignore[arg-type]  # an unknown one is refused by name
+            per_query=per_query is not None,
+            on_progress=report,
+            **options,
+        )
+    if per_query is not None:
+        save_per_query(per_query, scores)
+    value = {"codes": str(codes), "model": coded.model, "directions": {d: s.to_json() for d, s in scores.items()}}
+    console.result(value, score_table(scores), *remarks(scores))
+
+
+def cut_rank(text: str) -> int | None:
+    """A rank as the command line writes it; "all" is None.
+
+    Example:
+        >>> cut_rank("all"), cut_rank("50")
+        (None, 50)
+    """
+    if text == "all":
+        return None
+    if not text.isdecimal():
+        raise ConfigError(f"--map-k got {text!r}; give a whole number from 1, or all.")
+    return int(text)
+
+
+def score_table(scores: Mapping[Any, Scores]) -> Table:
+    """Scores of some directions, one a row, beside chance."""
+    rows = [
+        [f"{direction} {name}".strip(), *(f"{value:.4f}" for value in (s.value, s.pessimistic, s.optimistic, s.chance))]
+        for direction, found in scores.items()
+        for name, s in found.named().items()
+    ]
+    return table("Scores", ["score", "expected", "worst ties", "best ties", "chance"], rows)
+
+
+def remarks(scores: Mapping[Any, Scores]) -> list[str]:
+    """What a reader of the table should know: how many asked, how many were left out, what was searched."""
+    return [
+        f"{direction or 'codes'}: {found.queries:,} queries, {found.dropped:,} of them without a relevant item (left out); "
+        f"{found.database:,} database items; {found.bits} bits; {found.empty_within:.1%} of the queries find nothing "
+        f"within distance {found.definitions.radius}."
+        for direction, found in scores.items()
+    ]

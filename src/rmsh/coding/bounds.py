@@ -1,0 +1,163 @@
+"""Which minimum distance delta codes can and should keep: its two bounds, and the policy that picks one.
+
+The upper bound is the largest delta for which K bits provably have room for 2^H(L) codes; the lower bound is the number
+of bits that describe the similarities of most items. In the paper's form the lower bound often exceeds the upper one
+for short codes, so there is a ladder. :func:`choose_delta` goes down this table and stops at the first row whose lower
+bound does not exceed its upper bound; delta is the middle of the two, rounded to the nearest whole number, halves up.
+
+    step  lower bound from H_i =     upper bound from
+    1     |l_i|        (size)        independent H(L), entropy of the ball    the paper's form
+    2     log2 |l_i|   (log2)        the same
+    3     estimated    (literal)     the same
+    4     |l_i|        (size)        joint H(L), exact Gilbert-Varshamov sum  the tightest form
+    5     log2 |l_i|   (log2)        the same
+    6     estimated    (literal)     the same
+    7     none fits: delta = max(1, the tightest upper bound), flagged as not feasible
+
+So the lower bound is loosened first and the paper's upper bound is given up only when no lower bound fits below it;
+then the most demanding lower bound that fits below the tightest upper bound counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from rmsh.codes import check_bits
+from rmsh.coding.delta import GUARD, BallForm, Bounds, DeltaChoice, UpperForm
+from rmsh.coding.entropy import SimilarityForm, check_form, inverse_binary_entropy
+from rmsh.coding.statistics import LabelStatistics
+from rmsh.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from rmsh.types import LabelArray
+
+__all__ = ["Inequality", "check_delta", "choose_delta", "lower_bound", "upper_bound"]
+
+Inequality: TypeAlias = Literal["chebyshev", "cantelli"]
+
+LOWER_FORMS: tuple[SimilarityForm, ...] = ("size", "log2", "literal")  # the paper's form first
+UPPER_FORMS: tuple[UpperForm, ...] = (("independent", "entropy"), ("joint", "gilbert-varshamov"))
+
+
+def upper_bound(bits: int, entropy: float, *, form: BallForm = "entropy") -> int | None:
+    """The largest delta for which codes are known to exist that keep 2^entropy label sets delta apart.
+
+    ``entropy`` is Theorem 1 of the paper, H2((delta - 1) / bits) <= 1 - entropy / bits, never above 1 + bits / 2.
+    ``gilbert-varshamov`` skips its estimate of the Hamming ball and is never smaller: the largest delta up to ``bits``
+    with sum over i < delta of C(bits, i) <= 2^(bits - entropy).
+
+    Args:
+        bits: the length K of a code.
+        entropy: H(L) of the labels, in bits.
+        form: ``entropy`` or ``gilbert-varshamov``.
+
+    Returns:
+        delta, at least 1; None where the labels hold more than ``bits`` bits, so that no delta is possible.
+
+    Example:
+        >>> upper_bound(64, 13.04), upper_bound(64, 13.04, form="gilbert-varshamov"), upper_bound(8, 13.04)
+        (16, 18, None)
+    """
+    check_form(form, get_args(BallForm))
+    check_bits(bits)
+    if not (math.isfinite(entropy) and entropy >= 0):
+        raise InputError(f"An entropy of {entropy} bits was given; it must be a number from 0 up.")
+    spare = bits - entropy
+    if spare < -GUARD:
+        return None
+    if form == "entropy":
+        return math.floor(1 + bits * inverse_binary_entropy(max(0.0, spare / bits)) + GUARD)
+    balls = itertools.accumulate(math.comb(bits, i) for i in range(bits))  # whole numbers: the sum is exact
+    return sum(1 for _ in itertools.takewhile(lambda ball: math.log2(ball) <= spare + GUARD, balls))
+
+
+def lower_bound(values: ArrayLike, confidence: float = 0.9, *, inequality: Inequality = "chebyshev") -> float:
+    """The delta whose bits describe the similarities of an item with some confidence: E(H) + sqrt(D(H) / (1 - p)).
+
+    Args:
+        values: H_i of each item (n,), see :func:`rmsh.coding.entropy.similarity_entropy`.
+        confidence: p, the part of the items for which delta suffices, above 1/2 and below 1. The paper names no value.
+        inequality: ``chebyshev``, the paper's, or the tighter one-sided ``cantelli``, E(H) + sqrt(D(H) p / (1 - p)).
+
+    Raises:
+        ConfigError: the confidence is out of range or the inequality unknown.
+        InputError: the values are none, or not finite.
+
+    Example:
+        >>> lower_bound([1, 3], 0.75), round(lower_bound([1, 3], 0.75, inequality="cantelli"), 3)
+        (4.0, 3.732)
+    """
+    check_form(inequality, get_args(Inequality))
+    if not 0.5 < confidence < 1:
+        raise ConfigError(f"A confidence of {confidence} was given; it must be above 0.5 and below 1, such as 0.9.")
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not array.size or not np.isfinite(array).all():
+        raise InputError(f"Values of shape {array.shape} were given; give one finite number an item, at least one.")
+    share = confidence if inequality == "cantelli" else 1.0
+    return float(array.mean() + math.sqrt(array.var() * share / (1 - confidence)))  # var: population, 1/n
+
+
+def check_delta(delta: float, bits: int) -> float:
+    """Return a minimum distance that a user chose, or refuse it; it need not be whole, as the loss is relaxed.
+
+    Raises:
+        ConfigError: delta is not above 0, or larger than the code.
+
+    Example:
+        >>> check_delta(12, 64)
+        12
+    """
+    if not 0 < delta <= bits:
+        raise ConfigError(
+            f"A delta of {delta} was given for codes of {bits} bits; it must be above 0 and at most {bits}, as no two "
+            "codes differ in more bits than they have. Leave it out to have it chosen from the labels."
+        )
+    return delta
+
+
+def choose_delta(
+    labels: LabelArray | LabelStatistics, bits: int, *, confidence: float = 0.9, inequality: Inequality = "chebyshev"
+) -> DeltaChoice:
+    """Choose delta from the labels by the ladder at the top of this file.
+
+    Args:
+        labels: 0/1 (n, classes), of which items without labels are left out; or, to share the work among several code
+            lengths, their ``LabelStatistics``.
+        bits: the length of a code.
+        confidence: p of the lower bound.
+        inequality: the inequality of the lower bound.
+
+    Example:
+        >>> choice = choose_delta(np.eye(4, dtype=np.uint8), 16)
+        >>> choice.delta, choice.feasible, choice.used.lower, choice.used.upper
+        (3, True, 1.0, 4)
+    """
+    statistics = labels if isinstance(labels, LabelStatistics) else LabelStatistics.of(labels)
+    tried: list[Bounds] = []
+    for bounds in _ladder(statistics, bits, confidence, inequality):
+        tried.append(bounds)
+        if bounds.feasible:
+            break
+    return DeltaChoice(bits, _delta(tried[-1]), used=tried[-1], paper=tried[0])
+
+
+def _ladder(statistics: LabelStatistics, bits: int, confidence: float, inequality: Inequality) -> Iterator[Bounds]:
+    """Steps 1 to 6, each worked out when it is reached: the literal form takes seconds."""
+    for upper_form in UPPER_FORMS:
+        upper = upper_bound(bits, statistics.entropy(upper_form[0]), form=upper_form[1])
+        for lower_form in LOWER_FORMS:
+            lower = lower_bound(statistics.similarity(lower_form), confidence, inequality=inequality)
+            yield Bounds(lower, lower_form, upper, upper_form)
+
+
+def _delta(bounds: Bounds) -> int:
+    """The middle, halves up; step 7 where nothing is between."""
+    upper = bounds.upper or 1
+    return math.floor((bounds.lower + upper) / 2 + 0.5) if bounds.feasible else upper

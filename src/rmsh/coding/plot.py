@@ -1,0 +1,131 @@
+"""The figure of the bounds: where delta may lie for each code length, and which one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmsh.coding.bounds import LOWER_FORMS, UPPER_FORMS, lower_bound, upper_bound
+from rmsh.errors import ConfigError, require
+from rmsh.files import atomic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rmsh.coding.bounds import Inequality
+    from rmsh.coding.delta import DeltaChoice, UpperForm
+    from rmsh.coding.statistics import LabelStatistics
+    from rmsh.types import IntArray, ScoreArray
+
+__all__ = ["FORMATS", "plot_bounds"]
+
+FORMATS = ("pdf", "png", "svg")
+SHORTEST, LONGEST = 8, 256  # code lengths drawn, more where a choice lies outside
+BLACK, GREY, BAND = "black", "0.35", "0.85"
+
+# The paper's form is solid and black, the others are broken and grey: readable without colours.
+_UPPER_STYLES = ((BLACK, "-", "upper bound, paper"), (GREY, "--", "upper bound, joint H(L), exact sum"))
+_LOWER_STYLES = (
+    (BLACK, "-", "lower bound, paper"),
+    (GREY, "-.", "lower bound, log2|l|"),
+    (GREY, ":", "lower bound, estimated H"),
+)
+
+
+def plot_bounds(
+    statistics: LabelStatistics,
+    choices: Sequence[DeltaChoice],
+    path: Path,
+    *,
+    confidence: float = 0.9,
+    inequality: Inequality = "chebyshev",
+) -> None:
+    """Draw the bounds over code lengths from 8 to 256 bits, with the chosen deltas, into a file.
+
+    Args:
+        statistics: of the labels.
+        choices: the deltas to mark.
+        path: a .pdf, .png or .svg file.
+        confidence: p of the lower bound, as for the choices.
+        inequality: the inequality of the lower bound, as for the choices.
+
+    Raises:
+        ConfigError: the file has another suffix.
+        MissingExtraError: matplotlib is not installed.
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise ConfigError(f"The figure {path} has the suffix {path.suffix!r}; name it .pdf, .png or .svg.")
+    require("matplotlib", "plots")
+    from matplotlib.figure import Figure
+
+    chosen = [choice.bits for choice in choices]
+    lengths = np.arange(min([SHORTEST, *chosen]), max([LONGEST, *chosen]) + 1)
+    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
+    axes = figure.add_subplot()
+    lowers = [lower_bound(statistics.similarity(form), confidence, inequality=inequality) for form in LOWER_FORMS]
+    _draw_bounds(axes, lengths, [_upper_curve(statistics, lengths, form) for form in UPPER_FORMS], lowers)
+    _draw_choices(axes, choices)
+    _draw_frame(axes, f"{statistics.items:,} items, H(L) = {statistics.entropy('independent'):.2f} bits")
+    with atomic(path) as file:
+        figure.savefig(file, format=kind, dpi=200)
+
+
+def _upper_curve(statistics: LabelStatistics, lengths: IntArray, form: UpperForm) -> ScoreArray:
+    """The upper bound at each length, nan where no delta is possible."""
+    bounds = (upper_bound(int(bits), statistics.entropy(form[0]), form=form[1]) for bits in lengths)
+    return np.array([np.nan if bound is None else bound for bound in bounds])
+
+
+def _draw_bounds(axes: Axes, lengths: IntArray, uppers: Sequence[ScoreArray], lowers: Sequence[float]) -> None:
+    feasible = uppers[0] >= lowers[0]
+    axes.fill_between(lengths, lowers[0], uppers[0], where=feasible, step="mid", color=BAND, label="feasible, paper")
+    for curve, (colour, style, label) in zip(uppers, _UPPER_STYLES, strict=True):
+        axes.step(lengths, curve, where="mid", color=colour, linestyle=style, label=label)
+    for level, (colour, style, label) in zip(lowers, _LOWER_STYLES, strict=True):
+        axes.axhline(level, color=colour, linestyle=style, linewidth=1.2)
+        axes.annotate(
+            f"{label}: {level:.2f}",
+            (lengths[-1], level),
+            xytext=(0, -3),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize="small",
+        )
+
+
+def _draw_choices(axes: Axes, choices: Sequence[DeltaChoice]) -> None:
+    """Mark each delta: filled from the paper's bounds, open from other forms, a cross where nothing is feasible."""
+    kinds = [
+        ("delta from the paper's bounds", "o", BLACK, [c for c in choices if c.paper.feasible]),
+        ("delta from other forms", "o", "white", [c for c in choices if c.feasible and not c.paper.feasible]),
+        ("delta, not feasible", "X", "white", [c for c in choices if not c.feasible]),
+    ]
+    for label, marker, face, members in kinds:
+        if members:
+            x, y = [c.bits for c in members], [c.delta for c in members]
+            axes.scatter(x, y, s=45, marker=marker, facecolor=face, edgecolor=BLACK, zorder=3, label=label)
+    for choice in choices:
+        axes.annotate(
+            str(choice.delta),
+            (choice.bits, choice.delta),
+            xytext=(7, -12),
+            textcoords="offset points",
+            bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"},
+        )
+
+
+def _draw_frame(axes: Axes, title: str) -> None:
+    """Both axes double from tick to tick, so that short codes have as much room as long ones."""
+    for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
+        scale("log", base=2)
+        axis.set_major_formatter("{x:.0f}")
+    axes.set_ylim(bottom=0.65)
+    axes.set_xlabel("code length K (bits)")
+    axes.set_ylabel("minimum distance delta (bits)")
+    axes.set_title(title, fontsize="medium")
+    axes.legend(loc="upper left", fontsize="small", frameon=False)

@@ -1,0 +1,84 @@
+"""The compiled heart of evaluation: counts every pair of query and database item by distance and shared labels.
+
+Only this file imports numba. Words lie column by column (words, items), so that LLVM vectorises the bit counts of
+one word over many items; the histogram is then incremented item by item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+__all__ = ["compile_kernel", "count_pairs"]
+
+_TILE = 1024  # items: the cells of a tile stay in the first-level cache
+
+
+def compile_kernel(function: Callable[..., Any], **options: bool) -> Callable[..., Any]:
+    """Compile with numba and keep the machine code on disk, or in memory only where no folder can be written.
+
+    numba looks for a folder when the function is decorated, and raises where neither the package's own, nor the
+    user's, nor ``NUMBA_CACHE_DIR`` is writable: a read-only container must still be able to evaluate.
+    """
+    njit: Any = numba.njit
+    try:
+        compiled: Callable[..., Any] = njit(cache=True, **options)(function)
+    except RuntimeError:
+        compiled = njit(**options)(function)
+    return compiled
+
+
+def _type_popcount(_context: Any, _word: Any) -> Any:
+    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+_popcount: Any = intrinsic(_type_popcount)  # the ones of a 64-bit word: the processor's own instruction
+
+
+def _fill_cells(
+    cells: Any, start: int, stop: int, query: Any, codes: Any, query_labels: Any, labels: Any, width: Any
+) -> None:
+    """Write distance * width + shared labels of the items start..stop into ``cells``."""
+    items = stop - start
+    word, column = query[0], codes[0, start:stop]
+    label_word, label_column = query_labels[0], labels[0, start:stop]
+    for j in range(items):  # the first words together: one pass over the cells less
+        distance = np.uint32(_popcount(word ^ column[j]))
+        cells[j] = distance * width + np.uint32(_popcount(label_word & label_column[j]))
+    for w in range(1, len(query)):
+        word, column = query[w], codes[w, start:stop]
+        for j in range(items):
+            cells[j] += np.uint32(_popcount(word ^ column[j])) * width
+    for w in range(1, len(query_labels)):
+        label_word, label_column = query_labels[w], labels[w, start:stop]
+        for j in range(items):
+            cells[j] += np.uint32(_popcount(label_word & label_column[j]))
+
+
+_fill_tile = compile_kernel(_fill_cells)
+
+
+def _count_pairs(query: Any, codes: Any, query_labels: Any, labels: Any, bits: int, most: int) -> Any:
+    queries, items = len(query), codes.shape[1]
+    width = np.uint32(most + 1)
+    histograms = np.zeros((queries, (bits + 1) * (most + 1)), np.int32)
+    for q in numba.prange(queries):
+        cells = np.empty(_TILE, np.uint32)
+        histogram = histograms[q]
+        for start in range(0, items, _TILE):
+            stop = min(start + _TILE, items)
+            _fill_tile(cells, start, stop, query[q], codes, query_labels[q], labels, width)
+            for j in range(stop - start):
+                histogram[cells[j]] += 1
+    return histograms.reshape(queries, bits + 1, most + 1)
+
+
+count_pairs = compile_kernel(_count_pairs, parallel=True)

@@ -1,0 +1,65 @@
+"""Relevance: how many labels two items share, what that is worth, and what a random ranking would score.
+
+Two items are relevant to each other where they share at least one label. An item without labels is relevant to
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmsh.codes import pack, to_words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rmsh.types import IntArray, LabelArray, ScoreArray, WordArray
+
+__all__ = ["MOST_LABELS", "gains", "label_words", "random_ranking", "shared_labels"]
+
+MOST_LABELS = 990  # of one query: 2^990 times 2^31 items is still a finite float64
+
+
+def label_words(labels: LabelArray) -> WordArray:
+    """Labels as 64-bit words (n, ceil(classes / 64)), so that shared labels are the ones of a bitwise and.
+
+    Example:
+        >>> label_words(np.array([[1, 0, 1]], dtype=np.uint8))
+        array([[5]], dtype=uint64)
+    """
+    return to_words(pack(labels.astype(np.bool_)))
+
+
+def shared_labels(a: LabelArray, b: LabelArray) -> IntArray:
+    """The number of labels that each pair shares, int64 (len(a), len(b)): the plain definition, for small inputs.
+
+    Example:
+        >>> shared_labels(np.array([[1, 1, 0]], dtype=np.uint8), np.array([[1, 1, 1], [0, 0, 1]], dtype=np.uint8))
+        array([[2, 0]])
+    """
+    return np.asarray(a, dtype=np.int64) @ np.asarray(b, dtype=np.int64).T
+
+
+def gains(most: int) -> ScoreArray:
+    """The gain 2^r - 1 for r = 0 .. ``most`` shared labels, in float64: an integer type would overflow.
+
+    Example:
+        >>> gains(3)
+        array([0., 1., 3., 7.])
+    """
+    return np.exp2(np.arange(most + 1, dtype=np.float64)) - 1
+
+
+def random_ranking(histograms: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Histograms (Q, 1, R + 1) of codes that know nothing: the whole database at one distance.
+
+    Any measure of these is exactly its expected value for a random ranking, the chance level.
+
+    Example:
+        >>> random_ranking(np.array([[[0, 2], [3, 0]]])).tolist()
+        [[[3, 2]]]
+    """
+    pooled: NDArray[np.integer] = histograms.sum(axis=1, keepdims=True, dtype=np.int64)
+    return pooled

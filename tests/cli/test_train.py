@@ -1,0 +1,67 @@
+"""`rmsh train` and `rmsh encode`: the road from data to a codes file, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rmsh.cli.main import run
+from rmsh.codes_file import CodesFile
+
+QUICK = ["--bits", "16", "--set", "epochs=2", "--set", "hidden=8", "--set", "batch=16"]
+
+
+def test_training_and_coding_generated_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, codes = str(tmp_path / "model"), tmp_path / "codes.npz"
+    assert run(["train", "generated:80", "--out", model, *QUICK, "--json"]) == 0
+    out, err = capsys.readouterr()
+    result = json.loads(out)
+    assert result["bits"] == 16
+    assert "delta is" in err
+    assert run(["encode", model, "generated:80", "--out", str(codes), "--json", "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"codes": str(codes), "items": 80, "bits": 16, "model": result["fingerprint"]}
+    assert err == ""
+    assert len(CodesFile.load(codes).ids) == 80
+
+
+def test_skipped_items_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, (40, 5))
+    labels[:4] = 0
+    labels[4:, 0] = 1
+    file = tmp_path / "pairs.npz"
+    np.savez(file, images=rng.normal(size=(40, 6)), texts=rng.normal(size=(40, 4)), labels=labels)
+    assert run(["train", str(file), "--out", str(tmp_path / "model"), *QUICK]) == 0
+    assert "4 items without labels were skipped" in capsys.readouterr().err
+    assert run(["train", str(file), "--out", str(tmp_path / "other"), *QUICK, "--strict"]) == 2
+    assert "labels of all items are needed here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--set", "epochs"], "--set got 'epochs'; write NAME=VALUE"),
+        (["--set", "epoch=3"], "The option 'epoch' is unknown; did you mean 'epochs'?"),
+        (["--set", "epochs=many"], "The option 'epochs' got 'many'"),
+        (["--method", "rmhs"], "There is no method called 'rmhs'; did you mean 'rmsh'?"),
+        (["--preset", "best"], "rmsh has no preset 'best'; known are: paper, paper-literal."),
+        (["--bits", "1000"], "The option 'bits' got 1000"),
+    ],
+)
+def test_bad_options_end_with_one_sentence_and_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    assert run(["train", "generated:80", "--out", str(tmp_path / "model"), *arguments]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("rmsh: ")
+    assert sentence in err
+    assert not (tmp_path / "model").exists()
+
+
+def test_coding_without_a_model_says_how_to_get_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["encode", str(tmp_path), "generated:80", "--out", str(tmp_path / "codes.npz")]) == 2
+    assert "train one with `rmsh train`" in capsys.readouterr().err

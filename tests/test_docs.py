@@ -1,0 +1,120 @@
+"""The documentation: its Python runs, its commands exist, its links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+import yaml
+
+from rmsh import __version__
+from rmsh.cli.main import COMMANDS, app
+
+PROJECT = Path(__file__).resolve().parent.parent
+RUNNING = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+PAGES = sorted({*RUNNING, *PROJECT.glob("*.md")})
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+by_name = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def _blocks(text: str, *languages: str) -> Iterator[tuple[int, str]]:
+    """The fenced blocks of some languages, each with the number of its first line."""
+    for match in FENCE.finditer(text):
+        if match[1] in languages:
+            yield text.count("\n", 0, match.start(2)) + 1, match[2]
+
+
+def _command_lines(text: str) -> Iterator[list[str]]:
+    """The `rmsh` command lines of a shell block, with or without a prompt, up to a pipe or a redirection."""
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.removeprefix("$ ").startswith("rmsh "):
+            words = shlex.shlex(line.removeprefix("$ "), posix=True, punctuation_chars="|&;<>")
+            words.whitespace_split = True
+            given = list(words)
+            end = next((i for i, word in enumerate(given) if set(word) <= set("|&;<>")), len(given))
+            yield given[1:end]
+
+
+def _unknown(words: list[str]) -> list[str]:
+    """What a command line names that does not exist: its command, or options of it."""
+    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    if words[0].startswith("-"):
+        return [word for word in words if word != "--help"]
+    if words[0] not in commands:
+        return [words[0]]
+    known = {option for part in commands[words[0]].params for option in (*part.opts, *part.secondary_opts)}
+    given = {word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-zA-Z]", word)}
+    return sorted(given - known - {"--help"})
+
+
+@pytest.mark.parametrize("page", RUNNING, ids=lambda page: page.name)
+def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for line, source in _blocks(page.read_text(encoding="utf-8"), "python"):
+        code = compile("\n" * (line - 1) + source, page, "exec")  # so that a traceback shows the line of the page
+        exec(code, namespace)  # noqa: S102
+
+
+@by_name
+def test_commands_in_pages_exist(page: Path) -> None:
+    for _, block in _blocks(page.read_text(encoding="utf-8"), "console", "sh", "bash"):
+        for words in _command_lines(block):
+            assert not _unknown(words), f"{page.name}: rmsh {shlex.join(words)}"
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_the_help_of_a_command_shows_an_example_that_exists(verb: str) -> None:
+    example = (importlib.import_module(f"rmsh.cli.{verb}").__doc__ or "").partition("Example:")[2]
+    shown = list(_command_lines("\n".join(line.strip() for line in example.splitlines())))
+    assert any(words[0] == verb for words in shown), f"the help of rmsh {verb} has no example"
+    assert not [name for words in shown for name in _unknown(words)]
+
+
+@by_name
+def test_relative_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text(encoding="utf-8")))
+    targets = [link.partition("#")[0] for link in links if not re.match(r"[a-z]+:", link)]
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_dependency_is_listed_with_its_licence() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    entries = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    names = {re.split(r"[^\w-]", entry)[0].lower() for entry in entries} - {"rmsh"}
+    listed = re.findall(r"^\| ([\w-]+) \|", (PROJECT / "THIRD_PARTY.md").read_text().lower(), re.MULTILINE)
+    assert names - set(listed) == set()
+
+
+def test_the_citation_names_this_version() -> None:
+    citation = yaml.safe_load((PROJECT / "CITATION.cff").read_text())
+    assert (citation["version"], citation["license"]) == (__version__, "Apache-2.0")
+
+
+@pytest.mark.parametrize(
+    ("line", "unknown"),
+    [
+        ("rmsh doctor --json", []),
+        ("$ rmsh doctor -q \\\n  --json | jq .", []),
+        ("rmsh doctor --jsno", ["--jsno"]),
+        ("rmsh docter", ["docter"]),
+        ("rmsh --version", ["--version"]),
+        ("rmsh doctor --json=1 > out.txt --jsno", []),
+    ],
+)
+def test_the_check_of_commands_finds_what_does_not_exist(line: str, unknown: list[str]) -> None:
+    assert [name for words in _command_lines(line) for name in _unknown(words)] == unknown
+
+
+def test_blocks_are_found_with_their_line() -> None:
+    page = "# Title\n\n```python\nx = 1\n```\n\n```sh\nrmsh doctor\n```\n"
+    assert list(_blocks(page, "python", "sh")) == [(4, "x = 1\n"), (8, "rmsh doctor\n")]

@@ -1,0 +1,70 @@
+"""Files: whole or not at all, and nothing is left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from rmsh.errors import FormatError
+from rmsh.files import atomic, read_json, sha256, write_json, write_text
+
+
+def test_json_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    value = {"name": "Käse", "bits": [1, 2], "rate": 0.5, "none": None}
+    write_json(tmp_path / "new" / "folder" / "a.json", value)
+    assert read_json(tmp_path / "new" / "folder" / "a.json") == value
+
+
+def _interrupted_write(path: Path) -> None:
+    with atomic(path) as file:
+        file.write(b"half of the n")
+        raise KeyboardInterrupt
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with pytest.raises(KeyboardInterrupt):
+        _interrupted_write(path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_the_file_appears_only_when_the_block_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    with atomic(path) as file:
+        file.write(b"abc")
+        assert not path.exists()
+    assert path.read_bytes() == b"abc"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no file modes of this kind")
+def test_a_written_file_has_the_rights_of_any_other_new_file(tmp_path: Path) -> None:
+    write_text(tmp_path / "ours.txt", "")
+    (tmp_path / "plain.txt").write_text("")
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("ours.txt", "plain.txt")]
+    assert modes[0] == modes[1]
+
+
+def test_numbers_that_json_does_not_know_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        write_json(tmp_path / "a.json", float("nan"))
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", [b'{"half": ', b"\xff\xfe"], ids=["cut off", "not UTF-8"])
+def test_a_damaged_json_file_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=r"a\.json is not readable as JSON"):
+        read_json(path)
+
+
+def test_sha256_equals_the_digest_of_the_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"rmsh" * 1000)
+    assert sha256(path) == hashlib.sha256(b"rmsh" * 1000).hexdigest()
