@@ -8,7 +8,6 @@ One npz without pickles. ``format`` and ``version`` come first in any reading; t
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 from rmsh.codes import Codes
 from rmsh.data.columns import checked_labels, checked_mask, checked_names
 from rmsh.data.labels import pack_labels, unpack_labels
-from rmsh.errors import CodesError, ConfigError, DataError, FormatError, InputError, RmshError
+from rmsh.errors import CodesError, ConfigError, DataError, FormatError, InputError
 from rmsh.files import atomic
 from rmsh.metrics.directions import pick, usual_directions
 from rmsh.metrics.foreign import find_labels
@@ -156,14 +155,14 @@ class CodesFile:
             FormatError: the file is not a codes file, is damaged, or was written by a newer rmsh.
         """
         arrays = _read(path)
-        version = int(arrays.pop("version"))
-        if version > VERSION:
-            raise FormatError(
-                f"{path} is a codes file of version {version}; this rmsh reads up to version {VERSION}. Update rmsh."
-            )
         try:
+            version = int(arrays.pop("version"))
+            if version > VERSION:
+                raise FormatError(
+                    f"{path} is a codes file of version {version}, this rmsh reads up to version {VERSION}; update it."
+                )
             return cls(**_restored(arrays))
-        except (RmshError, TypeError, ValueError, KeyError) as error:
+        except (InputError, TypeError, ValueError, KeyError) as error:
             raise FormatError(f"{path} is damaged ({error}); write it anew with `rmsh encode`.") from error
 
 
@@ -201,13 +200,14 @@ def read_own_set(
     needless = [name for name, value in foreign.items() if value is not None]
     if needless:
         raise ConfigError(f"{codes} is a codes file, which says itself what {', '.join(needless)} would; leave it out.")
-    coded, notes = CodesFile.load(codes), (f"{codes} is a codes file",)
+    coded, notes = CodesFile.load(codes), [f"{codes} is a codes file"]
     if labels is not None:
         known = find_labels(labels)
-        coded, notes = coded.with_labels(known.of("all"), known.ids), notes + known.notes
+        coded = coded.with_labels(known.of("all"), known.ids)
+        notes += known.notes
     if coded.split is None:
         coded, note = _with_drawn_queries(coded, queries)
-        notes = (*notes, note)
+        notes.append(note)
     else:
         refuse_drawing(queries)
     query, database = coded.part("query"), coded.part("database")
@@ -226,9 +226,10 @@ def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{path} is not a file; give a codes file, as `rmsh encode` writes it.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # np.load takes any file and leaves a damaged archive open; zipfile refuses what is no archive
+        with zipfile.ZipFile(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = dict(archive.items())
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # over a damaged archive, parsers raise almost anything
         raise FormatError(f"{path} cannot be read as a codes file ({error}); write it anew.") from error
     if str(arrays.pop("format", "")) != FORMAT or "version" not in arrays:
         raise FormatError(f"{path} is an npz of another program; `rmsh audit` reads codes whoever wrote them.")

@@ -133,6 +133,8 @@ def code(
         ids=pairs.ids,
         image=codes.get("image"),
         text=codes.get("text"),
+        has_image=pairs.has_image,
+        has_text=pairs.has_text,
         labels=pairs.labels,
         classes=pairs.class_names,
         split=_roles(opened.split, len(pairs)),
@@ -141,7 +143,7 @@ def code(
 
 
 def _roles(split: Split | None, n: int) -> Any:
-    """ "database" or "query" for each row; rows of neither part are ""."""
+    """The part of each row, "database" or "query"; a row of neither has ""."""
     if split is None:
         return None
     roles = np.full(n, "", dtype="<U8")

@@ -85,6 +85,13 @@ def test_a_split_limits_the_bounds_to_its_training_items(bounds: Callable[..., E
     assert "36 training items" in err
 
 
+def test_a_delta_that_no_bound_allows_is_marked(bounds: Callable[..., Ended], data: Path) -> None:
+    code, out, _ = bounds(data, "--bits", "1")
+    assert code == 0
+    assert "1, infeasible" in out
+    assert "1 bits, delta 1: no form of the bounds leaves a delta" in out
+
+
 def test_quiet_prints_no_notes(bounds: Callable[..., Ended], data: Path) -> None:
     code, out, err = bounds(data, "--quiet")
     assert (code, err) == (0, "")

@@ -42,7 +42,7 @@ def audit(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    from rmsh.metrics import audit as audit_codes
+    from rmsh.metrics import audit_codes
 
     console = Console(json=json, quiet=quiet)
     queried = {"query_codes": query_codes, "query_labels": query_labels, "queries": queries}

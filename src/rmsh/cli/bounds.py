@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from rmsh.coding.delta import DeltaChoice
     from rmsh.data.open import Opened
+    from rmsh.types import LabelArray
 
 __all__ = ["bounds"]
 
@@ -74,7 +75,7 @@ def _code_lengths(words: Sequence[str]) -> list[int]:
     return sorted({check_bits(int(part)) for part in parts}) or list(DEFAULT_BITS)
 
 
-def _training_labels(opened: Opened, console: Console) -> Any:
+def _training_labels(opened: Opened, console: Console) -> LabelArray:
     labels = opened.pairs.labels
     if labels is None:
         raise DataError(f"{opened.name} has no labels; the bounds of delta follow from labels.")
@@ -102,9 +103,13 @@ def _value(statistics: LabelStatistics, choices: Sequence[DeltaChoice], confiden
     }
 
 
+def _delta(choice: DeltaChoice) -> str:
+    return str(choice.delta) if choice.feasible else f"{choice.delta}, infeasible"
+
+
 def _readable(statistics: LabelStatistics, choices: Sequence[DeltaChoice], confidence: float) -> list[str | Table]:
     rows = [
-        [c.bits, f"{c.paper.lower:.2f}", c.paper.upper or "none", "yes" if c.paper.feasible else "no", c.delta]
+        [c.bits, f"{c.paper.lower:.2f}", c.paper.upper or "none", "yes" if c.paper.feasible else "no", _delta(c)]
         for c in choices
     ]
     return [

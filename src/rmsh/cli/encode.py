@@ -3,7 +3,6 @@
 The file written holds the codes of both modalities, the ids, the labels and the split: what `rmsh evaluate` reads.
 
 Example:
-
     rmsh encode model generated:2000 --out codes.npz
 """
 

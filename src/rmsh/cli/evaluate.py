@@ -98,8 +98,8 @@ def score_table(scores: Mapping[Any, Scores]) -> Table:
 def remarks(scores: Mapping[Any, Scores]) -> list[str]:
     """What a reader of the table should know: how many asked, how many were left out, what was searched."""
     return [
-        f"{direction or 'codes'}: {found.queries:,} queries, {found.dropped:,} of them without a relevant item (left out); "
-        f"{found.database:,} database items; {found.bits} bits; {found.empty_within:.1%} of the queries find nothing "
-        f"within distance {found.definitions.radius}."
+        f"{direction or 'codes'}: {found.queries:,} queries, {found.dropped:,} of them left out (nothing is relevant); "
+        f"{found.database:,} database items; {found.bits} bits; {found.empty_within:.1%} of the queries find "
+        f"nothing within distance {found.definitions.radius}."
         for direction, found in scores.items()
     ]

@@ -4,7 +4,6 @@ DATA is a file of matrices (.npz, .mat, .h5), a folder of such files, coco66k:FO
 A run that was stopped goes on when the same command is given again.
 
 Example:
-
     rmsh train generated:2000 --out model --bits 32 --set epochs=5
 """
 

@@ -76,7 +76,8 @@ def plot_bounds(
 
 def _upper_curve(statistics: LabelStatistics, lengths: IntArray, form: UpperForm) -> ScoreArray:
     """The upper bound at each length, nan where no delta is possible."""
-    bounds = (upper_bound(int(bits), statistics.entropy(form[0]), form=form[1]) for bits in lengths)
+    entropy = statistics.entropy(form[0])
+    bounds = (upper_bound(int(bits), entropy, form=form[1]) for bits in lengths)
     return np.array([np.nan if bound is None else bound for bound in bounds])
 
 

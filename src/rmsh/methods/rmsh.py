@@ -60,8 +60,8 @@ class RMSHConfig(MethodConfig):
     confidence: float = Field(0.9, gt=0.5, lt=1, description="p of the lower bound of delta")
     distance: Literal["hamming", "raw"] = Field("hamming", description="|z1-z2|^2/4, in bits; or |z1-z2|^2 as printed")
 
-    lambda1: float = Field(0.1, ge=0, description="weight of intra-modal triplets")
-    lambda2: float = Field(1.0, ge=0, description="weight of inter-modal triplets")
+    lambda1: float = Field(0.3, ge=0, description="weight of intra-modal triplets")
+    lambda2: float = Field(3.0, ge=0, description="weight of inter-modal triplets")
     lambda3: float = Field(0.1, ge=0, description="weight of the pseudo-codes' classification")
     lambda4: float = Field(0.1, ge=0, description="weight of quantisation")
     positive_weight: float | None = Field(None, gt=0, description="w_p; None: from the label frequencies")
@@ -85,9 +85,9 @@ class RMSHConfig(MethodConfig):
     dropout: float = Field(0.3, ge=0, lt=1, description="of the hidden layer")
     scaling: Scaling = Field("standardise", description="of the features")
 
-    epochs: int = Field(20, ge=1, description="passes over the training pairs")
+    epochs: int = Field(15, ge=1, description="passes over the training pairs")
     batch: int = Field(512, ge=3, description="items a step")
-    learning_rate: float = Field(1e-3, gt=0, description="of Adam; the peak where it varies")
+    learning_rate: float = Field(5e-3, gt=0, description="of Adam; the peak where it varies")
     schedule: Literal["constant", "one-cycle"] = Field("one-cycle", description="of the learning rate")
 
     @model_validator(mode="after")

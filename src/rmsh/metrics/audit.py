@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rmsh.metrics.scores import Scores
     from rmsh.types import IntArray, ScoreArray
 
-__all__ = ["NEARLY_CONSTANT", "Audit", "BitAudit", "audit", "audit_bits"]
+__all__ = ["NEARLY_CONSTANT", "Audit", "BitAudit", "audit_bits", "audit_codes"]
 
 NEARLY_CONSTANT = 0.98  # a bit with the same value on more of the items than this
 _ROWS = 1 << 16  # at a time: bits become float32, and sums of so many ones are exact in it
@@ -65,7 +65,7 @@ class Audit:
         return {"query": self.query.to_json(), "database": self.database.to_json(), "scores": self.scores.to_json()}
 
 
-def audit(query: LabelledCodes, database: LabelledCodes, **options: Any) -> Audit:
+def audit_codes(query: LabelledCodes, database: LabelledCodes, **options: Any) -> Audit:
     """Look at the bits of both sides and score the queries; options are those of :func:`rmsh.metrics.evaluate`."""
     scores = evaluate(query.codes, database.codes, query.labels, database.labels, **options)
     return Audit(audit_bits(query.codes), audit_bits(database.codes), scores)

@@ -125,11 +125,12 @@ def find_labels(path: Path) -> FoundLabels:
         found = {meant: place for meant, place in named.items() if meant[0] != "all" and meant[1] == "codes"}
     found = found or _only_one(places, "labels", path)
     arrays = {meant: read_matrix(place) for meant, place in found.items()}
-    classes = _class_names(places) or max((class_count(array) or 0 for array in arrays.values()), default=0) or None
+    classes, columns = _class_names(places), max(class_count(array) or 0 for array in arrays.values())
     labels, notes = {}, []
     for meant, array in arrays.items():
-        labels[meant[0]], reading = interpret_labels(array, classes, source=found[meant].where)
-        notes.append(f"{_called((meant[0], 'labels'))} were taken from {found[meant]}: {reading}")
+        part, place = meant[0], found[meant]
+        labels[part], reading = interpret_labels(array, classes, at_least=columns, source=place.where)
+        notes.append(f"{_called((part, 'labels'))} were taken from {place}: {reading}")
     return FoundLabels(labels, _ids(places), tuple(notes))
 
 

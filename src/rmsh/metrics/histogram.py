@@ -107,7 +107,7 @@ def _counter() -> _Counter:
         from rmsh.metrics.kernel import count_pairs
     except ImportError:
         warnings.warn(
-            "numba is not installed: evaluation counts with numpy, with the same results and many times slower; "
+            "numba is not installed: evaluation counts with numpy, with the same results and several times slower; "
             "pip install numba.",
             RuntimeWarning,
             stacklevel=2,

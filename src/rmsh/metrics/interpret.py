@@ -111,19 +111,23 @@ def class_count(values: Any) -> int | None:
         (4, None)
     """
     array = _dense(values)
-    column = array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1 and array.size and array.max() > 1)
-    if not column or array.dtype.kind not in "fiu" or not array.size:
+    if array.dtype.kind not in "fiu" or array.ndim == 0 or not array.size or array.size != len(array):
+        return None
+    if array.ndim > 1 and array.max() <= 1:  # one class, which an item has or has not
         return None
     return int(array.max()) + 1
 
 
-def interpret_labels(values: Any, classes: int | None = None, *, source: str = "labels") -> tuple[LabelArray, str]:
+def interpret_labels(
+    values: Any, classes: int | None = None, *, at_least: int = 0, source: str = "labels"
+) -> tuple[LabelArray, str]:
     """Labels as 0/1 (n, classes), and how the values were read.
 
     Args:
         values: 0/1 (n, classes), dense or sparse; the same packed by ``np.packbits`` along axis 1; or class numbers
             (n,).
         classes: how many classes there are, where it is known; needed for packed labels.
+        at_least: how many columns class numbers become, or more where they need it.
         source: what an error message calls the values.
 
     Raises:
@@ -134,12 +138,11 @@ def interpret_labels(values: Any, classes: int | None = None, *, source: str = "
         (array([[0, 1], [1, 0]], dtype=uint8), 'class numbers')
     """
     array = _dense(values)
+    if classes is not None and array.ndim == 2 and array.dtype == np.uint8 and array.shape[1] != classes:
+        return unpack_labels(array, classes), f"{classes} classes packed into bytes"
     needed = class_count(array)
     if needed is not None:
-        return _one_hot(array.ravel(), max(needed, classes or 0), source), "class numbers"
-    packed = classes is not None and array.ndim == 2 and array.dtype == np.uint8 and array.shape[1] != classes
-    if packed and classes is not None:
-        return unpack_labels(array, classes), f"{classes} classes packed into bytes"
+        return _one_hot(array.ravel(), max(needed, classes or 0, at_least), source), "class numbers"
     return checked_labels(array, len(array) if array.ndim else 0, source), "0 and 1"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rmsh.data.splits import Split, random_split
 from rmsh.errors import ConfigError, DataError
@@ -14,8 +14,7 @@ from rmsh.metrics.labelled import LabelledCodes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rmsh.codes import Codes
-    from rmsh.types import Direction, Modality
+    from rmsh.types import Direction
 
 __all__ = ["RetrievalSet", "draw_queries", "read_retrieval_set", "refuse_drawing", "usual_queries"]
 
@@ -67,34 +66,51 @@ def read_retrieval_set(
         DataError: a file, a key or a shape does not fit.
         CodesError: the codes are malformed or ambiguous.
     """
-    found, known = find_codes(codes, bits=bits), find_labels(labels or codes)
-    asking, asked = modalities(direction or "i2t")
-    others, of_others, notes = found, known, (*found.notes, *known.notes)
-    if query_codes is not None:
-        others, of_others = find_codes(query_codes, bits=bits), find_labels(query_labels or query_codes)
-        notes = (*notes, *others.notes, *of_others.notes)
-        query, database = (
-            _side(others, of_others, asking, "query", "all"),
-            _side(found, known, asked, "database", "all"),
-        )
-    elif query_labels is not None:
+    if query_labels is not None and query_codes is None:
         raise ConfigError(f"Labels of queries were given ({query_labels}) without their codes; give both.")
-    elif any(part != "all" for part, _ in found.codes):
-        query, database = _side(found, known, asking, "query"), _side(found, known, asked, "database")
-    else:
-        return _drawn(_side(found, known, asking, "all"), _side(found, known, asked, "all"), queries, notes)
-    refuse_drawing(queries)
-    return RetrievalSet(query, database, notes)
+    asking_kinds, asked_kinds = _kinds(direction)
+    asked = asking = _Files(find_codes(codes, bits=bits), find_labels(labels or codes))
+    notes = asked.codes.notes + asked.labels.notes
+    one_set = query_codes is None and all(part == "all" for part, _ in asked.codes.codes)
+    if query_codes is not None:
+        asking = _Files(find_codes(query_codes, bits=bits), find_labels(query_labels or query_codes))
+        notes += asking.codes.notes + asking.labels.notes
+    shared: tuple[Part, ...] = ("all",) if one_set or query_codes is not None else ()
+    query, asking_kind = _side(asking, ("query", *shared), asking_kinds)
+    database, asked_kind = _side(asked, ("database", *shared), asked_kinds)
+    if "codes" not in (asking_kind, asked_kind):
+        notes = (*notes, f"{asking_kind} codes ask {asked_kind} codes")
+    if not one_set:
+        refuse_drawing(queries)
+        return RetrievalSet(query, database, notes)
+    split, note = draw_queries(len(query), queries)
+    return RetrievalSet(query.take(split.query), database.take(split.database), (*notes, note))
 
 
-def _drawn(asking: LabelledCodes, asked: LabelledCodes, queries: int | None, notes: tuple[str, ...]) -> RetrievalSet:
-    if len(asking) != len(asked):
-        raise DataError(
-            f"There are {len(asking)} codes that ask and {len(asked)} that are asked; to draw queries, both must be of "
-            "the same items, row by row."
-        )
-    split, note = draw_queries(len(asking), queries)
-    return RetrievalSet(asking.take(split.query), asked.take(split.database), (*notes, note))
+class _Files(NamedTuple):
+    """What the files of one side hold."""
+
+    codes: FoundCodes
+    labels: FoundLabels
+
+
+def _kinds(direction: Direction | None) -> tuple[tuple[Kind, ...], tuple[Kind, ...]]:
+    """Which codes may ask and be asked, the preferred first; a direction leaves no choice."""
+    if direction is None:
+        return ("codes", "image", "text"), ("codes", "text", "image")
+    asking, asked = modalities(direction)
+    return (asking,), (asked,)
+
+
+def _side(files: _Files, parts: tuple[Part, ...], kinds: tuple[Kind, ...]) -> tuple[LabelledCodes, Kind]:
+    for part, kind in ((part, kind) for part in parts for kind in kinds):
+        if (part, kind) in files.codes.codes:
+            return LabelledCodes(files.codes.codes[part, kind], files.labels.of(*parts)), kind
+    there = ", ".join(f"{part} {kind}" for part, kind in files.codes.codes)
+    raise DataError(
+        f"The codes found are {there}; codes of the {parts[0]} ({' or '.join(kinds)}) are needed. Give queries and "
+        "database, or one set of codes, in the modalities of the direction."
+    )
 
 
 def draw_queries(items: int, queries: int | None) -> tuple[Split, str]:
@@ -117,18 +133,3 @@ def refuse_drawing(queries: int | None) -> None:
         raise ConfigError(
             f"{queries} queries were to be drawn, but they are given apart from the database; leave out --queries."
         )
-
-
-def _side(found: FoundCodes, known: FoundLabels, modality: Modality, *parts: Part) -> LabelledCodes:
-    return LabelledCodes(_codes(found, parts, modality), known.of(*parts))
-
-
-def _codes(found: FoundCodes, parts: tuple[Part, ...], modality: Modality) -> Codes:
-    kinds: tuple[Kind, ...] = ("codes", modality, "image", "text")
-    for meant in ((part, kind) for part in parts for kind in kinds):
-        if meant in found.codes:
-            return found.codes[meant]
-    there = ", ".join(sorted(f"{part} {kind}" for part, kind in found.codes))
-    raise DataError(
-        f"There are codes of {there}, and none of the {parts[0]}; give both queries and database, or one set of codes."
-    )

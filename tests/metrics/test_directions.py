@@ -1,0 +1,74 @@
+"""Directions: each asks the right codes, and nothing finds itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rmsh.codes import Codes
+from rmsh.errors import CodesError, ConfigError, DataError
+from rmsh.metrics import LabelledCodes, evaluate, evaluate_directions
+from rmsh.progress import Progress
+
+
+def side(seed: int, prefix: str, n: int, *modalities: str) -> dict:
+    rng = np.random.default_rng(seed)
+    ids = [f"{prefix}{row}" for row in range(n)]
+    labels = np.eye(3, dtype=np.uint8)[np.arange(n) % 3]
+    values = {modality: rng.standard_normal((n, 8)) for modality in ("image", "text")}
+    return {m: LabelledCodes(Codes.from_values(values[m], ids=ids), labels) for m in modalities}
+
+
+QUERY, DATABASE = side(0, "q", 6, "image", "text"), side(1, "d", 30, "image", "text")
+
+
+@pytest.mark.parametrize(
+    ("direction", "asking", "asked"),
+    [("i2t", "image", "text"), ("t2i", "text", "image"), ("i2i", "image", "image"), ("t2t", "text", "text")],
+)
+def test_a_direction_compares_its_modalities(direction: str, asking: str, asked: str) -> None:
+    scores = evaluate_directions(QUERY, DATABASE, directions=[direction], k=5)[direction]
+    query, database = QUERY[asking], DATABASE[asked]
+    assert scores.ndcg == evaluate(query.codes, database.codes, query.labels, database.labels, k=5).ndcg
+
+
+def test_unless_asked_otherwise_modalities_find_each_other() -> None:
+    assert list(evaluate_directions(QUERY, DATABASE)) == ["i2t", "t2i"]
+
+
+def test_where_there_is_one_modality_it_finds_its_own_kind() -> None:
+    assert list(evaluate_directions(side(0, "q", 3, "text"), side(1, "d", 9, "text"))) == ["t2t"]
+
+
+def test_sides_may_have_different_items_in_each_modality() -> None:
+    fewer = {"image": DATABASE["image"], "text": DATABASE["text"].take(np.arange(20))}
+    scores = evaluate_directions(QUERY, fewer)
+    assert (scores["i2t"].database, scores["t2i"].database) == (20, 30)
+
+
+def test_progress_names_the_direction() -> None:
+    reports: list[Progress] = []
+    evaluate_directions(QUERY, DATABASE, on_progress=reports.append)
+    assert [report.stage for report in reports] == ["evaluate i2t", "evaluate t2i"]
+
+
+def test_an_item_that_would_find_itself_is_refused_within_a_modality_only() -> None:
+    same = {m: QUERY[m].take(np.arange(2)) for m in QUERY}
+    assert evaluate_directions(same, QUERY, directions=["i2t"])
+    with pytest.raises(CodesError, match="2 ids are among the queries and in the database, such as 'q0'"):
+        evaluate_directions(same, QUERY, directions=["i2i"])
+
+
+def test_a_modality_that_is_not_coded_is_refused() -> None:
+    with pytest.raises(CodesError, match="t2i needs image codes of the database"):
+        evaluate_directions(QUERY, side(1, "d", 9, "text"), directions=["t2i"])
+
+
+def test_an_unknown_direction_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no direction 'x2t'; give one of i2t, t2i, i2i, t2t"):
+        evaluate_directions(QUERY, DATABASE, directions=["x2t"])  # type: ignore[list-item]
+
+
+def test_labels_that_are_not_one_row_a_code_are_refused() -> None:
+    with pytest.raises(DataError, match="labelled codes: labels of shape"):
+        LabelledCodes(Codes.from_values([[1]]), np.ones((2, 1), dtype=np.uint8))

@@ -1,0 +1,225 @@
+"""The codes file: what is written is read, old samples stay readable, damage and newer versions are refused."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmsh.codes import Codes
+from rmsh.codes_file import VERSION, CodesFile, is_codes_file, read_own_set
+from rmsh.errors import CodesError, ConfigError, DataError, FormatError, InputError
+
+SAMPLE = Path(__file__).parent / "samples" / "codes_v1.npz"
+IDS = [f"é{row}" for row in range(12)]
+IMAGE, TEXT = (Codes.from_values(np.random.default_rng(seed).standard_normal((12, 10))).packed for seed in (0, 1))
+LABELS = np.eye(3, dtype=np.uint8)[np.arange(12) % 3]
+SPLIT = ["query"] * 3 + ["database"] * 8 + [""]
+FULL: dict[str, Any] = {
+    "ids": IDS,
+    "bits": 10,
+    "image": IMAGE,
+    "text": TEXT,
+    "labels": LABELS,
+    "classes": ("a", "b", "c"),
+    "split": SPLIT,
+    "model": "f00d",
+}
+
+
+def rewritten(path: Path, **changes: Any) -> Path:
+    """A file of ours with some arrays replaced, or removed where None."""
+    CodesFile(**FULL).save(path)
+    with np.load(path) as file:
+        arrays = {**dict(file.items()), **changes}
+    np.savez(path, **{name: value for name, value in arrays.items() if value is not None})
+    return path
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    has_text = np.arange(12) != 4
+    CodesFile(**FULL, has_text=has_text).save(tmp_path / "codes.npz")
+    read = CodesFile.load(tmp_path / "codes.npz")
+    assert (read.ids.tolist(), read.bits, read.classes, read.model) == (IDS, 10, ("a", "b", "c"), "f00d")
+    assert read.split is not None
+    assert read.split.tolist() == SPLIT
+    for name, wanted in (("image", IMAGE), ("text", TEXT), ("labels", LABELS), ("has_text", has_text)):
+        assert (getattr(read, name) == wanted).all()
+    assert read.has_image.all()
+
+
+def test_a_file_may_hold_one_modality_and_nothing_else(tmp_path: Path) -> None:
+    CodesFile(ids=IDS, bits=10, text=TEXT).save(tmp_path / "codes.npz")
+    read = CodesFile.load(tmp_path / "codes.npz")
+    assert (read.image, read.labels, read.split, read.classes, read.model) == (None, None, None, (), "")
+    assert not read.has_image.any()
+    assert len(read.codes("text")) == len(read) == 12
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numpy.savez", lambda *_args, **_arrays: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        CodesFile(**FULL).save(tmp_path / "codes.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_version_stays_readable() -> None:
+    read = CodesFile.load(SAMPLE)
+    assert (read.ids.tolist(), read.bits, read.classes, read.model) == (["a", "b", "c"], 9, ("cat", "dog"), "f00d")
+    assert read.image is not None
+    assert read.image.tolist() == [[5, 1], [255, 0], [0, 1]]
+    assert read.labels is not None
+    assert read.labels.tolist() == [[1, 0], [0, 1], [1, 1]]
+    assert read.has_text.tolist() == [True, True, False]
+    assert list(read.part("query")["text"].codes.ids) == ["a"]
+
+
+def test_items_without_a_modality_are_left_out_of_its_codes() -> None:
+    coded = CodesFile(**FULL, has_image=np.arange(12) != 0, has_text=np.arange(12) != 5)
+    assert len(coded.codes("image")) == 11
+    assert {m: len(side) for m, side in coded.part("query").items()} == {"image": 2, "text": 3}
+    assert {m: len(side) for m, side in coded.part("database").items()} == {"image": 8, "text": 7}
+    assert (coded.part("query")["image"].labels == LABELS[1:3]).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "sentence"),
+    [
+        ({"image": None, "text": None}, CodesError, "Neither image nor text codes"),
+        ({"bits": 20}, CodesError, "20 bits need uint8"),
+        ({"ids": IDS[:5]}, CodesError, "5 ids were given for 12 codes"),
+        ({"labels": LABELS[:5]}, DataError, "for 12 items"),
+        ({"classes": ("a",)}, DataError, "1 class names were given for 3"),
+        ({"split": SPLIT[:5]}, DataError, "5 roles for 12 items"),
+        ({"split": ["train"] * 12}, DataError, "the roles train; give"),
+        ({"has_text": np.ones(3, dtype=np.bool_)}, DataError, "one True or False an item"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes: dict, error: type[Exception], sentence: str) -> None:
+    with pytest.raises(error, match=sentence):
+        CodesFile(**{**FULL, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [({"labels": None, "classes": ()}, "no labels"), ({"split": None}, "no split"), ({"split": [""] * 12}, "no query")],
+)
+def test_a_part_needs_labels_a_split_and_items(changes: dict, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        CodesFile(**{**FULL, **changes}).part("query")
+
+
+def test_codes_of_a_modality_that_is_absent_are_refused() -> None:
+    with pytest.raises(CodesError, match="no image codes here"):
+        CodesFile(ids=IDS, bits=10, text=TEXT).codes("image")
+
+
+def test_labels_are_matched_by_id_or_row_by_row() -> None:
+    turned = np.arange(12)[::-1]
+    matched = CodesFile(**FULL).with_labels(LABELS[turned], np.array(IDS)[turned])
+    assert matched.labels is not None
+    assert (matched.labels == LABELS).all()
+    assert CodesFile(**FULL).with_labels(LABELS[turned]).labels[0].tolist() == LABELS[11].tolist()  # type: ignore[index]
+
+
+def test_an_item_without_labels_is_refused() -> None:
+    with pytest.raises(DataError, match="1 of 12 items have no labels, such as 'é11'"):
+        CodesFile(**FULL).with_labels(LABELS[:11], np.array(IDS[:11]))
+
+
+def test_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = rewritten(tmp_path / "codes.npz", version=VERSION + 1, shape_of_things=np.zeros(3))
+    with pytest.raises(FormatError, match="version 2, this rmsh reads up to version 1; update it"):
+        CodesFile.load(path)
+
+
+@pytest.mark.parametrize("changes", [{"bits": 12_000}, {"ids": None}, {"labels": np.zeros((12, 9), dtype=np.uint8)}])
+def test_arrays_that_do_not_fit_are_damage(tmp_path: Path, changes: dict) -> None:
+    with pytest.raises(FormatError, match=r"is damaged .*write it anew with `rmsh encode`"):
+        CodesFile.load(rewritten(tmp_path / "codes.npz", **changes))
+
+
+def test_a_version_that_is_no_number_is_damage(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="is damaged"):
+        CodesFile.load(rewritten(tmp_path / "codes.npz", version=np.str_("one")))
+
+
+@pytest.mark.parametrize("content", [b"", b"no zip", None])
+def test_a_damaged_file_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    path = rewritten(tmp_path / "codes.npz")
+    path.write_bytes(path.read_bytes()[:-200] if content is None else content)
+    with pytest.raises(FormatError, match="cannot be read as a codes file"):
+        CodesFile.load(path)
+
+
+def test_a_flipped_byte_is_noticed(tmp_path: Path) -> None:
+    path = rewritten(tmp_path / "codes.npz")
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(IMAGE.tobytes())] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(FormatError, match="cannot be read as a codes file"):
+        CodesFile.load(path)
+
+
+@given(st.integers(0, 2**16), st.integers(0, 255))
+def test_no_changed_byte_raises_anything_else(tmp_path_factory: pytest.TempPathFactory, place: int, value: int) -> None:
+    raw = bytearray(SAMPLE.read_bytes())
+    raw[place % len(raw)] = value
+    path = tmp_path_factory.mktemp("damaged") / "codes.npz"
+    path.write_bytes(raw)
+    with contextlib.suppress(FormatError):
+        assert CodesFile.load(path).bits == 9
+
+
+def test_a_file_of_another_program_or_none_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", codes=IMAGE)
+    with pytest.raises(FormatError, match="of another program; `rmsh audit` reads"):
+        CodesFile.load(tmp_path / "a.npz")
+    with pytest.raises(InputError, match="is not a file"):
+        CodesFile.load(tmp_path)
+    np.save(tmp_path / "a.npy", IMAGE)
+    with pytest.raises(FormatError, match="cannot be read as a codes file"):
+        CodesFile.load(tmp_path / "a.npy")
+
+
+def test_our_files_are_known_from_others(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", codes=IMAGE)
+    CodesFile(**FULL).save(tmp_path / "codes.npz")
+    assert [is_codes_file(path) for path in (SAMPLE, tmp_path / "codes.npz")] == [True, True]
+    assert [is_codes_file(path) for path in (tmp_path / "a.npz", tmp_path / "none", tmp_path)] == [False] * 3
+
+
+def test_a_set_to_audit_follows_the_split(tmp_path: Path) -> None:
+    CodesFile(**FULL).save(tmp_path / "codes.npz")
+    found = read_own_set(tmp_path / "codes.npz", direction="t2i")
+    assert found.query.codes.ids.tolist() == IDS[:3]
+    assert (found.query.codes.packed == TEXT[:3]).all()
+    assert (found.database.codes.packed == IMAGE[3:11]).all()
+    assert found.notes[-1] == "the direction is t2i"
+
+
+def test_where_there_is_no_split_queries_are_drawn(tmp_path: Path) -> None:
+    CodesFile(**{**FULL, "split": None}).save(tmp_path / "codes.npz")
+    found = read_own_set(tmp_path / "codes.npz", queries=2)
+    assert (len(found.query), len(found.database)) == (2, 10)
+    assert "2 of 12 items were drawn" in found.notes[1]
+
+
+def test_a_set_to_audit_takes_labels_from_elsewhere(tmp_path: Path) -> None:
+    CodesFile(**{**FULL, "labels": None, "classes": ()}).save(tmp_path / "codes.npz")
+    np.savez(tmp_path / "labels.npz", labels=LABELS[::-1], ids=np.array(IDS)[::-1])
+    found = read_own_set(tmp_path / "codes.npz", tmp_path / "labels.npz")
+    assert (found.query.labels == LABELS[:3]).all()
+
+
+def test_what_a_codes_file_says_itself_is_refused(tmp_path: Path) -> None:
+    CodesFile(**FULL).save(tmp_path / "codes.npz")
+    with pytest.raises(ConfigError, match="says itself what bits would"):
+        read_own_set(tmp_path / "codes.npz", bits=10, query_codes=None)
+    with pytest.raises(ConfigError, match="2 queries were to be drawn"):
+        read_own_set(tmp_path / "codes.npz", queries=2)
