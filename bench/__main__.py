@@ -10,7 +10,6 @@ make bench ARGS="evaluation"          evaluation speed
 from __future__ import annotations
 
 import argparse
-import sys
 
 from bench import evaluation_speed, quality, training_speed
 
@@ -31,4 +30,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

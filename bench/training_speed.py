@@ -58,7 +58,7 @@ def measure(data: TrainingSet, batch: int) -> dict[str, Any]:
         rows = order[i * batch % (len(data) - batch) :][:batch]
         terms = objective(data.batch(rows)).terms
         optimizer.zero_grad(set_to_none=True)
-        torch.stack(list(terms.values())).sum().backward()
+        torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
     products = _products(objective, data.batch(order[:batch]))

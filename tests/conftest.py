@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-import pytest
+# Tests are small: a second thread would cost more in waiting than it brings, above all on a busy machine.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import pytest  # after the threads are limited
 
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED_DATA = PROJECT.parent / "shared" / "data"

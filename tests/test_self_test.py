@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import NoReturn
 
@@ -33,6 +34,21 @@ def test_a_wrong_ndcg_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     [outcome] = run_checks([Check("metrics", self_test.check_metrics)])
     assert not outcome.passed
     assert "NDCG of a known case is Score(value=0.7" in outcome.detail
+
+
+def test_codes_no_better_than_chance_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    poor = SimpleNamespace(ndcg=Score(value=0.3, pessimistic=0.2, optimistic=0.4, chance=0.25))
+    monkeypatch.setattr("rmsh.metrics.evaluate", lambda *_, k: poor)
+    [outcome] = run_checks([Check("learning", self_test.check_learning)])
+    assert not outcome.passed
+    assert "Learned codes score NDCG@50 0.30, chance is 0.25" in outcome.detail
+
+
+def test_without_torch_learning_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "rmsh.methods.rmsh", raising=False)
+    [outcome] = run_checks([Check("learning", self_test.check_learning)])
+    assert (outcome.passed, outcome.detail) == (True, "not checked, torch is not installed")
 
 
 def test_a_check_that_raises_does_not_stop_the_others() -> None:

@@ -45,7 +45,7 @@ LINT = (
     ("types", ("-m", "mypy")),
 )
 TASKS = {
-    "demo": Task("learn codes of generated pairs and search them", "train", (("demo", ("-m", "rmsh.demo")),)),
+    "demo": Task("learn codes of generated pairs and print their scores", "train", (("demo", ("-m", "rmsh.demo")),)),
     "test": Task("run every check: format, lint, types, all tests", "dev", (*LINT, ("tests", ("-m", "pytest")))),
     "check": Task(
         "run the fast half of test: no slow tests", "dev", (*LINT, ("tests", ("-m", "pytest", "-m", "not slow")))

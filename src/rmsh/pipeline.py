@@ -120,9 +120,7 @@ def learn(
     return model
 
 
-def code(
-    model: Model, opened: Opened, *, cache: Path | None = None, on_progress: OnProgress = ignore
-) -> CodesFile:
+def code(model: Model, opened: Opened, *, cache: Path | None = None, on_progress: OnProgress = ignore) -> CodesFile:
     """The codes of all items of some data, with its labels and split, as the file `rmsh evaluate` reads."""
     pairs = encode_raw(opened.pairs, restore_encoders(model, opened.pairs), cache=cache, on_progress=on_progress)
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}

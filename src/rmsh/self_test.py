@@ -13,7 +13,7 @@ from math import log2
 import numpy as np
 
 from rmsh.codes import Codes, hamming
-from rmsh.errors import RmshError
+from rmsh.errors import MissingExtraError, RmshError
 
 __all__ = ["CHECKS", "Check", "Outcome", "run_checks"]
 
@@ -65,8 +65,29 @@ def check_metrics() -> str:
     return f"NDCG of a case with equal distances: {found.value:.4f}, as worked by hand"
 
 
+def check_learning() -> str:
+    """Learn codes of generated pairs and ask for scores well above chance; without torch there is nothing to check."""
+    from rmsh.data.generated import generate_pairs
+    from rmsh.methods import create
+    from rmsh.metrics import evaluate
+
+    pairs = generate_pairs(500)
+    learned, asking = pairs.take(np.arange(400)), pairs.take(np.arange(400, 500))
+    try:
+        model = create("rmsh", bits=16, epochs=6, batch=64, hidden=64).fit(learned).model
+    except MissingExtraError:
+        return "not checked, torch is not installed"
+    texts, pictures = model.encode(learned.features("text"), "text"), model.encode(asking.features("image"), "image")
+    found = evaluate(pictures, texts, np.asarray(asking.labels), np.asarray(learned.labels), k=50).ndcg
+    if found.value < 1.5 * found.chance:
+        raise RmshError(
+            f"Learned codes score NDCG@50 {found.value:.2f}, chance is {found.chance:.2f}; reinstall torch."
+        )
+    return f"codes of 400 generated pairs: NDCG@50 {found.value:.2f}, chance {found.chance:.2f}"
+
+
 # Each is independent of the others; a new one is a line here and a function above.
-CHECKS = (Check("codes", check_codes), Check("metrics", check_metrics))
+CHECKS = (Check("codes", check_codes), Check("metrics", check_metrics), Check("learning", check_learning))
 
 
 def run_checks(checks: Sequence[Check] = CHECKS) -> list[Outcome]:
