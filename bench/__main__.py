@@ -1,7 +1,7 @@
 """`make bench`: run the measurements named, or all of them.
 
 make bench ARGS="quality"             every missing run of the quality grid, then the tables
-make bench ARGS="quality --only bow"  the runs whose name contains a word
+make bench ARGS="quality --only bow"  the runs whose name an expression finds
 make bench ARGS="quality --tables"    the tables alone, from the result files
 make bench ARGS="training"            training speed
 make bench ARGS="evaluation"          evaluation speed
@@ -20,7 +20,7 @@ def main() -> None:
     """Parse the words after `make bench` and run what they name."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", nargs="?", choices=sorted(MEASUREMENTS))
-    parser.add_argument("--only", default="", help="quality: runs whose name contains this")
+    parser.add_argument("--only", default="", help="quality: runs whose name this regular expression finds")
     parser.add_argument("--part", default="1/1", help="quality: this worker's share of the runs, such as 1/2")
     parser.add_argument("--tables", action="store_true", help="quality: run nothing, build the tables")
     arguments = parser.parse_args()

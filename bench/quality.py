@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import re
 import resource
 import time
 from dataclasses import asdict, dataclass, field
@@ -65,7 +66,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "hidden tanh": {"activation": "tanh"},
     "no batch norm": {"batch_norm": False},
     "no dropout": {"dropout": 0.0},
-    "scaling norm": {"scaling": "norm"},
+    "standardised features": {"scaling": "standardise"},
     "a head each": {"heads": "each"},
     "pseudo networks each": {"pseudo_networks": "each"},
     "cross-entropy mean": {"class_reduction": "mean"},
@@ -75,7 +76,8 @@ CHOICES: dict[str, dict[str, Any]] = {
     "keep empty intersections": {"mask_empty": False},
     "w_p 30": {"positive_weight": 30.0},
     "w_p 5": {"positive_weight": 5.0},
-    "lambdas of the paper": {"lambda1": 0.01, "lambda2": 0.1},
+    "lambdas of the paper": {"lambda1": 0.01, "lambda2": 0.1, "lambda3": 0.1},
+    "rate of the paper": {"learning_rate": 1e-3},
     "constant rate": {"schedule": "constant"},
     "b by epoch": {"code_update": "epoch"},
     "batch 128": {"batch": 128},
@@ -106,7 +108,7 @@ def grid() -> Iterator[Run]:
 def main(arguments: argparse.Namespace) -> None:
     """Make the missing runs of this worker's part, then build the tables."""
     part, parts = (int(number) for number in arguments.part.split("/"))
-    wanted = [run for run in _distinct(grid()) if arguments.only in run.path.name]
+    wanted = [run for run in _distinct(grid()) if re.search(arguments.only, run.path.name)]
     if not arguments.tables:
         for run in wanted[part - 1 :: parts]:
             if not run.path.exists():

@@ -206,6 +206,16 @@ def test_the_presets_are_what_the_paper_prints() -> None:
     assert (literal.distance, literal.mask_empty, literal.mask_equal) == ("raw", False, False)
 
 
+@pytest.mark.parametrize(
+    ("items", "batch", "epochs"), [(60_000, 512, 10), (8192, 512, 50), (1600, 100, 50), (200, 32, 115), (20, 20, 800)]
+)
+def test_few_pairs_are_learned_from_in_smaller_batches_and_more_epochs(items: int, batch: int, epochs: int) -> None:
+    schedule = RMSH()._schedule(items)
+    assert (schedule.batch, schedule.epochs) == (batch, epochs)
+    given = RMSH(batch=64, epochs=3)._schedule(items)
+    assert (given.batch, given.epochs) == (min(64, items), 3)
+
+
 def test_a_delta_longer_than_the_code_is_refused() -> None:
     with pytest.raises(ConfigError, match="delta"):
         RMSH(bits=16, delta=17)

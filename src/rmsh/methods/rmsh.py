@@ -53,6 +53,10 @@ _INTRA = 2
 _MEMBERS = 3
 
 
+# Where the user leaves the epochs to us.
+_LEAST_STEPS = 800
+
+
 class RMSHConfig(MethodConfig):
     """Options of RMSH; the defaults differ from the paper where it was better on validation (DISCREPANCIES.md)."""
 
@@ -62,7 +66,7 @@ class RMSHConfig(MethodConfig):
 
     lambda1: float = Field(0.3, ge=0, description="weight of intra-modal triplets")
     lambda2: float = Field(3.0, ge=0, description="weight of inter-modal triplets")
-    lambda3: float = Field(0.1, ge=0, description="weight of the pseudo-codes' classification")
+    lambda3: float = Field(1.0, ge=0, description="weight of the pseudo-codes' classification")
     lambda4: float = Field(0.1, ge=0, description="weight of quantisation")
     positive_weight: float | None = Field(None, gt=0, description="w_p; None: from the label frequencies")
 
@@ -83,10 +87,10 @@ class RMSHConfig(MethodConfig):
     activation: Literal["tanh", "relu"] = Field("relu", description="of the hidden layer")
     batch_norm: bool = Field(True, description="batch normalisation before the last tanh")
     dropout: float = Field(0.3, ge=0, lt=1, description="of the hidden layer")
-    scaling: Scaling = Field("standardise", description="of the features")
+    scaling: Scaling = Field("norm", description="of the features: one factor for all, or each standardised")
 
-    epochs: int = Field(15, ge=1, description="passes over the training pairs")
-    batch: int = Field(512, ge=3, description="items a step")
+    epochs: int | None = Field(None, ge=1, description="passes over the pairs; None: 10, more where pairs are few")
+    batch: int | None = Field(None, ge=3, description="items a step; None: 512, fewer where pairs are few")
     learning_rate: float = Field(5e-3, gt=0, description="of Adam; the peak where it varies")
     schedule: Literal["constant", "one-cycle"] = Field("one-cycle", description="of the learning rate")
 
@@ -108,6 +112,7 @@ _PAPER: dict[str, Any] = {
     "activation": "tanh",
     "batch_norm": False,
     "dropout": 0.0,
+    "scaling": "standardise",
     "epochs": 50,
     "batch": 128,
     "learning_rate": 1e-3,
@@ -145,10 +150,18 @@ class RMSH(Method):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             objective = Objective(data, config, delta=delta, positive_weight=weights)
-        schedule = Schedule(config.epochs, min(config.batch, len(data)), config.learning_rate, config.schedule)
+        schedule = self._schedule(len(data))
+        facts |= {"epochs": schedule.epochs, "batch": schedule.batch}
         facts["history"] = train(objective, data, schedule=schedule, seed=config.seed, **self._run_options(pairs, run))
         functions: dict[Modality, HashFunction] = {"image": objective.image.export(), "text": objective.text.export()}
         return Model(functions, self.name, config.model_dump(), facts)
+
+    def _schedule(self, items: int) -> Schedule:
+        """Few pairs make few steps: batches shrink and epochs multiply until there are enough to learn from."""
+        config = self.config
+        batch = min(config.batch or min(512, max(32, items // 16)), items)
+        epochs = config.epochs or max(10, -(-_LEAST_STEPS // -(-items // batch)))
+        return Schedule(epochs, batch, config.learning_rate, config.schedule)
 
     def _delta(self, labels: LabelArray) -> tuple[float, dict[str, Any]]:
         """The minimum distance of dissimilar items, and why it is that."""
