@@ -75,22 +75,35 @@ def measure(data: TrainingSet, batch: int) -> dict[str, Any]:
 
 
 def _products(objective: Objective, batch: Batch) -> Callable[[int], None]:
-    """The five products a network needs in a step: two forward, three backward; both networks."""
-    work = []
-    for network, x in ((objective.image, batch.images), (objective.text, batch.texts)):
-        first, second = network.hidden.weight.detach().clone(), network.output.weight.detach().clone()
-        hidden, z = torch.randn(len(x), first.shape[0]), torch.randn(len(x), second.shape[0])
-        work.append((x, first, second, hidden, z))
+    """Every matrix product of a step, alone: those of the networks, of the small maps, of the distances.
+
+    A linear map costs three products: forward, the gradient of its input, the gradient of its matrix. The first layer
+    of a hash network needs no gradient of its input, and shared labels none at all.
+    """
+    n, bits, classes = len(batch.labels), objective.config.bits, batch.labels.shape[1]
+    hidden = objective.config.hidden
+    first = [_matrices(n, x.shape[1], hidden) for x in (batch.images, batch.texts)]
+    whole = [_matrices(n, hidden, bits) for _ in range(2)]
+    whole += [_matrices(2 * n, bits, classes) for _ in range(3)]  # classifier: codes, unions, intersections
+    whole += [_matrices(2 * n, 2 * bits, bits) for _ in range(2)]  # pseudo-codes
+    whole += [_matrices(2 * n, bits, 2 * n)]  # distances
+    labels = batch.labels
 
     def run(_: int) -> None:
-        for x, first, second, hidden, z in work:
-            torch.mm(x, first.T)
-            torch.mm(hidden, second.T)
-            torch.mm(z, second)  # gradient of the hidden layer
-            torch.mm(z.T, hidden)  # gradient of the second matrix
-            torch.mm(hidden.T, x)  # gradient of the first; the input needs none
+        for x, weight, gradient in first:
+            torch.mm(x, weight)
+            torch.mm(x.T, gradient)
+        for x, weight, gradient in whole:
+            torch.mm(x, weight)
+            torch.mm(gradient, weight.T)
+            torch.mm(x.T, gradient)
+        torch.mm(labels, labels.T)
 
     return run
+
+
+def _matrices(rows: int, inputs: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return torch.randn(rows, inputs), torch.randn(inputs, outputs), torch.randn(rows, outputs)
 
 
 def _interleaved(*actions: Callable[[int], None]) -> list[float]:

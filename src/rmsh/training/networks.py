@@ -28,7 +28,7 @@ INPUT_NORM = 10.0
 
 
 class InputScaling(nn.Module):
-    """x -> (x - shift) * scale, learned from the training features and then frozen.
+    """x -> x * scale + offset, learned from the training features and then frozen.
 
     Args:
         features: (n, d), dense or sparse.
@@ -36,8 +36,8 @@ class InputScaling(nn.Module):
             Either way an input has a Euclidean norm of about ``INPUT_NORM``.
     """
 
-    shift: Tensor
     scale: Tensor
+    offset: Tensor
 
     def __init__(self, features: Features, scaling: Scaling = "standardise") -> None:
         super().__init__()
@@ -50,11 +50,11 @@ class InputScaling(nn.Module):
             varies = deviation > 1e-6 * max(float(deviation.max()), 1e-12)
             each = INPUT_NORM / np.sqrt(max(int(varies.sum()), 1))
             shift, scale = mean, np.where(varies, each / np.where(varies, deviation, 1.0), 0.0)
-        self.register_buffer("shift", torch.from_numpy(shift))
         self.register_buffer("scale", torch.from_numpy(scale.astype(np.float32)))
+        self.register_buffer("offset", torch.from_numpy((-shift * scale).astype(np.float32)))
 
     def forward(self, x: Tensor) -> Tensor:
-        return (x - self.shift) * self.scale
+        return torch.addcmul(self.offset, x, self.scale)
 
 
 def dropout_mask(like: Tensor, rate: float) -> Tensor:
@@ -64,8 +64,9 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
     """
     dropped = round(rate * 256)
     words = torch.empty(-(-like.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
-    kept = words.view(torch.uint8)[: like.numel()].view(like.shape) >= dropped
-    return kept.to(like.dtype).mul_(256 / (256 - dropped))
+    numbers = words.view(torch.uint8)[: like.numel()].view(like.shape).to(like.dtype)
+    # A byte below ``dropped`` becomes 0, any other 1; arithmetic is twice as fast as a comparison here.
+    return numbers.sub_(dropped - 1).clamp_(0, 1).mul_(256 / (256 - dropped))
 
 
 class HashNetwork(nn.Module):
@@ -92,7 +93,7 @@ class HashNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.scaling = scaling
-        self.hidden = _linear(scaling.shift.numel(), hidden)
+        self.hidden = _linear(scaling.scale.numel(), hidden)
         self.output = _linear(hidden, bits)
         self.norm = nn.BatchNorm1d(bits) if batch_norm else None
         self.activation: Activation = activation
@@ -109,13 +110,13 @@ class HashNetwork(nn.Module):
     @torch.no_grad()
     def export(self) -> HashFunction:
         """The trained network as two layers of plain arrays, with every affine step folded in."""
-        first = self.hidden.weight * self.scaling.scale
+        weight, scaling = self.hidden.weight, self.scaling
         gain, shift = torch.ones_like(self.output.bias), self.output.bias.detach()
         if self.norm is not None:
             gain = self.norm.weight / torch.sqrt(_running(self.norm.running_var) + self.norm.eps)
             shift = self.norm.bias + gain * (self.output.bias - _running(self.norm.running_mean))
         layers = (
-            _exported(first, self.hidden.bias - first @ self.scaling.shift, self.activation),
+            _exported(weight * scaling.scale, self.hidden.bias + weight @ scaling.offset, self.activation),
             _exported(self.output.weight * gain[:, None], shift, "tanh"),
         )
         return HashFunction(layers)
