@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,14 +19,25 @@ from rmsh.types import MODALITIES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from rmsh.data.open import Opened
     from rmsh.data.pairs import Pairs
     from rmsh.features.base import Encoder
     from rmsh.methods.base import Method
     from rmsh.model import Model
-    from rmsh.types import Modality
+    from rmsh.types import IntArray, Modality
 
-__all__ = ["DEFAULT_ENCODERS", "code", "encode_raw", "for_validation", "learn", "prepare_encoders", "restore_encoders"]
+__all__ = [
+    "DEFAULT_ENCODERS",
+    "code",
+    "encode_raw",
+    "for_validation",
+    "learn",
+    "prepare_encoders",
+    "restore_encoders",
+    "training_rows",
+]
 
 DEFAULT_ENCODERS: Mapping[Modality, str] = {"text": "minilm"}
 
@@ -42,7 +53,7 @@ def for_validation(opened: Opened) -> Opened:
     return replace(opened, split=hold_out_validation(opened.split))
 
 
-def training_rows(opened: Opened) -> Any:
+def training_rows(opened: Opened) -> IntArray:
     """The rows to learn from: those of the split, or all."""
     return np.arange(len(opened.pairs)) if opened.split is None else opened.split.train
 
@@ -140,7 +151,7 @@ def code(model: Model, opened: Opened, *, cache: Path | None = None, on_progress
     )
 
 
-def _roles(split: Split | None, n: int) -> Any:
+def _roles(split: Split | None, n: int) -> NDArray[np.str_] | None:
     """The part of each row, "database" or "query"; a row of neither has ""."""
     if split is None:
         return None
