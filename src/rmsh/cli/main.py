@@ -15,6 +15,8 @@ __all__ = ["app", "main", "run"]
 
 # One thin command an arrow: verb -> module with a function of the same name.
 COMMANDS = ("bounds", "train", "encode", "evaluate", "audit", "doctor")
+# Families of commands: name -> module with an `app` of its own.
+GROUPS = ("bench", "library")
 
 app = typer.Typer(
     name="rmsh",
@@ -28,6 +30,9 @@ app = typer.Typer(
 for verb in COMMANDS:
     module = importlib.import_module(f"rmsh.cli.{verb}")
     app.command(name=verb, help=module.__doc__)(getattr(module, verb))
+
+for group in GROUPS:
+    app.add_typer(importlib.import_module(f"rmsh.cli.{group}").app, name=group)
 
 
 def main() -> NoReturn:

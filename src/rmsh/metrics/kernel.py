@@ -1,46 +1,21 @@
 """The compiled heart of evaluation: counts every pair of query and database item by distance and shared labels.
 
-Only this file imports numba. Words lie column by column (words, items), so that LLVM vectorises the bit counts of
-one word over many items; the histogram is then incremented item by item.
+Words lie column by column (words, items), so that LLVM vectorises the bit counts of one word over many items; the
+histogram is then incremented item by item.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
-__all__ = ["compile_kernel", "count_pairs"]
+from rmsh.compiled import compile_kernel, popcount
+
+__all__ = ["count_pairs"]
 
 _TILE = 1024  # items: the cells of a tile stay in the first-level cache
-
-
-def compile_kernel(function: Callable[..., Any], **options: bool) -> Callable[..., Any]:
-    """Compile with numba and keep the machine code on disk, or in memory only where no folder can be written.
-
-    numba looks for a folder when the function is decorated, and raises where neither the package's own, nor the
-    user's, nor ``NUMBA_CACHE_DIR`` is writable: a read-only container must still be able to evaluate.
-    """
-    njit: Any = numba.njit
-    try:
-        compiled: Callable[..., Any] = njit(cache=True, **options)(function)
-    except RuntimeError:
-        compiled = njit(**options)(function)
-    return compiled
-
-
-def _type_popcount(_context: Any, _word: Any) -> Any:
-    def generate(_target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), generate
-
-
-_popcount: Any = intrinsic(_type_popcount)  # the ones of a 64-bit word: the processor's own instruction
 
 
 def _fill_cells(
@@ -51,16 +26,16 @@ def _fill_cells(
     word, column = query[0], codes[0, start:stop]
     label_word, label_column = query_labels[0], labels[0, start:stop]
     for j in range(items):  # the first words together: one pass over the cells less
-        distance = np.uint32(_popcount(word ^ column[j]))
-        cells[j] = distance * width + np.uint32(_popcount(label_word & label_column[j]))
+        distance = np.uint32(popcount(word ^ column[j]))
+        cells[j] = distance * width + np.uint32(popcount(label_word & label_column[j]))
     for w in range(1, len(query)):
         word, column = query[w], codes[w, start:stop]
         for j in range(items):
-            cells[j] += np.uint32(_popcount(word ^ column[j])) * width
+            cells[j] += np.uint32(popcount(word ^ column[j])) * width
     for w in range(1, len(query_labels)):
         label_word, label_column = query_labels[w], labels[w, start:stop]
         for j in range(items):
-            cells[j] += np.uint32(_popcount(label_word & label_column[j]))
+            cells[j] += np.uint32(popcount(label_word & label_column[j]))
 
 
 _fill_tile = compile_kernel(_fill_cells)

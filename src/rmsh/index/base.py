@@ -1,0 +1,127 @@
+"""The contract of an index: what is added, found and refused.
+
+Conventions, stated here and nowhere else; every index follows them, and ``brute.py`` is the oracle of all others:
+
+- An item is known by its *row*: an int64, given by ``add`` in increasing order from 0. A removed row is never given
+  again, not even after saving and opening; ``row_count`` is the number of rows ever given, ``len(index)`` the number
+  of items that are there.
+- The ids of the given ``Codes`` are not kept. Who owns the items, such as a library, owns the mapping from row to id.
+- A distance is the number of differing bits: an integer, smaller is nearer. Equal distances are ordered by row, so
+  that there is exactly one right answer, and every exact index gives it to the last tie.
+- ``search`` gives the k nearest; k is at least 1, and where it is larger than the number of items that may be found,
+  these are what is returned. ``within`` gives all at a distance of at most ``radius``, 0 or more.
+- An empty index, an empty set of queries and a mask that admits nothing give results of the right shape without hits.
+- ``where`` is a boolean mask over rows, (row_count,): only rows where it is True are found. What it says about removed
+  rows has no effect. A filter (``filters.py``) is for those who know labels, ids and texts; they turn it into a mask.
+- ``remove`` takes rows that are there; otherwise it names the row and removes nothing. A row given twice is one row.
+- Codes of another length are refused, and so are k, radius, rows and masks that are not what they should be.
+- Several threads may search at once. Who adds or removes meanwhile needs a lock of their own.
+- ``save`` leaves a folder that is there whole or not at all; ``open`` brings back items, rows and their numbering.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+from rmsh.errors import CodesError, InputError
+
+if TYPE_CHECKING:
+    from rmsh.codes import Codes
+    from rmsh.index.hits import Hits, Neighbours
+    from rmsh.types import BitArray, IntArray
+
+__all__ = ["Index", "check_k", "check_length", "check_mask", "check_radius", "check_rows"]
+
+
+class Index(Protocol):
+    """What every index does; the conventions are at the top of this file."""
+
+    @property
+    def bits(self) -> int:
+        """The length of a code."""
+
+    @property
+    def row_count(self) -> int:
+        """How many rows were ever given; masks have this length."""
+
+    def __len__(self) -> int:
+        """How many items are there."""
+
+    def add(self, codes: Codes) -> IntArray:
+        """Add codes, and return the rows they got, int64 (n,)."""
+
+    def remove(self, rows: IntArray) -> None:
+        """Remove the items of these rows."""
+
+    def search(self, codes: Codes, k: int, *, where: BitArray | None = None) -> Hits:
+        """The k nearest items of each query."""
+
+    def within(self, codes: Codes, radius: int, *, where: BitArray | None = None) -> Neighbours:
+        """All items at a distance of at most ``radius`` of each query."""
+
+    def save(self, folder: Path) -> None:
+        """Write the index into a folder, in place of one that is there."""
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Read what :meth:`save` wrote."""
+
+
+def check_length(codes: Codes, bits: int) -> None:
+    """Refuse codes of another length than the index holds."""
+    if codes.bits != bits:
+        raise CodesError(f"Codes of {codes.bits} bits were given to an index of {bits} bits; use the model it is of.")
+
+
+def check_k(k: int) -> int:
+    """Return the number of neighbours to find, or refuse it.
+
+    Example:
+        >>> check_k(10)
+        10
+    """
+    return _whole(k, 1, "neighbours (k) were asked for")
+
+
+def check_radius(radius: int) -> int:
+    """Return a radius, or refuse it; one beyond the length of a code finds everything.
+
+    Example:
+        >>> check_radius(0)
+        0
+    """
+    return _whole(radius, 0, "is no radius")
+
+
+def _whole(value: Any, least: int, wrong: str) -> int:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise InputError(f"{value!r} {wrong}; give a whole number of at least {least}.")
+    return int(value)
+
+
+def check_rows(rows: Any) -> IntArray:
+    """Return rows as int64 (n,), or refuse what is no list of rows."""
+    array = np.asarray(rows)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"Rows of {array.dtype} {array.shape} were given; give whole numbers of shape (n,).")
+    return array.astype(np.int64)
+
+
+def check_mask(where: Any, row_count: int) -> BitArray:
+    """Return a mask over rows as bool (row_count,), or refuse what is none.
+
+    Example:
+        >>> check_mask([True, False], 2)
+        array([ True, False])
+    """
+    mask = np.asarray(where)
+    if mask.dtype != np.bool_ or mask.shape != (row_count,):
+        received = f"A mask of {mask.dtype} {mask.shape}" if mask.ndim else f"{where!r}"
+        raise InputError(
+            f"{received} was given as where; an index of codes takes a boolean mask over its {row_count} rows, and a "
+            "filter of labels, ids or texts is for a library."
+        )
+    return np.ascontiguousarray(mask)

@@ -1,0 +1,100 @@
+"""The plain definition of search in numpy: every distance, then a stable sort; the oracle of all other indexes.
+
+It needs nothing compiled, so it also serves where numba is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from rmsh.index.hits import Hits, Neighbours
+from rmsh.index.stored import StoredIndex
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rmsh.index.store import CodeStore
+    from rmsh.types import BitArray, IntArray, WordArray
+
+__all__ = ["Brute", "nearest", "within"]
+
+_BLOCK_BYTES = 32 << 20  # of the distances of one block of queries, and of the words compared at once
+
+
+class Brute(StoredIndex):
+    """The exact index in numpy.
+
+    Example:
+        >>> from rmsh.codes import Codes
+        >>> index = Brute(3)
+        >>> index.add(Codes.from_values([[1, 1, 1], [1, 1, -1], [1, -1, 1]]))
+        array([0, 1, 2])
+        >>> index.search(Codes.from_values([[1, 1, 1]]), 2).rows
+        array([[0, 1]])
+    """
+
+    kind: ClassVar[str] = "brute"
+
+    def _nearest(self, words: WordArray, k: int, where: BitArray | None) -> Hits:
+        return nearest(self._store, words, k, where=where)
+
+    def _within(self, words: WordArray, radius: int, where: BitArray | None) -> Neighbours:
+        return within(self._store, words, radius, where=where)
+
+
+def nearest(store: CodeStore, words: WordArray, k: int, *, where: BitArray | None) -> Hits:
+    """The k nearest of queries (Q, width); at least k items pass the mask."""
+    rows, distances = _admitted_rows(store, where), []
+    found = []
+    for block in _distances(store, words, rows):
+        order = np.argsort(block, axis=1, kind="stable")[:, :k]  # stable: equal distances stay ordered by row
+        found.append(rows[order])
+        distances.append(np.take_along_axis(block, order, axis=1))
+    return Hits(np.concatenate(found), np.concatenate(distances))
+
+
+def within(store: CodeStore, words: WordArray, radius: int, *, where: BitArray | None) -> Neighbours:
+    """All within a radius of queries (Q, width)."""
+    rows = _admitted_rows(store, where)
+    found, distances, counts = [], [], [0]
+    for block in _distances(store, words, rows):
+        for of_query in block:
+            near = np.flatnonzero(of_query <= radius)
+            near = near[np.argsort(of_query[near], kind="stable")]
+            found.append(rows[near])
+            distances.append(of_query[near])
+            counts.append(len(near))
+    return Neighbours(np.cumsum(counts), np.concatenate(found), np.concatenate(distances))
+
+
+def _admitted_rows(store: CodeStore, where: BitArray | None) -> IntArray:
+    """The rows that are there and pass the mask, increasing."""
+    admitted = np.ones(store.row_count, dtype=np.bool_)
+    for mask in (store.alive, where):
+        admitted &= True if mask is None else mask
+    return np.flatnonzero(admitted)
+
+
+def _distances(store: CodeStore, words: WordArray, rows: IntArray) -> Iterator[NDArray[np.int16]]:
+    """Distances to some rows, int16 (block, len(rows)), a block of queries at a time."""
+    base, tail = store.segments
+    split = int(np.searchsorted(rows, len(base)))
+    codes = ((base, rows[:split], slice(0, split)), (tail, rows[split:] - len(base), slice(split, None)))
+    size = max(1, _BLOCK_BYTES // (8 * store.width * len(rows)))
+    for start in range(0, len(words), size):
+        queries = words[start : start + size]
+        block = np.empty((len(queries), len(rows)), dtype=np.int16)
+        for segment, local, columns in codes:
+            _compare(queries, segment, local, out=block[:, columns])
+        yield block
+
+
+def _compare(queries: WordArray, segment: WordArray, rows: IntArray, *, out: NDArray[np.int16]) -> None:
+    step = max(1, _BLOCK_BYTES // (8 * segment.shape[1] * len(queries)))
+    for start in range(0, len(rows), step):
+        some = segment[rows[start : start + step]]
+        differing = np.bitwise_count(queries[:, None, :] ^ some[None, :, :])
+        out[:, start : start + step] = differing.sum(axis=2, dtype=np.int16)

@@ -1,0 +1,111 @@
+"""The scan: how work is shared out, and what serves without numba."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from rmsh.codes import Codes
+from rmsh.errors import ConfigError
+from rmsh.index import create_index
+from rmsh.index.scan import Scan, _parts, has_kernels
+from rmsh.index.workers import check_threads, run_all
+
+FORK = """
+import os
+import numpy as np
+from rmsh.codes import Codes
+from rmsh.index import scan
+scan._WORDS_A_THREAD = 1
+codes = Codes.from_values(np.ones((300, 64)))
+index = scan.Scan(64, threads=2)
+index.add(codes)
+index.search(codes, 2)
+child = os.fork() if hasattr(os, "fork") else 0
+print(index.search(codes.take(np.arange(1)), 2).rows.tolist(), flush=True)
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.fixture
+def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installation in which the kernels cannot be imported."""
+    monkeypatch.setitem(sys.modules, "rmsh.index.kernels", None)
+    has_kernels.cache_clear()
+    yield
+    has_kernels.cache_clear()
+
+
+def _codes(n: int, bits: int = 70) -> Codes:
+    return Codes.from_values(np.random.default_rng(n).standard_normal((n, bits)))
+
+
+@pytest.mark.usefixtures("without_numba")
+@pytest.mark.parametrize("kind", ["scan", "mih", "auto"])
+def test_without_numba_the_results_are_the_same_and_one_warning_says_so(kind: str) -> None:
+    index, oracle = create_index(70, kind), create_index(70, "brute")
+    for each in (index, oracle):
+        each.add(_codes(50))
+    with pytest.warns(RuntimeWarning, match="numba is not installed") as caught:
+        found, near = index.search(_codes(3), 5), index.within(_codes(3), 30)
+    assert len(caught) == 1
+    np.testing.assert_array_equal(found.rows, oracle.search(_codes(3), 5).rows)
+    np.testing.assert_array_equal(near.rows, oracle.within(_codes(3), 30).rows)
+
+
+@pytest.mark.parametrize("queries", [1, 7, 31, 32, 1000])
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_parts_cover_every_query_and_row_once(queries: int, threads: int) -> None:
+    parts = _parts(queries, 10, 10**7, width=1, threads=threads)
+    assert len(parts) == threads
+    if queries >= 8 * threads:
+        assert {(part.first, part.end) for part in parts} == {(10, 10**7)}
+        cuts = [(part.queries.start, part.queries.stop) for part in parts]
+        assert (cuts[0][0], cuts[-1][1]) == (0, queries)
+    else:
+        assert {(part.queries.start, part.queries.stop) for part in parts} == {(0, queries)}
+        cuts = [(part.first, part.end) for part in parts]
+        assert (cuts[0][0], cuts[-1][1]) == (10, 10**7)
+    assert all(before[1] == after[0] for before, after in pairwise(cuts))
+
+
+def test_little_work_wakes_no_other_thread() -> None:
+    assert len(_parts(1, 0, 1000, width=1, threads=8)) == 1
+
+
+def test_blocks_of_few_queries_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Scan(70, threads=1)
+    index.add(_codes(300))
+    expected = index.search(_codes(20), 40)
+    monkeypatch.setattr("rmsh.index.scan._BLOCK_BYTES", 1)
+    np.testing.assert_array_equal(index.search(_codes(20), 40).rows, expected.rows)
+
+
+def test_a_forked_process_starts_threads_of_its_own() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORK]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert set(done.stdout.splitlines()) == {"[[0, 1]]"}
+
+
+def test_all_threads_are_used_where_none_are_given() -> None:
+    assert Scan(8).threads == check_threads(None) >= 1
+
+
+@pytest.mark.parametrize("threads", [0, -2, 1.5, True])
+def test_a_number_of_threads_that_is_none_is_refused(threads: int) -> None:
+    with pytest.raises(ConfigError, match="give a whole number of at least 1, or None for all"):
+        Scan(8, threads=threads)
+
+
+def test_the_error_of_one_part_is_raised() -> None:
+    def fail() -> int:
+        raise ConfigError("of a part")
+
+    with pytest.raises(ConfigError, match="of a part"):
+        run_all([lambda: 1, fail])
