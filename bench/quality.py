@@ -102,7 +102,7 @@ def grid() -> Iterator[Run]:
         for preset in ("paper", "paper-literal"):
             yield Run(preset, bits=bits, preset=preset)
     for name, options in CHOICES.items():
-        yield Run(f"choice {name}", options={**options, "epochs": 12}, train=20_000, validation=True)
+        yield Run(f"choice {name}", options={**options, "epochs": 8}, train=20_000, validation=True)
 
 
 def main(arguments: argparse.Namespace) -> None:

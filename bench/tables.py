@@ -113,5 +113,5 @@ def _choices(results: list[dict[str, Any]]) -> str:
         [name, _score([r]), " / ".join(f"{_ndcg(r, d) - _ndcg(found['default'], d):+.4f}" for d in DIRECTIONS)]
         for name, r in found.items()
     ]
-    title = "What each open choice is worth: 20,000 training pairs, 12 epochs, 64 bits, validation queries"
+    title = "What each open choice is worth: 20,000 training pairs, 8 epochs, 64 bits, validation queries"
     return _markdown(title, ["choice", "NDCG@500", "difference from the default"], rows)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rmsh.coding.bounds import choose_delta
     from rmsh.data.open import open_pairs
     from rmsh.data.pairs import Pairs
+    from rmsh.index import create_index
     from rmsh.methods import create
     from rmsh.metrics.report import evaluate
     from rmsh.model import Model, load
@@ -26,12 +27,24 @@ _EXPORTS = {
     "Pairs": "rmsh.data.pairs",
     "choose_delta": "rmsh.coding.bounds",
     "create": "rmsh.methods",
+    "create_index": "rmsh.index",
     "evaluate": "rmsh.metrics.report",
     "load": "rmsh.model",
     "open_pairs": "rmsh.data.open",
 }
 
-__all__ = ["Codes", "Model", "Pairs", "__version__", "choose_delta", "create", "evaluate", "load", "open_pairs"]
+__all__ = [
+    "Codes",
+    "Model",
+    "Pairs",
+    "__version__",
+    "choose_delta",
+    "create",
+    "create_index",
+    "evaluate",
+    "load",
+    "open_pairs",
+]
 
 
 def __getattr__(name: str) -> Any:
