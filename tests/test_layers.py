@@ -32,6 +32,7 @@ LAYERS = [
     "training",
     "methods",
     "index",
+    "library",
     "pipeline",
     "experiments",
     "self_test",

