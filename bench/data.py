@@ -20,11 +20,21 @@ RESULTS = PROJECT / "bench" / "results"
 
 
 def coco66k(text: str, *, validation: bool = False) -> Opened:
-    """coco66k with features for its captions; on a machine without it, the measurement is skipped with a sentence."""
-    root = os.environ.get("RMSH_COCO66K") or str(PROJECT.parent / "shared" / "data" / "coco66k")
-    if not Path(root).is_dir():
-        sys.exit("coco66k is not at ../shared/data/coco66k; set RMSH_COCO66K to its folder. Nothing was measured.")
-    opened = open_pairs(f"coco66k:{root}")
+    """coco66k with features for its captions."""
+    opened = open_pairs(f"coco66k:{_root()}")
     opened = pipeline.for_validation(opened) if validation else opened
     encoders = pipeline.prepare_encoders(opened, {"text": text})
     return replace(opened, pairs=pipeline.encode_raw(opened.pairs, encoders, cache=cache_folder()))
+
+
+def coco66k_labels() -> Opened:
+    """The labels and the split of coco66k alone."""
+    return open_pairs(f"coco66k:{_root()}", skip=("images", "texts"))
+
+
+def _root() -> str:
+    """Where coco66k is; on a machine without it nothing is measured, and a sentence says so."""
+    root = os.environ.get("RMSH_COCO66K") or str(PROJECT.parent / "shared" / "data" / "coco66k")
+    if not Path(root).is_dir():
+        sys.exit("coco66k is not at ../shared/data/coco66k; set RMSH_COCO66K to its folder. Nothing was measured.")
+    return root
