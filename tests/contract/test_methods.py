@@ -118,6 +118,12 @@ def test_too_few_items_are_refused(name: str) -> None:
         _method(name).fit(_pairs().take(np.arange(2)))
 
 
+@pytest.mark.parametrize("n", [3, 4, 5, 33])
+def test_very_few_items_are_learned_from(name: str, n: int) -> None:
+    pairs = _pairs().take(np.arange(n))
+    assert np.isfinite(_method(name).fit(pairs).project(pairs.features("text"), "text")).all()
+
+
 def test_one_class_only_and_more_bits_than_features_are_learned(name: str) -> None:
     pairs = _pairs()
     labels = np.ones((90, 1), dtype=np.uint8)

@@ -160,7 +160,7 @@ class RMSH(Method):
         """Few pairs make few steps: batches shrink and epochs multiply until there are enough to learn from."""
         config = self.config
         batch = min(config.batch or min(512, max(32, items // 16)), items)
-        epochs = config.epochs or max(10, -(-_LEAST_STEPS // -(-items // batch)))
+        epochs = config.epochs or max(10, -(-_LEAST_STEPS // (items // batch)))
         return Schedule(epochs, batch, config.learning_rate, config.schedule)
 
     def _delta(self, labels: LabelArray) -> tuple[float, dict[str, Any]]:

@@ -55,7 +55,7 @@ class Schedule:
 
     Args:
         epochs: passes over the data.
-        batch: items a step; the last step of an epoch is not smaller, steps are cut evenly.
+        batch: items a step, at the least: an epoch is cut evenly, so that no step is smaller.
         rate: Adam's learning rate, its peak where it varies.
         shape: "constant", or "one-cycle": a linear rise over the first fifth, then a cosine down to zero.
     """
@@ -91,7 +91,7 @@ def rate_at(progress: float, schedule: Schedule) -> float:
     """The learning rate at a point of the run between 0 and 1.
 
     Example:
-        >>> [rate_at(p, Schedule(1, 1, 1.0, "one-cycle")) for p in (0.0, 0.1, 0.2, 0.6, 1.0)]
+        >>> [round(rate_at(p, Schedule(1, 1, 1.0, "one-cycle")), 6) for p in (0.0, 0.1, 0.2, 0.6, 1.0)]
         [0.0, 0.5, 1.0, 0.5, 0.0]
     """
     if schedule.shape == "constant":
@@ -99,7 +99,7 @@ def rate_at(progress: float, schedule: Schedule) -> float:
     rise = 0.2
     if progress < rise:
         return schedule.rate * progress / rise
-    return round(schedule.rate * 0.5 * (1 + math.cos(math.pi * (progress - rise) / (1 - rise))), 15)
+    return schedule.rate * 0.5 * (1 + math.cos(math.pi * (progress - rise) / (1 - rise)))
 
 
 def train(
@@ -152,7 +152,7 @@ def _epoch(
     objective: nn.Module, data: TrainingSet, optimizer: torch.optim.Optimizer, schedule: Schedule, epoch: int
 ) -> dict[str, float]:
     """One pass over the data; returns the mean of each term."""
-    steps = max(1, -(-len(data) // schedule.batch))
+    steps = max(1, len(data) // schedule.batch)
     sums: dict[str, float] = {}
     for step, rows in enumerate(np.array_split(torch.randperm(len(data)).numpy(), steps)):
         progress = (epoch + (step + 0.5) / steps) / schedule.epochs
