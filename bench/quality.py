@@ -62,7 +62,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "default": {},
     "distance raw": {"distance": "raw"},
     "confidence 0.75": {"confidence": 0.75},
-    "delta K/4": {"delta": 16},
+    "delta 16, K over 4": {"delta": 16},
     "hidden tanh": {"activation": "tanh"},
     "no batch norm": {"batch_norm": False},
     "no dropout": {"dropout": 0.0},
