@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmsh.training.triplets import draw, order_by_anchor, order_by_tags, pair_values, similarity
+from rmsh.training.triplets import draw, order_by_anchor, order_by_tags, pairs_of, similarity
 
 
 @given(n=st.integers(3, 40), per_item=st.integers(1, 6))
@@ -43,7 +43,7 @@ def test_an_anchor_is_the_reference_whatever_its_tags() -> None:
     assert (order.near.item(), order.far.item()) == (1, 2)
 
 
-def test_pair_values_keep_leading_dimensions() -> None:
-    matrix = torch.arange(16).reshape(4, 4)
-    members = torch.tensor([[[0], [1], [2]], [[3], [1], [0]]])
-    assert pair_values(matrix, members)[:, :, 0].tolist() == [[1, 2, 6], [13, 12, 4]]
+def test_pairs_keep_leading_dimensions() -> None:
+    first, second = pairs_of(torch.tensor([[[0], [1], [2]], [[3], [1], [0]]]))
+    assert first[:, :, 0].tolist() == [[0, 0, 1], [3, 3, 1]]
+    assert second[:, :, 0].tolist() == [[1, 2, 2], [1, 0, 0]]

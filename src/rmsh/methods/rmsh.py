@@ -32,7 +32,7 @@ from rmsh.training.losses import (
     squared_distances,
 )
 from rmsh.training.networks import HashNetwork, InputScaling, Scaling
-from rmsh.training.triplets import Order, draw, order_by_anchor, order_by_tags, pair_values, similarity
+from rmsh.training.triplets import Order, draw, order_by_anchor, order_by_tags, pairs_of, similarity
 
 if TYPE_CHECKING:
     from typing import Self
@@ -265,19 +265,19 @@ class Objective(nn.Module):
     def _triplets(self, z: Tensor, labels: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
         """Eq. (triplet_loss) without pseudo-codes: the intra-modal and the inter-modal sum, a mean over triplets."""
         n, sizes = len(labels), labels.sum(dim=1)
-        similarities = pair_values(similarity(labels @ labels.T, sizes[:, None], sizes[None, :]), members)
-        distances = squared_distances(z, z) * self.unit
+        first, second = pairs_of(members)
+        similarities = similarity((labels @ labels.T)[first, second], sizes[first], sizes[second])
         places = torch.tensor(_PLACES)[:, :, None] * n + members  # (8, 3, t)
-        distances = pair_values(distances, places)
+        distances = squared_distances(z, *pairs_of(places)) * self.unit
         by_tags = order_by_tags(sizes[members], similarities)
-        intra = self._margin(distances[:_INTRA], by_tags)
         if self.config.inter_anchor == "max_tags":
-            return intra.sum(), self._margin(distances[_INTRA:], by_tags).sum()
+            losses = self._margin(distances, by_tags)
+            return losses[:_INTRA].sum(), losses[_INTRA:].sum()
         anchored = [
             self._margin(distances[[_INTRA + member, _INTRA + 3 + member]], order_by_anchor(member, similarities))
             for member in range(3)
         ]
-        return intra.sum(), torch.cat(anchored).sum()
+        return self._margin(distances[:_INTRA], by_tags).sum(), torch.cat(anchored).sum()
 
     def _margin(self, distances: Tensor, order: Order) -> Tensor:
         losses = margin_triplet_loss(distances, order, delta=self.delta, mask_equal=self.config.mask_equal)

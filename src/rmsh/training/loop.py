@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rmsh.types import Features, IntArray, LabelArray
 
-__all__ = ["Batch", "History", "Outcome", "Schedule", "TrainingSet", "rate_at", "train"]
+__all__ = ["Batch", "History", "Outcome", "Schedule", "TrainingSet", "rate_at", "reproducible", "train"]
 
 History = list[dict[str, float]]  # the mean of each loss term, an entry an epoch
 
@@ -125,7 +125,7 @@ def train(
     resumed, start = len(history), time.perf_counter()
     objective.train()
     for epoch in range(resumed, schedule.epochs):
-        with _reproducible(seed, epoch):
+        with reproducible(seed, epoch):
             history.append(_epoch(objective, data, optimizer, schedule, epoch))
         if checkpoint is not None:
             Checkpoint(len(history), history, fingerprint).save(checkpoint, objective, optimizer)
@@ -136,16 +136,19 @@ def train(
 
 
 @contextmanager
-def _reproducible(seed: int, epoch: int) -> Iterator[None]:
+def reproducible(seed: int, epoch: int) -> Iterator[None]:
     """Everything random and every sum inside follows from (seed, epoch); the caller's state is left as it was."""
-    deterministic = torch.are_deterministic_algorithms_enabled()
+    memory: Any = torch.utils.deterministic
+    before = torch.are_deterministic_algorithms_enabled(), memory.fill_uninitialized_memory
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0] >> np.uint64(1)))
         torch.use_deterministic_algorithms(True)
+        memory.fill_uninitialized_memory = False  # a guard against bugs of torch that costs hundreds of fills a step
         try:
             yield
         finally:
-            torch.use_deterministic_algorithms(deterministic)
+            torch.use_deterministic_algorithms(before[0])
+            memory.fill_uninitialized_memory = before[1]
 
 
 def _epoch(

@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 __all__ = ["classification_loss", "common_code", "margin_triplet_loss", "quantisation_loss", "squared_distances"]
 
 
-def squared_distances(a: Tensor, b: Tensor) -> Tensor:
-    """||a_i - b_j||^2 of all pairs, (n, K) x (m, K) -> (n, m).
+def squared_distances(z: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """||z_i - z_j||^2 of given pairs of rows of z (n, K), in the shape of the indices ``first`` and ``second``.
+
+    All inner products are one matrix product, and only what is asked for is picked from it: n^2 values are cheap to
+    make and dear to touch again.
 
     Example:
-        >>> squared_distances(torch.tensor([[1.0, 1.0]]), torch.tensor([[-1.0, 1.0], [-1.0, -1.0]])).tolist()
-        [[4.0, 8.0]]
+        >>> z = torch.tensor([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])
+        >>> squared_distances(z, torch.tensor([0, 0]), torch.tensor([1, 2])).tolist()
+        [4.0, 8.0]
     """
-    norms = a.square().sum(dim=1)[:, None] + b.square().sum(dim=1)[None, :]
-    # Rounding may leave a tiny negative number where a and b are the same.
-    return torch.addmm(norms, a, b.T, alpha=-2).clamp_min(0)
+    norms = z.square().sum(dim=1)
+    # Rounding may leave a tiny negative number where two rows are the same.
+    return (norms[first] + norms[second] - 2 * (z @ z.T)[first, second]).clamp_min(0)
 
 
 def margin_triplet_loss(distances: Tensor, order: Order, *, delta: float, mask_equal: bool = True) -> Tensor:

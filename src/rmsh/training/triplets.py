@@ -13,7 +13,7 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Order", "draw", "order_by_anchor", "order_by_tags", "pair_values", "similarity"]
+__all__ = ["Order", "draw", "order_by_anchor", "order_by_tags", "pairs_of", "similarity"]
 
 # The two pairs that contain member 1, 2 or 3, as positions in (1,2), (1,3), (2,3).
 _PAIRS_OF_MEMBER = ((0, 1), (0, 2), (1, 2))
@@ -55,15 +55,16 @@ def similarity(shared: Tensor, sizes_a: Tensor, sizes_b: Tensor) -> Tensor:
     return shared / torch.maximum(sizes_a, sizes_b).clamp_min(1.0)
 
 
-def pair_values(matrix: Tensor, members: Tensor) -> Tensor:
-    """The values (..., 3, t) that a matrix (n, n) has for the three pairs of each triplet (..., 3, t).
+def pairs_of(members: Tensor) -> tuple[Tensor, Tensor]:
+    """The two members of each pair, each (..., 3, t), of triplets (..., 3, t).
 
     Example:
-        >>> pair_values(torch.arange(9).reshape(3, 3), torch.tensor([[0], [1], [2]])).T.tolist()
-        [[1, 2, 5]]
+        >>> first, second = pairs_of(torch.tensor([[7], [8], [9]]))
+        >>> first.T.tolist(), second.T.tolist()
+        ([[7, 7, 8]], [[8, 9, 9]])
     """
     one, two, three = members.unbind(dim=-2)
-    return matrix[torch.stack([one, one, two], dim=-2), torch.stack([two, three, three], dim=-2)]
+    return torch.stack([one, one, two], dim=-2), torch.stack([two, three, three], dim=-2)
 
 
 def order_by_tags(sizes: Tensor, similarities: Tensor) -> Order:
