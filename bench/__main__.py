@@ -5,15 +5,21 @@ make bench ARGS="quality --only bow"  the runs whose name an expression finds
 make bench ARGS="quality --tables"    the tables alone, from the result files
 make bench ARGS="training"            training speed
 make bench ARGS="evaluation"          evaluation speed
+make bench ARGS="faults --runs 200"   writers of a library killed at random moments
 """
 
 from __future__ import annotations
 
 import argparse
 
-from bench import evaluation_speed, quality, training_speed
+from bench import evaluation_speed, faults, quality, training_speed
 
-MEASUREMENTS = {"training": training_speed.main, "evaluation": evaluation_speed.main, "quality": quality.main}
+MEASUREMENTS = {
+    "training": training_speed.main,
+    "evaluation": evaluation_speed.main,
+    "faults": faults.main,
+    "quality": quality.main,
+}
 
 
 def main() -> None:
@@ -23,6 +29,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="quality: runs whose name this regular expression finds")
     parser.add_argument("--part", default="1/1", help="quality: this worker's share of the runs, such as 1/2")
     parser.add_argument("--tables", action="store_true", help="quality: run nothing, build the tables")
+    parser.add_argument("--runs", type=int, default=200, help="faults: how many writers are killed")
+    parser.add_argument("--seed", type=int, default=0, help="faults: decides what they do, and when they are killed")
     arguments = parser.parse_args()
     for name, measure in MEASUREMENTS.items():
         if arguments.what in (None, name):

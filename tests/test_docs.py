@@ -7,7 +7,7 @@ import itertools
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +44,19 @@ def _command_lines(text: str) -> Iterator[list[str]]:
             yield given[1:end]
 
 
-def _unknown(words: list[str]) -> list[str]:
-    """What a command line names that does not exist: its command, or options of it."""
-    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    if words[0].startswith("-"):
-        return [word for word in words if word != "--help"]
-    if words[0] not in commands:
+def _unknown(words: list[str], commands: Mapping[str, Any] | None = None) -> list[str]:
+    """What a command line names that does not exist: its command, a verb of a family of commands, or options of it."""
+    if words[:1] == ["--help"]:
+        return []
+    known: Mapping[str, Any] = typer.main.get_command(app).commands if commands is None else commands  # type: ignore[attr-defined]
+    if words[0] not in known:
         return [words[0]]
-    known = {option for part in commands[words[0]].params for option in (*part.opts, *part.secondary_opts)}
+    command = known[words[0]]
+    if hasattr(command, "commands"):
+        return _unknown(words[1:] or ["--help"], command.commands)
+    options = {option for part in command.params for option in (*part.opts, *part.secondary_opts)}
     given = {word.partition("=")[0] for word in words[1:] if re.match(r"--?[a-zA-Z]", word)}
-    return sorted(given - known - {"--help"})
+    return sorted(given - options - {"--help"})
 
 
 @pytest.mark.parametrize("page", RUNNING, ids=lambda page: page.name)
@@ -108,6 +111,9 @@ def test_the_citation_names_this_version() -> None:
         ("rmsh doctor --jsno", ["--jsno"]),
         ("rmsh docter", ["docter"]),
         ("rmsh --version", ["--version"]),
+        ("rmsh library info photos --json", []),
+        ("rmsh library inof photos", ["inof"]),
+        ("rmsh library backup photos --ou copy", ["--ou"]),
         ("rmsh doctor --json=1 > out.txt --jsno", []),
     ],
 )

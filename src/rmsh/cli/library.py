@@ -1,0 +1,149 @@
+"""Look after a library: what it holds, whether it is whole, compacting, backup, upgrade, export.
+
+Example:
+    rmsh library info photos
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from rmsh.cli.console import Console, Json, Quiet, table
+
+__all__ = ["app"]
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode="rich")
+
+Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="LIB", help="The folder of a library.")]
+
+
+@app.command()
+def info(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
+    """Show what a library holds: counts, sizes, whose codes.
+
+    Example:
+        rmsh library info photos
+    """
+    from rmsh.library import Library
+    from rmsh.library.describe import describe
+
+    console = Console(json=json, quiet=quiet)
+    with Library.open(library) as opened:
+        found = describe(opened)
+    codes = (
+        f"codes of {found.bits} bits by the model {found.model}, generation {found.generation}, format {found.format}"
+    )
+    console.result(
+        asdict(found),
+        table(f"{library}: {codes}", ["what", "count"], [[what, f"{n:,}"] for what, n in found.counts.items()]),
+        table("Files", ["file", "bytes"], [[name, f"{size:,}"] for name, size in found.bytes.items()]),
+        f"pictures: in {found.source or 'the library itself'}",
+        f"snapshot: {found.snapshot}; last change: {found.changes:,}",
+    )
+
+
+@app.command()
+def verify(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
+    """Check that a library is whole; ends with exit code 1 when it is not.
+
+    Example:
+        rmsh library verify photos
+    """
+    from rmsh.library.verify import verify as check
+
+    console = Console(json=json, quiet=quiet)
+    console.note(f"Checking {library}: every page of the database, every code, the model and the snapshot.")
+    verdict = check(library)
+    whole = f"{library} is whole; checked: {', '.join(verdict.checked)}."
+    console.result({"whole": not verdict.problems, **asdict(verdict)}, *(verdict.problems or [whole]))
+    if verdict.problems:
+        raise typer.Exit(1)
+
+
+@app.command()
+def compact(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
+    """Drop what nobody needs any more, such as codes of older models, and make the files small.
+
+    Example:
+        rmsh library compact photos
+    """
+    from rmsh.library import Library
+    from rmsh.library.compact import compact as shrink
+
+    console = Console(json=json, quiet=quiet)
+    console.note(f"Compacting {library}: the database is written anew and needs about its own size of free disk space.")
+    before = _size(library)
+    with Library.open(library, writable=True) as opened:
+        shrink(opened)
+    after = _size(library)
+    console.result({"bytes_before": before, "bytes": after}, f"{library}: {before:,} bytes before, {after:,} now")
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+@app.command()
+def backup(
+    library: Folder,
+    out: Annotated[Path, typer.Option(help="The folder to write; a new one, or an empty one.")],
+    *,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Copy a library, while others may write to it, and verify the copy.
+
+    Example:
+        rmsh library backup photos --out photos-copy
+    """
+    from rmsh.library import Library
+    from rmsh.library.backup import backup as copy
+
+    console = Console(json=json, quiet=quiet)
+    console.note(f"Copying {library} to {out}, then verifying the copy.")
+    with Library.open(library) as opened:
+        missing = copy(opened, out)
+    if missing:
+        console.note(f"{missing:,} pictures were not where the items say, and are not in the copy.")
+    console.result({"backup": str(out), "missing_pictures": missing}, f"{out}: a whole copy of {library}")
+
+
+@app.command()
+def upgrade(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
+    """Bring a library to the format of this rmsh, and write its manifest anew where it was lost.
+
+    Example:
+        rmsh library upgrade photos
+    """
+    from rmsh.library.upgrade import upgrade as migrate
+
+    console = Console(json=json, quiet=quiet)
+    before, now = migrate(library)
+    console.result({"format_before": before, "format": now}, f"{library}: format {now}, was {before}")
+
+
+@app.command()
+def export(
+    library: Folder,
+    out: Annotated[Path, typer.Option(help="The file to write: .parquet for everything, .faiss for codes.")],
+    *,
+    codes: Annotated[str, typer.Option(help="For .faiss: whether the codes of text or of image.")] = "text",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a library for other programs: a parquet file, or a faiss index.
+
+    Example:
+        rmsh library export photos --out photos.parquet
+    """
+    from rmsh.library import Library
+    from rmsh.library.export import export as write
+
+    console = Console(json=json, quiet=quiet)
+    with Library.open(library) as opened:
+        count = write(opened, out, codes=codes)
+    console.result({"export": str(out), "count": count}, f"{out}: {count:,} written")

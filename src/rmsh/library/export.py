@@ -1,0 +1,111 @@
+"""A library for other programs: items and codes as one parquet file, or codes as a faiss index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rmsh.errors import InputError, require
+from rmsh.files import atomic
+from rmsh.library.faults import explained
+from rmsh.library.reading import code_blocks, generation_of, items_of_rows
+from rmsh.types import MODALITIES
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from rmsh.library.library import Library
+    from rmsh.library.reading import Generation
+    from rmsh.types import Modality
+
+__all__ = ["export", "export_faiss", "export_parquet"]
+
+_ROWS = 1 << 14  # items in memory at once
+
+
+def export(library: Library, out: Path, *, codes: str = "text") -> int:
+    """Write the file that a name ends in: ``.parquet``, or ``.faiss`` for the codes of one modality.
+
+    Returns:
+        How many items or codes were written.
+
+    Raises:
+        InputError: the name ends in something else, or the modality is unknown.
+    """
+    if out.suffix == ".parquet":
+        return export_parquet(library, out)
+    for modality in MODALITIES:
+        if out.suffix == ".faiss" and codes == modality:
+            return export_faiss(library, out, modality=modality)
+    raise InputError(
+        f"{out} with codes of {codes!r} was asked for; give .parquet, or .faiss and {' or '.join(MODALITIES)}."
+    )
+
+
+def export_parquet(library: Library, out: Path) -> int:
+    """Write all items of one state: row, id, text, picture, labels, and both packed codes (null where there is none).
+
+    The file's metadata names the bits, the model and the library. Bit i of a code is bit i % 8 of byte i // 8, counted
+    from the least significant.
+
+    Returns:
+        How many items were written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    count = 0
+    with library.reading() as connection, explained(out), atomic(out) as file:
+        generation = generation_of(connection)
+        schema = _schema(generation, connection)
+        with pq.ParquetWriter(file, schema) as writer:
+            for columns in _columns(connection, generation):
+                writer.write_table(pa.table(columns, schema=schema))
+                count += len(columns["id"])
+    return count
+
+
+def _schema(generation: Generation, connection: sqlite3.Connection) -> Any:
+    import pyarrow as pa
+
+    (library,) = connection.execute("SELECT id FROM library").fetchone()
+    code = pa.binary(-(-generation.bits // 8))
+    fields = {"row": pa.int64(), "id": pa.string(), "text": pa.string(), "picture": pa.string()}
+    fields |= {"labels": pa.list_(pa.string()), "image_code": code, "text_code": code}
+    facts = {"rmsh.bits": str(generation.bits), "rmsh.model": generation.fingerprint, "rmsh.library": library}
+    return pa.schema(list(fields.items()), metadata=facts)
+
+
+def _columns(connection: sqlite3.Connection, generation: Generation) -> Iterator[dict[str, list[Any]]]:
+    found = connection.execute("SELECT row, image, text FROM codes WHERE generation = ? ORDER BY row", generation[:1])
+    while block := found.fetchmany(_ROWS):
+        rows, images, texts = map(list, zip(*block, strict=True))
+        of_row = items_of_rows(connection, rows)
+        items = [of_row[row] for row in rows]
+        columns = {name: [getattr(item, name) for item in items] for name in ("id", "text", "picture", "labels")}
+        yield {"row": rows, **columns, "image_code": images, "text_code": texts}
+
+
+def export_faiss(library: Library, out: Path, *, modality: Modality) -> int:
+    """Write the codes of one modality as a faiss ``IndexBinaryFlat`` under an id map: what faiss finds are rows.
+
+    Codes whose length is no multiple of 8 are padded with zeros, which changes no distance.
+
+    Returns:
+        How many codes were written.
+
+    Raises:
+        MissingExtraError: faiss is not installed.
+    """
+    faiss: Any = require("faiss", "bench")
+    with library.reading() as connection, explained(out):
+        generation = generation_of(connection)
+        index = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(-(-generation.bits // 8) * 8))
+        for rows, packed in code_blocks(connection, modality, generation=generation):
+            index.add_with_ids(np.ascontiguousarray(packed), rows)
+        with atomic(out) as file:
+            file.write(memoryview(faiss.serialize_index_binary(index)))
+    return int(index.ntotal)

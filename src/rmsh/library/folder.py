@@ -1,0 +1,118 @@
+"""The files of a library's folder: the manifest, written last, the model, and how both follow the database.
+
+The database is the truth about which model the codes are of. A new model waits in ``model.next`` until the database
+says that its codes serve; then it takes the place of ``model``. Whoever looks in between finds it where it waits.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rmsh.errors import FormatError, RmshError
+from rmsh.files import read_json, write_json
+from rmsh.library.reading import generation_of
+from rmsh.library.schema import VERSION
+from rmsh.model import load
+
+if TYPE_CHECKING:
+    from rmsh.library.reading import Generation
+    from rmsh.model import Model
+
+__all__ = ["MANIFEST", "MODEL", "find_model", "load_model", "read_manifest", "settle", "stage_model", "write_manifest"]
+
+MANIFEST = "manifest.json"
+FORMAT = "rmsh library"
+
+MODEL = "model"
+_NEXT, _OLD = "model.next", "model.old"
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a library.
+
+    Raises:
+        FormatError: the folder is no library, or one of a newer rmsh, or its manifest is damaged.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        lost = " though there is an items.sqlite: `rmsh library upgrade` writes it anew"
+        reason = lost if (folder / "items.sqlite").is_file() else ": give the folder of a library"
+        raise FormatError(f"{folder} has no manifest.json{reason}.")
+    manifest = read_json(path)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise FormatError(f"{path} is not the manifest of a library; give the folder of a library.")
+    if not isinstance(manifest.get("version"), int) or manifest["version"] > VERSION:
+        raise FormatError(
+            f"The library {folder} has format {manifest.get('version')!r}, this rmsh reads up to format {VERSION}; "
+            "update rmsh."
+        )
+    return manifest
+
+
+def write_manifest(folder: Path, connection: sqlite3.Connection) -> None:
+    """Write what the database says into the manifest, where that is something new."""
+    (library,) = connection.execute("SELECT id FROM library").fetchone()
+    generation = generation_of(connection)
+    facts = {"id": library, "bits": generation.bits, "model": generation.fingerprint}
+    manifest = {"format": FORMAT, "version": VERSION, **facts}
+    try:
+        if read_json(folder / MANIFEST) == manifest:
+            return
+    except (OSError, FormatError):
+        pass
+    write_json(folder / MANIFEST, manifest)
+
+
+def stage_model(folder: Path, model: Model) -> None:
+    """Put a new model beside the one in use."""
+    if _fingerprint(folder / _NEXT) != model.fingerprint:
+        shutil.rmtree(folder / _NEXT, ignore_errors=True)
+        model.save(folder / _NEXT)
+
+
+def settle(folder: Path, generation: Generation) -> None:
+    """Give the model of a generation its place; every step may be the last one before a power cut.
+
+    The manifest, which is written next, flushes the folder and with it the renames.
+    """
+    if (
+        _fingerprint(folder / MODEL) != generation.fingerprint
+        and _fingerprint(folder / _NEXT) == generation.fingerprint
+    ):
+        shutil.rmtree(folder / _OLD, ignore_errors=True)
+        if (folder / MODEL).exists():
+            os.rename(folder / MODEL, folder / _OLD)
+        os.rename(folder / _NEXT, folder / MODEL)
+    shutil.rmtree(folder / _OLD, ignore_errors=True)
+
+
+def find_model(folder: Path, generation: Generation) -> Path:
+    """The folder of the model that made the codes of a generation.
+
+    Raises:
+        FormatError: it is not there.
+    """
+    for name in (MODEL, _NEXT, MODEL):  # once more: it may have moved while we looked
+        if _fingerprint(folder / name) == generation.fingerprint:
+            return folder / name
+    raise FormatError(
+        f"The library {folder} has no model of fingerprint {generation.fingerprint}, which made its codes; put its "
+        "model folder back from a backup."
+    )
+
+
+def _fingerprint(folder: Path) -> str | None:
+    """The fingerprint a model folder says it has, or None where there is no finished model."""
+    try:
+        return str(read_json(folder / "config.json")["fingerprint"])
+    except (OSError, RmshError, KeyError, TypeError):
+        return None
+
+
+def load_model(folder: Path, generation: Generation) -> Model:
+    """The model that made the codes of a generation."""
+    return load(find_model(folder, generation))

@@ -1,0 +1,95 @@
+"""Filters over the database: labels, ids and texts are data, whatever they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rmsh.codes import Codes
+from rmsh.index.filters import Filter, Id, Label, Leaf, Text
+from rmsh.library import Item, Library, filters_sql
+
+Code = Callable[..., Codes]
+
+HOSTILE = [
+    'a "quoted" word',
+    "100 % sure",
+    "x' OR 1=1 --",
+    "<b>bold</b>",
+    "NOT cat OR *",
+    "id in ['a']",
+    "a:b ^c +d",
+    "Ä",
+]
+
+
+def _matching(library: Library, where: Filter, query: Codes) -> set[str]:
+    ((*hits,),) = library.search(query, 100, to="text", model=library.generation().fingerprint, where=where)
+    return {hit.item.id for hit in hits}
+
+
+@pytest.fixture
+def stocked(library: Library, code: Code) -> Library:
+    items = [Item("1", text="a red dog", labels=("dog",)), Item("2", text="Two dogs: a red one", labels=("dog", "two"))]
+    items += [Item("3", text="a cat at a café", labels=("cat",)), Item("4", labels=("cat", "two"))]
+    library.add(items, {"text": code([item.id for item in items])}, model=library.generation().fingerprint)
+    return library
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (Label("dog"), "12"),
+        (~Label("dog"), "34"),
+        (Label("two") & ~Label("cat"), "2"),
+        (Id("3") | Id("4") | Id("9"), "34"),
+        (Text("red"), "12"),
+        (Text("one red"), "2"),
+        (Text("RED dogs"), "2"),
+        (Text("cafe"), "3"),
+        (Text("dog") | Label("cat"), "134"),
+        (Text("%"), ""),
+        (Label("do"), ""),
+        (Text("do*"), ""),
+        (Text("red OR cat"), ""),
+        (Label("dog' OR '1'='1"), ""),
+    ],
+    ids=str,
+)
+def test_a_filter_admits_what_it_says(where: Filter, expected: str, *, stocked: Library, code: Code) -> None:
+    assert _matching(stocked, where, code(["q"])) == set(expected)
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_every_value_is_data(value: str, *, library: Library, code: Code) -> None:
+    items = [Item(value, text=value, labels=(value,)), Item("other", text="something else", labels=("else",))]
+    library.add(items, {"text": code([value, "other"])}, model=library.generation().fingerprint)
+    for where in (Label(value), Id(value), Text(value)):
+        assert _matching(library, where, code(["q"])) == {value}
+
+
+def test_a_filter_holds_for_what_is_added_later(stocked: Library, code: Code) -> None:
+    stocked.add([Item("5", labels=("dog",))], {"text": code(["5"])}, model=stocked.generation().fingerprint)
+    stocked.remove(["1"])
+    assert _matching(stocked, Label("dog"), code(["q"])) == {"2", "5"}
+
+
+def test_a_nul_in_a_text_filter_is_a_space(stocked: Library, code: Code) -> None:
+    assert _matching(stocked, Text("red\0dog"), code(["q"])) == {"1"}
+
+
+@pytest.mark.parametrize("where", [Label("dog"), Text("red"), Id("2")], ids=str)
+def test_rows_come_in_blocks_and_in_order(
+    where: Leaf, *, stocked: Library, code: Code, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters_sql, "_BLOCK", 1)
+    with stocked.reading() as connection:
+        blocks = [rows.tolist() for rows in filters_sql.row_blocks(where, connection)]
+    assert blocks == ([[2]] if where == Id("2") else [[1], [2]])
+
+
+def test_filters_hold_within_a_radius_too(stocked: Library, code: Code) -> None:
+    model = stocked.generation().fingerprint
+    ((*hits,),) = stocked.within(code(["2"]), 16, to="text", model=model, where=Label("two"))
+    assert [hit.item.id for hit in hits] == ["2", "4"]

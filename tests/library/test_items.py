@@ -1,0 +1,78 @@
+"""Items and batches: what cannot be kept is refused before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rmsh.codes import Codes
+from rmsh.errors import CodesError, InputError
+from rmsh.library.items import Batch, Item, checked_ids
+
+
+def test_labels_are_kept_sorted_and_once() -> None:
+    assert Item("a", labels=("dog", "cat", "dog")).labels == ("cat", "dog")
+
+
+@pytest.mark.parametrize("value", ["", "  ", "a\0b", "\ud800", 7, None])
+def test_an_id_that_names_nothing_is_refused(value: Any) -> None:
+    with pytest.raises(InputError, match="was given as an id"):
+        Item(value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("text", "\ud800", "the text of the item 'a'; give a string of valid Unicode"),
+        ("text", 7, "the text of the item 'a'"),
+        ("labels", ("dog", ""), "a label of the item 'a'"),
+        ("labels", "dog", "are one string; give a list of names"),
+        ("picture", "", "the picture of the item 'a'"),
+    ],
+)
+def test_a_value_that_cannot_be_kept_is_named(field: str, value: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Item("a", **{field: value})
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../a.jpg", "b/../../a.jpg", "..\\a.jpg", "C:a.jpg", "//host/a.jpg"])
+def test_a_picture_outside_its_folder_is_refused(path: str) -> None:
+    with pytest.raises(InputError, match="may lie outside the folder of the pictures"):
+        Item("a", picture=path)
+
+
+def test_a_picture_may_lie_in_a_folder_with_dots_in_its_name() -> None:
+    assert Item("a", picture="..2024/a..b.jpg").picture == "..2024/a..b.jpg"
+
+
+def test_text_may_hold_anything_and_stays_as_it_is() -> None:
+    assert Item("a", text='<b>"50 %" \0 \n</b>').text == '<b>"50 %" \0 \n</b>'
+
+
+def test_an_id_that_occurs_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="The id 'b' was given 2 times"):
+        checked_ids(["a", "b", "b"])
+
+
+def test_codes_are_matched_by_id_and_may_be_missing(code: Callable[..., Codes]) -> None:
+    batch = Batch((Item("a"), Item("b")), {"image": code(["b"], "image"), "text": code(["b", "a"])}, "m")
+    assert batch.blobs("image") == [None, code(["b"], "image").packed[0].tobytes()]
+    assert batch.blobs("text") == [code([name]).packed[0].tobytes() for name in ("a", "b")]
+
+
+def test_an_item_without_any_code_is_refused(code: Callable[..., Codes]) -> None:
+    with pytest.raises(CodesError, match="The item 'b' has no code"):
+        Batch((Item("a"), Item("b")), {"text": code(["a"])}, "m")
+
+
+def test_a_code_of_no_item_is_refused(code: Callable[..., Codes]) -> None:
+    with pytest.raises(InputError, match="There is a code for 'c', which is no item of these"):
+        Batch((Item("a"),), {"text": code(["a", "c"])}, "m")
+
+
+def test_codes_of_an_unknown_modality_are_refused(code: Callable[..., Codes]) -> None:
+    codes: Any = {"sound": code(["a"])}
+    with pytest.raises(InputError, match="'sound' were given; a library holds codes of image and text"):
+        Batch((Item("a"),), codes, "m")

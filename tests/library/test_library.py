@@ -1,0 +1,205 @@
+"""A library: what is added is found at once, by readers that were open before; what does not fit is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rmsh.codes import Codes
+from rmsh.errors import CodesError, FormatError, InputError
+from rmsh.index.auto import Auto
+from rmsh.library import Item, Library
+from rmsh.model import Model
+
+Fill = Callable[..., None]
+Code = Callable[..., Codes]
+
+
+def _found(library: Library, query: Codes, k: int = 10, **options: Any) -> list[str]:
+    (hits,) = library.search(query, k, **{"to": "text", "model": library.generation().fingerprint} | options)
+    return [hit.item.id for hit in hits]
+
+
+def test_an_item_comes_back_whole(library: Library, code: Code) -> None:
+    item = Item("7", text="a dog", picture="photos/7.jpg", labels=("dog", "animal"))
+    library.add([item], {"image": code(["7"], "image")}, model=library.generation().fingerprint)
+    ((hit,),) = library.search(code(["7"], "image"), 5, to="image", model=library.generation().fingerprint)
+    assert (hit.item, hit.distance, hit.row) == (item, 0, 1)
+    assert library.get("7") == item
+    assert library.get("8") is None
+
+
+def test_an_item_without_a_text_code_is_not_found_among_texts(library: Library, code: Code) -> None:
+    library.add([Item("a")], {"image": code(["a"], "image")}, model=library.generation().fingerprint)
+    assert _found(library, code(["a"])) == []
+
+
+def test_a_reader_sees_every_change_at_once(library: Library, folder: Path, fill: Fill, code: Code) -> None:
+    with Library.open(folder) as reader:
+        assert _found(reader, code(["a"])) == []
+        fill(library, ["a", "b"])
+        assert _found(reader, code(["a"]), 1) == ["a"]
+        library.update([Item("a")], {"text": Codes(code(["b"]).packed, 16, ["a"])}, model=_print(library))
+        assert _found(reader, code(["b"]), 2) == ["b", "a"]
+        library.remove(["b"])
+        assert _found(reader, code(["b"]), 2) == ["a"]
+
+
+def _print(library: Library) -> str:
+    return library.generation().fingerprint
+
+
+def test_equal_distances_are_ordered_by_when_an_item_was_last_written(library: Library, code: Code) -> None:
+    same = np.repeat(code(["x"]).packed, 3, axis=0)
+    codes = {"text": Codes(same, 16, ["a", "b", "c"])}
+    library.add([Item("a"), Item("b"), Item("c")], codes, model=_print(library))
+    library.update([Item("a")], {"text": Codes(same[:1], 16, ["a"])}, model=_print(library))
+    assert _found(library, code(["x"])) == ["b", "c", "a"]
+
+
+def test_within_gives_all_that_are_near(library: Library, code: Code) -> None:
+    zeros = np.zeros((3, 2), np.uint8)
+    zeros[1, 0], zeros[2, 0] = 1, 3
+    library.add([Item(n) for n in "abc"], {"text": Codes(zeros, 16, list("abc"))}, model=_print(library))
+    hits = library.within(Codes(zeros[:2], 16, ["p", "q"]), 1, to="text", model=_print(library))
+    assert [[(hit.item.id, hit.distance) for hit in of_query] for of_query in hits] == [
+        [("a", 0), ("b", 1)],
+        [("b", 0), ("a", 1), ("c", 1)],
+    ]
+
+
+def test_a_removed_id_may_be_added_again_and_takes_a_new_row(library: Library, fill: Fill, code: Code) -> None:
+    fill(library, ["a"])
+    library.remove(["a"])
+    fill(library, ["a"])
+    ((hit,),) = library.search(code(["a"]), 1, to="text", model=_print(library))
+    assert hit.row == 2
+
+
+def test_an_id_that_is_there_is_refused_and_nothing_is_added(library: Library, fill: Fill) -> None:
+    fill(library, ["a"])
+    with pytest.raises(InputError, match="The id 'a' is in the library already; update it"):
+        fill(library, ["b", "a"])
+    assert library.count() == 1
+
+
+def test_removing_an_id_that_is_not_there_removes_nothing(library: Library, fill: Fill) -> None:
+    fill(library, ["a"])
+    with pytest.raises(InputError, match="The id 'b' is not in the library"):
+        library.remove(["a", "b"])
+    assert library.count() == 1
+
+
+def test_updating_an_id_that_is_not_there_changes_nothing(library: Library, fill: Fill, code: Code) -> None:
+    fill(library, ["a"])
+    with pytest.raises(InputError, match="The id 'b' is not in the library"):
+        library.update([Item("a"), Item("b")], {"text": code(["a", "b"])}, model=_print(library))
+    assert library.get("a") == Item("a", text="text of a", labels=("a",))
+
+
+def test_codes_of_another_model_are_refused_everywhere(library: Library, code: Code) -> None:
+    with pytest.raises(CodesError, match="Codes of the model other were given, the library holds codes of"):
+        library.add([Item("a")], {"text": code(["a"])}, model="other")
+    with pytest.raises(CodesError, match="Codes of the model other were given"):
+        library.search(code(["a"]), 1, to="text", model="other")
+    assert library.count() == 0
+
+
+def test_codes_of_another_length_are_refused_everywhere(library: Library, code: Code) -> None:
+    longer = code(["a"], bits=24)
+    with pytest.raises(CodesError, match="Codes of 24 bits were given, the library's have 16"):
+        library.add([Item("a")], {"text": longer}, model=_print(library))
+    with pytest.raises(CodesError, match="Codes of 24 bits were given"):
+        library.within(longer, 1, to="text", model=_print(library))
+
+
+def test_an_unknown_modality_is_refused(library: Library, code: Code) -> None:
+    with pytest.raises(InputError, match="Codes of 'sound' were asked for; give one of image, text"):
+        _found(library, code(["a"]), to="sound")
+
+
+def test_a_library_open_for_reading_refuses_changes(library: Library, folder: Path) -> None:
+    with Library.open(folder) as reader:
+        for change in (lambda: reader.remove(["a"]), reader.write_snapshot, reader.settle):
+            with pytest.raises(InputError, match="open for reading only"):
+                change()
+
+
+def test_a_closed_library_says_so(library: Library) -> None:
+    library.close()
+    with pytest.raises(InputError, match="was closed; open it again"):
+        library.count()
+
+
+def test_closing_waits_for_nobody_and_ends_what_is_in_use(library: Library) -> None:
+    with library.reading() as connection:
+        library.close()
+        assert connection.execute("SELECT count(*) FROM items").fetchone() == (0,)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
+        connection.execute("SELECT 1")
+
+
+def test_a_folder_with_something_in_it_is_not_made_a_library(tmp_path: Path, model: Model) -> None:
+    (tmp_path / "mine.txt").write_text("keep me")
+    with pytest.raises(InputError, match="is there already and not empty"):
+        Library.create(tmp_path, model)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_creating_that_fails_leaves_nothing(tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rmsh.library.create.create_tables", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        Library.create(tmp_path / "library", model)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["two words", "50%20off", "a#b?c=d&e", "ünï", "'quoted'"])
+def test_a_folder_may_have_any_name(name: str, *, tmp_path: Path, model: Model, fill: Fill) -> None:
+    with Library.create(tmp_path / name, model) as library:
+        fill(library, ["a"])
+    with Library.open(tmp_path / name) as reader:
+        assert reader.count() == 1
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_the_model_of_a_library_is_the_one_it_was_made_with(library: Library, model: Model) -> None:
+    assert library.model().fingerprint == model.fingerprint
+    assert library.generation().bits == model.bits
+
+
+def test_pictures_are_found_in_the_source_folder(tmp_path: Path, model: Model) -> None:
+    with Library.create(tmp_path / "library", model, source=tmp_path / "photos") as library:
+        assert library.picture_path(Item("a", picture="x/a.jpg")) == tmp_path / "photos" / "x" / "a.jpg"
+        assert library.picture_path(Item("a")) is None
+
+
+def test_a_link_out_of_the_folder_of_pictures_is_refused(library: Library, folder: Path, tmp_path: Path) -> None:
+    (folder / "out").symlink_to(tmp_path)
+    with pytest.raises(InputError, match="leads out of"):
+        library.picture_path(Item("a", picture="out/secret.jpg"))
+
+
+def test_a_library_may_be_searched_by_another_index(library: Library, folder: Path, fill: Fill, code: Code) -> None:
+    fill(library, ["a", "b"])
+    with Library.open(folder, engine=Auto) as reader:
+        assert _found(reader, code(["b"]), 1) == ["b"]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "items.sqlite"])
+def test_a_folder_that_lacks_a_file_is_named(name: str, *, library: Library, folder: Path) -> None:
+    library.close()
+    (folder / name).unlink()
+    with pytest.raises(FormatError, match=f"has no {name}"):
+        Library.open(folder)
+
+
+def test_files_of_two_libraries_are_not_mixed(library: Library, folder: Path, tmp_path: Path, model: Model) -> None:
+    Library.create(tmp_path / "other", model).close()
+    (folder / "manifest.json").write_bytes((tmp_path / "other" / "manifest.json").read_bytes())
+    with pytest.raises(FormatError, match="mixes files of two libraries"):
+        Library.open(folder)

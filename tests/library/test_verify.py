@@ -1,0 +1,114 @@
+"""Verifying: every kind of damage is one sentence, and a whole library has none."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rmsh.codes import to_words
+from rmsh.library import Library, snapshot
+from rmsh.library.compact import compact
+from rmsh.library.verify import verify
+from rmsh.model import Model
+
+Fill = Callable[..., None]
+
+
+@pytest.fixture
+def stocked(library: Library, fill: Fill) -> Library:
+    fill(library, ["a", "b", "c"])
+    compact(library)
+    return library
+
+
+def _spoil(library: Library, statement: str) -> None:
+    """Change the database behind the back of everything that keeps it whole."""
+    with library.maintenance() as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute(statement)
+
+
+def test_a_whole_library_has_no_problem(stocked: Library, folder: Path, fill: Fill) -> None:
+    fill(stocked, ["d"])
+    stocked.remove(["a"])
+    verdict = verify(folder)
+    assert verdict.problems == ()
+    assert verdict.checked == ("database", "full-text index", "codes", "model", "manifest", "snapshot")
+
+
+@pytest.mark.parametrize(
+    ("statement", "sentence"),
+    [
+        ("DELETE FROM labels", "An entry of item_labels has no labels; put items.sqlite back from a backup."),
+        (
+            "UPDATE texts_data SET block = zeroblob(9) WHERE id > 100",
+            "The full-text index does not agree with the texts",
+        ),
+        ("INSERT INTO texts (rowid, text) VALUES (2, 'more')", "The full-text index does not agree with the texts"),
+        ("DELETE FROM codes WHERE row = 2", "The item 'b' has no code of the model"),
+        (
+            "UPDATE codes SET text = x'00' WHERE row = 2",
+            "A code of the item 'b' has another length than its model makes",
+        ),
+        ("UPDATE codes SET text = x'0000' WHERE row = 2", "The text codes of the snapshot are not the database's"),
+        ("UPDATE generations SET bits = 15", "The model makes codes of 16 bits, the library's have 15"),
+        ("UPDATE generations SET fingerprint = 'other'", "has no model of fingerprint other, which made its codes"),
+        ("UPDATE library SET id = 'other'", "manifest.json of"),
+    ],
+)
+def test_damage_is_one_sentence(statement: str, sentence: str, *, stocked: Library, folder: Path) -> None:
+    _spoil(stocked, statement)
+    assert any(sentence in problem for problem in verify(folder).problems)
+
+
+def test_a_database_that_lost_a_removed_item_of_the_snapshot_is_seen(stocked: Library, folder: Path) -> None:
+    _spoil(stocked, "DELETE FROM items WHERE row = 3")
+    _spoil(stocked, "DELETE FROM codes WHERE row = 3")
+    assert (
+        "The image codes of the snapshot are not the database's; `rmsh library compact` writes it anew."
+        in verify(folder).problems
+    )
+
+
+def test_a_model_that_was_taken_away_is_named(stocked: Library, folder: Path) -> None:
+    shutil.rmtree(folder / "model")
+    (problem,) = verify(folder).problems
+    assert "put its model folder back from a backup" in problem
+
+
+def test_a_model_that_was_exchanged_is_named(stocked: Library, folder: Path, new_model: Model) -> None:
+    new_model.save(folder / "model")
+    (problem,) = verify(folder).problems
+    assert "has no model of fingerprint" in problem
+
+
+def test_a_manifest_that_does_not_agree_is_named_and_written_anew(stocked: Library, folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "bits": 99}))
+    (problem,) = verify(folder).problems
+    assert "does not agree with the database; `rmsh library upgrade` writes it anew" in problem
+
+
+def test_a_folder_that_is_no_library_is_a_problem(tmp_path: Path) -> None:
+    assert verify(tmp_path).problems == (f"{tmp_path} has no manifest.json: give the folder of a library.",)
+
+
+def test_compacting_repairs_what_can_be_made_anew(stocked: Library, folder: Path) -> None:
+    _spoil(stocked, "INSERT INTO texts (rowid, text) VALUES (2, 'more')")
+    (folder / snapshot.SNAPSHOT).write_bytes(b"nonsense")
+    assert len(verify(folder).problems) == 2
+    compact(stocked)
+    assert verify(folder).problems == ()
+
+
+def test_a_snapshot_whose_writer_was_wrong_is_seen(
+    stocked: Library, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "to_words", lambda packed: to_words(packed) ^ np.uint64(1))
+    stocked.write_snapshot()
+    assert [problem.split()[1] for problem in verify(folder).problems] == ["image", "text"]

@@ -1,0 +1,119 @@
+"""Views: one for each state, shared by threads, advanced by what the log tells."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rmsh.codes import Codes
+from rmsh.index.brute import Brute
+from rmsh.library import Library, snapshot
+from rmsh.library.database import Readers
+from rmsh.library.views import Views
+
+Fill = Callable[..., None]
+Code = Callable[..., Codes]
+
+
+@pytest.fixture
+def views(library: Library, folder: Path) -> Views:
+    return Views(folder, engine=Brute)
+
+
+def test_nothing_is_read_anew_while_nothing_changes(library: Library, views: Views, fill: Fill) -> None:
+    fill(library, ["a"])
+    with library.reading() as first:
+        view = views.at(first, "text")
+    with library.reading() as second:
+        assert views.at(second, "text") is view
+
+
+def test_what_is_added_goes_behind_and_what_is_removed_is_masked(library: Library, views: Views, fill: Fill) -> None:
+    fill(library, ["a", "b"])
+    with library.reading() as connection:
+        base = views.at(connection, "text").base
+    fill(library, ["c", "d"])
+    library.remove(["b", "c"])
+    with library.reading() as connection:
+        view = views.at(connection, "text")
+    assert view.base is base
+    assert view.tail.rows.tolist() == [4]  # row 3 was gone before it was seen
+    assert view.alive is not None
+    assert view.alive.tolist() == [True, False, True]
+    assert view.take(view.places())[0].tolist() == [1, 4]
+
+
+def test_a_view_that_has_outgrown_its_base_takes_the_newer_snapshot(
+    library: Library, folder: Path, views: Views, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "_FEW", 1)
+    bases, changes = (
+        [],
+        [lambda: fill(library, ["a", "b"]), lambda: fill(library, ["c", "d"]), lambda: library.remove(["a"])],
+    )
+    for change in changes:  # after the first two, the snapshot is written
+        change()
+        with library.reading() as connection:
+            bases.append(views.at(connection, "text").base.rows.tolist())
+    assert bases == [[1, 2], [1, 2], [1, 2, 3, 4]]
+
+
+def test_a_view_that_has_outgrown_its_base_goes_on_where_the_newer_snapshot_is_damaged(
+    library: Library, folder: Path, views: Views, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "_FEW", 1)
+    for name in ("ab", "cd", "e"):
+        fill(library, list(name))
+        (folder / snapshot.SNAPSHOT).write_bytes(b"nonsense")
+        with library.reading() as connection:
+            view = views.at(connection, "text")
+    assert view.take(view.places())[0].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_connection_that_sees_an_older_state_begins_anew(
+    library: Library, folder: Path, views: Views, fill: Fill
+) -> None:
+    fill(library, ["a"])
+    readers = Readers(folder)
+    with library.reading() as older, readers.reading() as newer:
+        assert older.execute("SELECT count(*) FROM items").fetchone() == (1,)
+        newer.rollback()
+        fill(library, ["b"])
+        newer.execute("BEGIN")
+        assert len(views.at(newer, "text")) == 2
+        assert len(views.at(older, "text")) == 2
+        assert older.execute("SELECT count(*) FROM items").fetchone() == (2,)
+    readers.close()
+
+
+def test_threads_that_search_while_a_writer_works_see_whole_states(
+    library: Library, folder: Path, fill: Fill, code: Code
+) -> None:
+    """Every batch has two items of the same code distance order, so a half-seen batch would show as an odd count."""
+    stop, counts, errors = threading.Event(), [], []
+
+    def search(reader: Library, model: str) -> None:
+        try:
+            while not stop.is_set():
+                counts.append(len(reader.within(code(["q"]), 16, to="text", model=model)[0]))
+        except BaseException as error:
+            errors.append(error)
+
+    with Library.open(folder, engine=Brute) as reader:
+        model = reader.generation().fingerprint
+        threads = [threading.Thread(target=search, args=(reader, model)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for number in range(20):
+            fill(library, [f"a{number}", f"b{number}"])
+            if number % 5 == 4:
+                library.remove([f"a{number}", f"b{number}"])
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert [count for count in counts if count % 2] == []
+        assert len(reader.within(code(["q"]), 16, to="text", model=model)[0]) == 32
