@@ -298,18 +298,19 @@ class Objective(nn.Module):
             pseudo = self._classification(z4, l4) + self._classification(z5, l5, counted)
             terms["pseudo classification"] = config.lambda3 * pseudo
         if config.triplet:
-            # z4 stands first: where its label set is no larger than a member's, it is still the reference.
-            union = self._pseudo_triplet((z4, z, z2), (l4, labels, l2))
-            intersection = self._pseudo_triplet((z, z2, z5), (labels, l2, l5)) * counted.repeat(2)
-            terms["pseudo intra"] = config.lambda1 * (union + intersection).sum() / n
+            # Both kinds of triplets at once: {4,1,2} and {1,2,5}. z4 stands first: where its label set is no larger
+            # than a member's, it is still the reference.
+            members = torch.stack([torch.cat(pair) for pair in ((z4, z), (z, z2), (z2, z5))])
+            tags = torch.stack([torch.cat(pair) for pair in ((l4, l4, labels, labels), (labels, labels, l2, l2))])
+            tags = torch.cat([tags, torch.cat([l2, l2, l5, l5])[None]])
+            weight = torch.cat([torch.ones_like(counted).repeat(2), counted.repeat(2)])
+            terms["pseudo intra"] = config.lambda1 * (self._pseudo_triplets(members, tags) * weight).sum() / n
         return terms, float(1 - full.mean())
 
-    def _pseudo_triplet(self, z: tuple[Tensor, Tensor, Tensor], labels: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """L_t of triplets of codes (2n, K) with labels (n, C) of both modalities, (2n,)."""
-        pairs = ((0, 1), (0, 2), (1, 2))
-        sizes = torch.stack([member.sum(dim=1) for member in labels])
-        shared = torch.stack([(labels[i] * labels[j]).sum(dim=1) for i, j in pairs])
-        similarities = torch.stack([similarity(shared[p], sizes[i], sizes[j]) for p, (i, j) in enumerate(pairs)])
-        order = order_by_tags(sizes.repeat(1, 2), similarities.repeat(1, 2))
-        distances = torch.stack([quantisation_loss(z[i], z[j]) for i, j in pairs]) * self.unit
+    def _pseudo_triplets(self, z: Tensor, tags: Tensor) -> Tensor:
+        """L_t of triplets of codes (3, t, K) with labels (3, t, C), (t,)."""
+        first, second = [0, 0, 1], [1, 2, 2]
+        sizes, shared = tags.sum(dim=2), (tags[first] * tags[second]).sum(dim=2)
+        order = order_by_tags(sizes, similarity(shared, sizes[first], sizes[second]))
+        distances = (z[first] - z[second]).square().sum(dim=2) * self.unit
         return margin_triplet_loss(distances, order, delta=self.delta, mask_equal=self.config.mask_equal)
