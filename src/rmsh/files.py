@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from rmsh.errors import FormatError
 
-__all__ = ["atomic", "read_json", "sha256", "write_json", "write_text"]
+__all__ = ["atomic", "flush_folder", "read_json", "sha256", "write_json", "write_text"]
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    _flush_folder(path.parent)
+    flush_folder(path.parent)
 
 
 def _umask() -> int:
@@ -44,7 +44,8 @@ def _umask() -> int:
     return current
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
+    """Make what was created, renamed or removed in a folder survive a power cut."""
     if os.name == "nt":  # Windows has no handle to flush a folder by
         return
     handle = os.open(folder, os.O_RDONLY)
