@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmsh.errors import InputError
-from rmsh.files import flush_folder as flush_folder
+from rmsh.files import flush_folder
 from rmsh.library.database import connect_writer
 from rmsh.library.faults import explained
 from rmsh.library.folder import MODEL, write_manifest
