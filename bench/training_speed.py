@@ -84,7 +84,7 @@ def _products(objective: Objective, batch: Batch) -> Callable[[int], None]:
     hidden = objective.config.hidden
     first = [_matrices(n, x.shape[1], hidden) for x in (batch.images, batch.texts)]
     whole = [_matrices(n, hidden, bits) for _ in range(2)]
-    whole += [_matrices(2 * n, bits, classes) for _ in range(3)]  # classifier: codes, unions, intersections
+    whole += [_matrices(6 * n, bits, classes)]  # classifier: codes, unions, intersections
     whole += [_matrices(2 * n, 2 * bits, bits) for _ in range(2)]  # pseudo-codes
     whole += [_matrices(2 * n, bits, 2 * n)]  # distances
     labels = batch.labels

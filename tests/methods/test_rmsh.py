@@ -83,7 +83,7 @@ def test_triplet_terms_equal_the_sums_of_the_paper(distance: str, mask_equal: bo
 
 
 def _bce(objective: Objective, z: np.ndarray, tags: set[int]) -> float:
-    logits = objective.head(torch.from_numpy(z)[None]).detach().numpy()[0].astype(np.float64)
+    logits = objective.head(torch.from_numpy(z)[None, None]).detach().numpy()[0, 0].astype(np.float64)
     p = 1 / (1 + np.exp(-logits))
     return float(sum(-4.0 * np.log(p[c]) if c in tags else -np.log(1 - p[c]) for c in range(6)))
 
@@ -109,9 +109,9 @@ def test_pseudo_codes_have_the_union_and_the_intersection_of_labels(mask_empty: 
     classes = margins = 0.0
     for z in (x, y):
         for i, j in enumerate(partner):
-            joined = torch.from_numpy(np.concatenate([z[i], z[j]]))[None]
-            z4 = torch.tanh(objective.union(joined)).detach().numpy()[0]
-            z5 = torch.tanh(objective.intersection(joined)).detach().numpy()[0]
+            joined = torch.from_numpy(np.concatenate([z[i], z[j]]))[None, None]
+            z4 = torch.tanh(objective.union(joined)).detach().numpy()[0, 0]
+            z5 = torch.tanh(objective.intersection(joined)).detach().numpy()[0, 0]
             union, shared = tags[i] | tags[j], tags[i] & tags[j]
             classes += _bce(objective, z4, union)
             margins += _triplet([z4, z[i], z[j]], [union, tags[i], tags[j]], 0.25)
@@ -173,8 +173,8 @@ def test_the_mean_over_classes_divides_by_their_number() -> None:
 def test_separate_heads_and_pseudo_networks_have_a_map_for_each_modality() -> None:
     objective = _objective(heads="each", pseudo_networks="each")
     assert (len(objective.head.maps), len(objective.union.maps)) == (2, 2)
-    both = torch.randn(6, 5)
-    expected = torch.cat([objective.head.maps[0](both[:3]), objective.head.maps[1](both[3:])])
+    both = torch.randn(2, 3, 5)
+    expected = torch.stack([objective.head.maps[0](both[0]), objective.head.maps[1](both[1])])
     assert torch.equal(objective.head(both), expected)
 
 

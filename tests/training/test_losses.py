@@ -16,7 +16,7 @@ from rmsh.training.losses import (
     quantisation_loss,
     squared_distances,
 )
-from rmsh.training.triplets import Order, order_by_tags
+from rmsh.training.triplets import Order, order_by
 
 
 def _order(near: float, far: float) -> Order:
@@ -51,7 +51,7 @@ def test_equally_similar_partners_are_ranked_only_when_the_mask_is_off() -> None
 
 def test_the_margin_equals_delta_times_the_difference_of_shared_tags_over_the_reference() -> None:
     # The reference has 4 tags, shares 3 and 1 with the others: alpha = 8 * (3 - 1) / 4.
-    order = order_by_tags(torch.tensor([[4.0], [3.0], [2.0]]), torch.tensor([[3 / 4], [1 / 4], [0.0]]))
+    order = order_by(torch.tensor([0]), torch.tensor([[3 / 4], [1 / 4], [0.0]]))
     loss = margin_triplet_loss(torch.tensor([[6.0], [6.0], [0.0]]), order, delta=8.0)
     assert loss.item() == pytest.approx(4.0)
 
@@ -97,7 +97,9 @@ def test_the_relaxed_distance_bounds_the_hamming_distance_of_the_signs(bits: int
 def test_gradients_agree_with_finite_differences() -> None:
     torch.manual_seed(0)
     z = torch.tanh(torch.randn(6, 5, dtype=torch.float64)).requires_grad_()
-    order = order_by_tags(torch.rand(3, 2), torch.tensor([[0.8, 0.0], [0.4, 0.5], [0.2, 0.1]], dtype=torch.float64))
+    order = order_by(
+        torch.rand(3, 2).argmax(dim=0), torch.tensor([[0.8, 0.0], [0.4, 0.5], [0.2, 0.1]], dtype=torch.float64)
+    )
 
     def loss(codes: torch.Tensor) -> torch.Tensor:
         first, second = torch.tensor([[0, 0], [0, 0], [1, 1]]), torch.tensor([[1, 2], [3, 4], [4, 5]])

@@ -11,8 +11,8 @@ Where the paper is silent, an option decides; DISCREPANCIES.md lists them and wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -32,7 +32,14 @@ from rmsh.training.losses import (
     squared_distances,
 )
 from rmsh.training.networks import HashNetwork, InputScaling, Scaling
-from rmsh.training.triplets import Order, draw, order_by_anchor, order_by_tags, pairs_of, similarity
+from rmsh.training.triplets import (
+    MEMBERS_OF_PAIR,
+    Order,
+    draw,
+    order_by,
+    pairs_of,
+    similarity,
+)
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,10 +50,13 @@ if TYPE_CHECKING:
 
 __all__ = ["RMSH", "RMSHConfig", "positive_weights"]
 
-# Which members of a triplet are texts: both intra-modal triplets first, then {y1,x2,x3}, {x1,y2,x3}, {x1,x2,y3} of the
-# picture's loss and their mirror images of the text's loss.
-_PLACES = ((0, 0, 0), (1, 1, 1), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 0))
-_INTRA = 2
+# Which members of a triplet are texts: {x1,x2,x3} and {y1,x2,x3}, {x1,y2,x3}, {x1,x2,y3} of the picture's loss, then
+# their mirror images of the text's loss.
+_PLACES = ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (0, 1, 1), (1, 0, 1), (1, 1, 0))
+# Their distances, pair by pair, among those of (modality of the first, modality of the second, pair).
+_KINDS = torch.tensor(
+    [6 * place[a] + 3 * place[b] + i for place in _PLACES for i, (a, b) in enumerate(MEMBERS_OF_PAIR)]
+)
 
 # Eq. (final_loss1) sums classification and quantisation over the three members of a triplet. Each item is one of three
 # members in three triplets, so passing every item once and multiplying by three gives the same expectation.
@@ -186,7 +196,7 @@ def positive_weights(labels: LabelArray, given: float | None) -> FloatArray:
 
 
 class _Linear(nn.Module):
-    """A linear map of both modalities, (2n, inputs) with pictures before texts: one shared matrix, or one each."""
+    """A linear map of both modalities, (2, n, inputs) to (2, n, outputs): one shared matrix, or one each."""
 
     def __init__(self, inputs: int, outputs: int, *, sharing: str, bias: bool) -> None:
         super().__init__()
@@ -197,10 +207,21 @@ class _Linear(nn.Module):
         return torch.cat([part_map(part) for part_map, part in zip(self.maps, parts, strict=True)])
 
 
+class PseudoCodes(NamedTuple):
+    """z4 = f_u(z1, z2) with the union of two items' labels, and z5 = f_t(z1, z2) with their intersection."""
+
+    partner: Tensor  # (n,) item 2 of every item 1
+    union: Tensor  # (2, n, K)
+    union_labels: Tensor  # (n, C)
+    intersection: Tensor  # (2, n, K)
+    intersection_labels: Tensor  # (n, C)
+    counted: Tensor  # (n,) 1, or 0 where an intersection is left out because it is empty
+
+
 class Objective(nn.Module):
     """Eq. (final_loss1) over a batch: hash networks, pseudo-codes networks, classifier.
 
-    Relaxed codes of both modalities are one tensor z (2n, K), pictures before texts.
+    Relaxed codes of both modalities are one tensor z (2, n, K), pictures before texts.
     """
 
     def __init__(self, data: TrainingSet, config: RMSHConfig, *, delta: float, positive_weight: FloatArray) -> None:
@@ -230,87 +251,91 @@ class Objective(nn.Module):
 
     def forward(self, batch: Batch) -> Outcome:
         config, n, labels = self.config, len(batch.labels), batch.labels
-        z = torch.cat([self.image(batch.images), self.text(batch.texts)])
+        z = torch.stack([self.image(batch.images), self.text(batch.texts)])
         members = draw(n, config.triplets_per_item)
+        pseudo = self._pseudo_codes(z, labels, members[1, :n]) if config.pseudo_codes else None
         terms = {"quantisation": _MEMBERS * config.lambda4 * self._quantisation(z, batch.rows)}
-        watched: dict[str, float] = {}
         if config.classification:
-            terms["classification"] = _MEMBERS * self._classification(z, labels)
+            terms |= self._classification(z, labels, pseudo)
         if config.triplet:
             intra, inter = self._triplets(z, labels, members)
             terms |= {"intra": config.lambda1 * intra, "inter": config.lambda2 * inter}
-        if config.pseudo_codes:
-            pseudo, watched["empty"] = self._pseudo(z, labels, members[1, :n])
-            terms |= pseudo
-        return Outcome(terms, watched)
+            if pseudo is not None:
+                terms["pseudo intra"] = config.lambda1 * self._pseudo_triplets(z, labels, pseudo)
+        return Outcome(terms, {} if pseudo is None else {"empty": _share_empty(pseudo.intersection_labels)})
+
+    def _pseudo_codes(self, z: Tensor, labels: Tensor, partner: Tensor) -> PseudoCodes:
+        joined = torch.cat([z, z[:, partner]], dim=2)
+        union_labels, shared = torch.maximum(labels, labels[partner]), labels * labels[partner]
+        counted = (shared.sum(dim=1) > 0).to(z.dtype) if self.config.mask_empty else torch.ones(len(labels))
+        z4, z5 = torch.tanh(self.union(joined)), torch.tanh(self.intersection(joined))
+        return PseudoCodes(partner, z4, union_labels, z5, shared, counted)
 
     def _quantisation(self, z: Tensor, rows: Tensor) -> Tensor:
         """||z - b||^2 with b = sgn(z_image + z_text), Eq. (final_loss2)."""
-        b = common_code(*z.detach().chunk(2))
+        b = common_code(*z.detach())
         if len(self.codes):
             last = self.codes[rows].to(z.dtype)
             self.codes[rows] = b.to(torch.int8)
             b = torch.where(last == 0, b, last)  # zero: not seen yet
-        return quantisation_loss(z, b.repeat(2, 1)).sum() / len(rows)
+        return quantisation_loss(z, b).sum() / len(rows)
 
-    def _classification(self, z: Tensor, labels: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Eq. (classification_loss) of both modalities; ``weight`` (n,) may leave items out."""
-        losses = classification_loss(self.head(z), labels.repeat(2, 1), positive_weight=self.positive_weight)
+    def _classification(self, z: Tensor, labels: Tensor, pseudo: PseudoCodes | None) -> dict[str, Tensor]:
+        """Eq. (classification_loss) of codes and pseudo-codes: one pass through the classifier."""
+        n, codes, tags = len(labels), [z], [labels]
+        if pseudo is not None:
+            codes += [pseudo.union, pseudo.intersection]
+            tags += [pseudo.union_labels, pseudo.intersection_labels]
+        logits = self.head(torch.cat(codes, dim=1))
+        losses = classification_loss(logits, torch.cat(tags), positive_weight=self.positive_weight).sum(dim=0) / n
         if self.config.class_reduction == "mean":
             losses = losses / labels.shape[1]
-        if weight is not None:
-            losses = losses * weight.repeat(2)
-        return losses.sum() / len(labels)
+        terms = {"classification": _MEMBERS * losses[:n].sum()}
+        if pseudo is not None:
+            unions, intersections = losses[n:].chunk(2)
+            weighted = unions.sum() + (intersections * pseudo.counted).sum()
+            terms["pseudo classification"] = self.config.lambda3 * weighted
+        return terms
 
     def _triplets(self, z: Tensor, labels: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
         """Eq. (triplet_loss) without pseudo-codes: the intra-modal and the inter-modal sum, a mean over triplets."""
         n, sizes = len(labels), labels.sum(dim=1)
         first, second = pairs_of(members)
         similarities = similarity((labels @ labels.T)[first, second], sizes[first], sizes[second])
-        places = torch.tensor(_PLACES)[:, :, None] * n + members  # (8, 3, t)
-        distances = squared_distances(z, *pairs_of(places)) * self.unit
-        by_tags = order_by_tags(sizes[members], similarities)
-        if self.config.inter_anchor == "max_tags":
-            losses = self._margin(distances, by_tags)
-            return losses[:_INTRA].sum(), losses[_INTRA:].sum()
-        anchored = [
-            self._margin(distances[[_INTRA + member, _INTRA + 3 + member]], order_by_anchor(member, similarities))
-            for member in range(3)
-        ]
-        return self._margin(distances[:_INTRA], by_tags).sum(), torch.cat(anchored).sum()
+        # (2, 2, 3, t): the first of a pair in either modality, and the second.
+        modality = torch.tensor([0, n])[:, None, None, None]
+        kinds = squared_distances(z.flatten(0, 1), first + modality, second + modality.transpose(0, 1)) * self.unit
+        distances = kinds.flatten(0, 2).index_select(0, _KINDS).view(2, 4, 3, -1)
+        reference = sizes[members].argmax(dim=0).expand(4, -1)
+        if self.config.inter_anchor == "query":  # the member that is of the other modality
+            reference = torch.cat([reference[:1], torch.arange(3)[:, None].expand_as(members)])
+        losses = self._margin(distances, order_by(reference, similarities)).mean(dim=-1).sum(dim=0)
+        return losses[0], losses[1:].sum()
 
     def _margin(self, distances: Tensor, order: Order) -> Tensor:
-        losses = margin_triplet_loss(distances, order, delta=self.delta, mask_equal=self.config.mask_equal)
-        return losses.mean(dim=-1)
-
-    def _pseudo(self, z: Tensor, labels: Tensor, partner: Tensor) -> tuple[dict[str, Tensor], float]:
-        """The terms of z4 = f_u(z1, z2) and z5 = f_t(z1, z2), and the share of empty intersections."""
-        config, n = self.config, len(labels)
-        z2 = torch.cat([part[partner] for part in z.chunk(2)])
-        joined = torch.cat([z, z2], dim=1)
-        z4, z5 = torch.tanh(self.union(joined)), torch.tanh(self.intersection(joined))
-        l2 = labels[partner]
-        l4, l5 = torch.maximum(labels, l2), labels * l2
-        full = (l5.sum(dim=1) > 0).to(z.dtype)
-        counted = full if config.mask_empty else torch.ones_like(full)
-        terms: dict[str, Tensor] = {}
-        if config.classification:
-            pseudo = self._classification(z4, l4) + self._classification(z5, l5, counted)
-            terms["pseudo classification"] = config.lambda3 * pseudo
-        if config.triplet:
-            # Both kinds of triplets at once: {4,1,2} and {1,2,5}. z4 stands first: where its label set is no larger
-            # than a member's, it is still the reference.
-            members = torch.stack([torch.cat(pair) for pair in ((z4, z), (z, z2), (z2, z5))])
-            tags = torch.stack([torch.cat(pair) for pair in ((l4, l4, labels, labels), (labels, labels, l2, l2))])
-            tags = torch.cat([tags, torch.cat([l2, l2, l5, l5])[None]])
-            weight = torch.cat([torch.ones_like(counted).repeat(2), counted.repeat(2)])
-            terms["pseudo intra"] = config.lambda1 * (self._pseudo_triplets(members, tags) * weight).sum() / n
-        return terms, float(1 - full.mean())
-
-    def _pseudo_triplets(self, z: Tensor, tags: Tensor) -> Tensor:
-        """L_t of triplets of codes (3, t, K) with labels (3, t, C), (t,)."""
-        first, second = [0, 0, 1], [1, 2, 2]
-        sizes, shared = tags.sum(dim=2), (tags[first] * tags[second]).sum(dim=2)
-        order = order_by_tags(sizes, similarity(shared, sizes[first], sizes[second]))
-        distances = (z[first] - z[second]).square().sum(dim=2) * self.unit
         return margin_triplet_loss(distances, order, delta=self.delta, mask_equal=self.config.mask_equal)
+
+    def _pseudo_triplets(self, z: Tensor, labels: Tensor, pseudo: PseudoCodes) -> Tensor:
+        """L_t of {4,1,2} and {1,2,5}. z4 stands first: where its label set is no larger, it is still the reference."""
+        z2, l2 = z[:, pseudo.partner], labels[pseudo.partner]
+        losses = self._triplets_of((pseudo.union, z, z2), (pseudo.union_labels, labels, l2)).sum()
+        # To items 1 and 2 the intersection is exactly as similar as they are to each other: the masks leave nothing.
+        if not (self.config.mask_equal and self.config.mask_empty):
+            tags = (labels, l2, pseudo.intersection_labels)
+            losses = losses + (self._triplets_of((z, z2, pseudo.intersection), tags) * pseudo.counted).sum()
+        return losses / len(labels)
+
+    def _triplets_of(self, codes: Sequence[Tensor], tags: Sequence[Tensor]) -> Tensor:
+        """L_t of three codes, each (2, n, K), with their labels, each (n, C); (2, n)."""
+        sizes = torch.stack([tag.sum(dim=1) for tag in tags])
+        similarities = torch.stack(
+            [similarity((tags[a] * tags[b]).sum(dim=1), sizes[a], sizes[b]) for a, b in MEMBERS_OF_PAIR]
+        )
+        distances = (
+            torch.stack([(codes[a] - codes[b]).square().sum(dim=2) for a, b in MEMBERS_OF_PAIR], dim=1) * self.unit
+        )
+        return self._margin(distances, order_by(sizes.argmax(dim=0), similarities))
+
+
+def _share_empty(labels: Tensor) -> float:
+    return float((labels.sum(dim=1) == 0).float().mean())

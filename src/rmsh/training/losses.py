@@ -44,38 +44,36 @@ def margin_triplet_loss(distances: Tensor, order: Order, *, delta: float, mask_e
         mask_equal: leave out the ranking term where both partners are equally similar. Literally the paper penalises
             their arbitrary order; its goal (1) is stated for a strict inequality.
     """
-    near = _pick(distances, order.near)
-    far = _pick(distances, order.far)
-    near_similar, far_similar = order.near_similarity > 0, order.far_similarity > 0
-    ranked = near_similar & far_similar
-    if mask_equal:
-        ranked = ranked & (order.near_similarity > order.far_similarity)
-    margin = delta * (order.near_similarity - order.far_similarity)
-    return (
-        ranked * F.relu(near - far + margin) + ~near_similar * F.relu(delta - near) + ~far_similar * F.relu(delta - far)
-    )
+    near, far = _pick(distances, order.near), _pick(distances, order.far)
+    higher, lower = order.near_similarity, order.far_similarity
+    ranked = (lower > 0) & (higher > lower) if mask_equal else lower > 0
+    # Factors of 0 and 1, made floats here once: a product with booleans would convert them again and again.
+    both, no_near, no_far = (mask.to(near.dtype) for mask in (ranked, higher == 0, lower == 0))
+    margin = delta * (higher - lower)
+    return both * F.relu(near - far + margin) + no_near * F.relu(delta - near) + no_far * F.relu(delta - far)
 
 
 def _pick(distances: Tensor, pair: Tensor) -> Tensor:
-    index = pair.expand(*distances.shape[:-2], 1, -1)
+    index = pair.unsqueeze(-2).expand(*distances.shape[:-2], 1, -1)
     return distances.gather(-2, index).squeeze(-2)
 
 
 def classification_loss(logits: Tensor, labels: Tensor, *, positive_weight: Tensor) -> Tensor:
-    """Eq. (classification_loss): weighted cross-entropy, summed over the classes, (n,).
+    """Eq. (classification_loss): weighted cross-entropy, summed over the classes, (..., n).
 
     Args:
-        logits: (n, C) before the sigmoid.
+        logits: (..., n, C) before the sigmoid.
         labels: (n, C) 0 or 1.
         positive_weight: w_p, a scalar or one weight a class (C,); it multiplies the positive term only.
     """
+    labels = labels.expand_as(logits)
     terms = F.binary_cross_entropy_with_logits(logits, labels, pos_weight=positive_weight, reduction="none")
-    return terms.sum(dim=1)
+    return terms.sum(dim=-1)
 
 
 def quantisation_loss(z: Tensor, b: Tensor) -> Tensor:
-    """||z - b||^2 of each item, (n,)."""
-    return (z - b).square().sum(dim=1)
+    """||z - b||^2 of each item, (..., n)."""
+    return (z - b).square().sum(dim=-1)
 
 
 @torch.no_grad()

@@ -13,19 +13,20 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Order", "draw", "order_by_anchor", "order_by_tags", "pairs_of", "similarity"]
+__all__ = ["MEMBERS_OF_PAIR", "Order", "draw", "order_by", "pairs_of", "similarity"]
 
-# The two pairs that contain member 1, 2 or 3, as positions in (1,2), (1,3), (2,3).
+MEMBERS_OF_PAIR = ((0, 1), (0, 2), (1, 2))
+# The two pairs that contain member 1, 2 or 3, as positions in them.
 _PAIRS_OF_MEMBER = ((0, 1), (0, 2), (1, 2))
 
 
 class Order(NamedTuple):
     """Which two pairs of each triplet are compared: those of the reference, the more similar one first."""
 
-    near: Tensor  # (t,) position of the pair that is more similar
-    far: Tensor  # (t,)
-    near_similarity: Tensor  # (t,)
-    far_similarity: Tensor  # (t,)
+    near: Tensor  # (..., t) position of the pair that is more similar
+    far: Tensor  # (..., t)
+    near_similarity: Tensor  # (..., t)
+    far_similarity: Tensor  # (..., t)
 
 
 def draw(n: int, per_item: int = 1) -> Tensor:
@@ -63,32 +64,26 @@ def pairs_of(members: Tensor) -> tuple[Tensor, Tensor]:
         >>> first.T.tolist(), second.T.tolist()
         ([[7, 7, 8]], [[8, 9, 9]])
     """
-    one, two, three = members.unbind(dim=-2)
-    return torch.stack([one, one, two], dim=-2), torch.stack([two, three, three], dim=-2)
+    of_member = members.unbind(dim=-2)
+    first, second = zip(*((of_member[a], of_member[b]) for a, b in MEMBERS_OF_PAIR), strict=True)
+    return torch.stack(first, dim=-2), torch.stack(second, dim=-2)
 
 
-def order_by_tags(sizes: Tensor, similarities: Tensor) -> Order:
-    """The member with most tags is the reference, the first of equals; its more similar partner is the near one.
+def order_by(reference: Tensor, similarities: Tensor) -> Order:
+    """The more similar partner of the reference is the near one, the first of equals.
 
     Args:
-        sizes: (3, t) number of labels of each member.
+        reference: (..., t) position of a member. The paper takes the one with most tags, the first of equals:
+            ``sizes.argmax(dim=0)``.
         similarities: (3, t) of each pair.
 
     Example:
-        >>> order_by_tags(torch.tensor([[1.0], [3.0], [1.0]]), torch.tensor([[0.3], [0.0], [0.6]])).near.tolist()
+        >>> order_by(torch.tensor([1]), torch.tensor([[0.3], [0.0], [0.6]])).near.tolist()
         [2]
     """
-    return _order(sizes.argmax(dim=0), similarities)
-
-
-def order_by_anchor(anchor: int, similarities: Tensor) -> Order:
-    """The same member (0, 1 or 2) is the reference of every triplet."""
-    return _order(torch.full(similarities.shape[-1:], anchor), similarities)
-
-
-def _order(reference: Tensor, similarities: Tensor) -> Order:
-    first, second = torch.tensor(_PAIRS_OF_MEMBER)[reference].unbind(dim=1)
-    s_first, s_second = (similarities.gather(0, pair[None])[0] for pair in (first, second))
+    first, second = torch.tensor(_PAIRS_OF_MEMBER)[reference].unbind(dim=-1)
+    triplet = torch.arange(similarities.shape[-1])
+    s_first, s_second = similarities[first, triplet], similarities[second, triplet]
     swap = s_second > s_first
     return Order(
         near=torch.where(swap, second, first),
