@@ -38,7 +38,8 @@ def _score(results: list[dict[str, Any]], metric: str = "ndcg@500") -> str:
     return " / ".join(cells)
 
 
-def _markdown(title: str, columns: list[str], rows: list[list[str]]) -> str:
+def markdown(title: str, columns: list[str], rows: list[list[str]]) -> str:
+    """A titled table, or nothing where it has no rows."""
     if not rows:
         return ""
     lines = [f"## {title}", "", f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
@@ -61,9 +62,12 @@ def _code_lengths(results: list[dict[str, Any]]) -> str:
             f"{chance['map@all']['chance']:.3f}",
             f"{group[0]['facts']['delta']['delta']:g}",
         ]
-        rows.append([*row, str(constant), f"{fmean(r['train_seconds'] for r in group):.0f}"])
+        spent = [r["cpu_seconds"] for r in group if "cpu_seconds" in r]
+        rows.append([*row, str(constant), f"{fmean(spent):.0f}" if spent else "–"])
     columns = ["bits", "preset", "seeds", "NDCG@500 I→T / T→I", "chance", "mAP@all I→T / T→I", "chance", "δ"]
-    return _markdown("All database pairs, MiniLM texts", [*columns, "bits > 98 % constant", "train s"], rows)
+    return markdown(
+        "All database pairs, MiniLM texts", [*columns, "bits > 98 % constant", "training, CPU seconds"], rows
+    )
 
 
 def _texts(results: list[dict[str, Any]]) -> str:
@@ -72,7 +76,7 @@ def _texts(results: list[dict[str, Any]]) -> str:
         for (text, bits), group in sorted(_by([r for r in results if r["run"] == "default"], "text", "bits").items())
         if bits == 64
     ]
-    return _markdown("Text features, 64 bits", ["texts", "seeds", "NDCG@500", "mAP@all"], rows)
+    return markdown("Text features, 64 bits", ["texts", "seeds", "NDCG@500", "mAP@all"], rows)
 
 
 def _ablation(results: list[dict[str, Any]]) -> str:
@@ -87,7 +91,7 @@ def _ablation(results: list[dict[str, Any]]) -> str:
         rows.append([title, str(len(group)), _score(group), " / ".join(differences)])
     if rows:
         rows.append(["RMSH", str(len(by_seed)), _score(list(by_seed.values())), ""])
-    return _markdown(
+    return markdown(
         "Ablation, 64 bits, paired over seeds", ["variant", "seeds", "NDCG@500", "RMSH minus variant"], rows
     )
 
@@ -114,4 +118,4 @@ def _choices(results: list[dict[str, Any]]) -> str:
         for name, r in found.items()
     ]
     title = "What each open choice is worth: 20,000 training pairs, 8 epochs, 64 bits, validation queries"
-    return _markdown(title, ["choice", "NDCG@500", "difference from the default"], rows)
+    return markdown(title, ["choice", "NDCG@500", "difference from the default"], rows)

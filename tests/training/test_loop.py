@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 from torch import nn
 
 from rmsh.errors import FormatError, TrainingError
@@ -120,3 +121,38 @@ def test_a_constant_rate_is_constant_and_steps_are_cut_evenly() -> None:
 
     train(Counting(), _data(17), schedule=Schedule(1, 8, 0.1), seed=0)
     assert sorted(sizes) == [8, 9]
+
+
+def test_features_of_a_batch_are_aligned_so_that_equal_runs_have_equal_sums() -> None:
+    features = np.arange(700, dtype=np.float32).reshape(100, 7)
+    data = TrainingSet(features, sparse.csr_array(features), np.ones((100, 2), dtype=np.uint8))
+    batches = [data.batch(np.arange(n)) for n in range(3, 40)]
+    assert all(tensor.data_ptr() % 64 == 0 for batch in batches for tensor in (batch.images, batch.texts))
+
+
+def test_a_linear_rate_falls_to_zero() -> None:
+    schedule = Schedule(1, 1, 0.5, "linear")
+    assert [rate_at(p, schedule) for p in (0.0, 0.5, 1.0)] == [0.5, 0.25, 0.0]
+
+
+def test_an_objective_with_work_between_epochs_is_told_of_each_and_after_a_resume_of_the_rest(tmp_path: Path) -> None:
+    told: list[int] = []
+
+    class Staged(Regression):
+        def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
+            told.append(epoch)
+
+    killed, file = Staged(), tmp_path / "checkpoint.safetensors"
+    killed.fuse = 9  # in the second epoch of 6 steps
+    with pytest.raises(KeyboardInterrupt):
+        train(killed, _data(), schedule=SCHEDULE, seed=0, checkpoint=file)
+    train(Staged(), _data(), schedule=SCHEDULE, seed=0, checkpoint=file)
+    assert told == [0, 1, 1, 2, 3]
+
+
+def test_a_parameter_without_a_part_in_the_loss_is_left_alone() -> None:
+    model = _model()
+    model.idle = nn.Linear(2, 2)
+    before = model.idle.weight.detach().clone()
+    train(model, _data(), schedule=SCHEDULE, seed=0)
+    assert torch.equal(model.idle.weight, before)

@@ -146,6 +146,14 @@ class Method(ABC):
         """The binary codes."""
         return self.model.encode(features, modality, ids=ids)
 
+    def encode_database(self, pairs: Pairs, modality: Modality) -> Codes:
+        """The codes by which items of a database are found in one modality: those of :meth:`encode`.
+
+        A method whose original codes a database from more than that modality, such as from the labels or from picture
+        and text together, does so here where an option asks for it.
+        """
+        return self.encode(pairs.features(modality), modality, ids=pairs.ids)
+
     def save(self, folder: Path | str) -> None:
         """Write what was learned as a model folder; ``rmsh.load`` reads it."""
         self.model.save(folder)

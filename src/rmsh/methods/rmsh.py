@@ -76,7 +76,7 @@ class RMSHConfig(MethodConfig):
 
     lambda1: float = Field(0.3, ge=0, description="weight of intra-modal triplets")
     lambda2: float = Field(3.0, ge=0, description="weight of inter-modal triplets")
-    lambda3: float = Field(1.0, ge=0, description="weight of the pseudo-codes' classification")
+    lambda3: float = Field(0.3, ge=0, description="weight of the pseudo-codes' classification")
     lambda4: float = Field(0.1, ge=0, description="weight of quantisation")
     positive_weight: float | None = Field(None, gt=0, description="w_p; None: from the label frequencies")
 
@@ -85,7 +85,7 @@ class RMSHConfig(MethodConfig):
     pseudo_codes: bool = Field(True, description="False is the ablation RMSH-P")
 
     triplets_per_item: int = Field(4, ge=1, description="triplets drawn for each item of a batch")
-    inter_anchor: Literal["max_tags", "query"] = Field("max_tags", description="the reference of inter-modal triplets")
+    inter_anchor: Literal["max_tags", "query"] = Field("query", description="the reference of inter-modal triplets")
     mask_equal: bool = Field(True, description="no ranking of two partners that are equally similar")
     mask_empty: bool = Field(True, description="no terms for a pseudo-code whose label set is empty")
     class_reduction: Literal["sum", "mean"] = Field("sum", description="of the cross-entropy over the classes")
@@ -96,11 +96,11 @@ class RMSHConfig(MethodConfig):
     hidden: int = Field(1024, ge=1, description="width of the hidden layer")
     activation: Literal["tanh", "relu"] = Field("relu", description="of the hidden layer")
     batch_norm: bool = Field(True, description="batch normalisation before the last tanh")
-    dropout: float = Field(0.3, ge=0, lt=1, description="of the hidden layer")
+    dropout: float = Field(0.2, ge=0, lt=1, description="of the hidden layer")
     scaling: Scaling = Field("norm", description="of the features: one factor for all, or each standardised")
 
     epochs: int | None = Field(None, ge=1, description="passes over the pairs; None: 10, more where pairs are few")
-    batch: int | None = Field(None, ge=3, description="items a step; None: 512, fewer where pairs are few")
+    batch: int | None = Field(None, ge=3, description="items a step; None: 256, fewer where pairs are few")
     learning_rate: float = Field(5e-3, gt=0, description="of Adam; the peak where it varies")
     schedule: Literal["constant", "one-cycle"] = Field("one-cycle", description="of the learning rate")
 
@@ -119,6 +119,7 @@ _PAPER: dict[str, Any] = {
     "lambda4": 0.1,
     "positive_weight": 30.0,
     "triplets_per_item": 1,
+    "inter_anchor": "max_tags",
     "activation": "tanh",
     "batch_norm": False,
     "dropout": 0.0,
@@ -169,7 +170,7 @@ class RMSH(Method):
     def _schedule(self, items: int) -> Schedule:
         """Few pairs make few steps: batches shrink and epochs multiply until there are enough to learn from."""
         config = self.config
-        batch = min(config.batch or min(512, max(32, items // 16)), items)
+        batch = min(config.batch or min(256, max(32, items // 16)), items)
         epochs = config.epochs or max(10, -(-_LEAST_STEPS // (items // batch)))
         return Schedule(epochs, batch, config.learning_rate, config.schedule)
 
@@ -319,7 +320,8 @@ class Objective(nn.Module):
         """L_t of {4,1,2} and {1,2,5}. z4 stands first: where its label set is no larger, it is still the reference."""
         z2, l2 = z[:, pseudo.partner], labels[pseudo.partner]
         losses = self._triplets_of((pseudo.union, z, z2), (pseudo.union_labels, labels, l2)).sum()
-        # To items 1 and 2 the intersection is exactly as similar as they are to each other: the masks leave nothing.
+        # To the larger of two label sets, the reference, the other one and their intersection are equally similar: the
+        # masks leave nothing.
         if not (self.config.mask_equal and self.config.mask_empty):
             tags = (labels, l2, pseudo.intersection_labels)
             losses = losses + (self._triplets_of((z, z2, pseudo.intersection), tags) * pseudo.counted).sum()

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
@@ -26,11 +26,23 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-    from rmsh.types import Features, IntArray, LabelArray
+    from rmsh.types import Features, FloatArray, IntArray, LabelArray
 
-__all__ = ["Batch", "History", "Outcome", "Schedule", "TrainingSet", "rate_at", "reproducible", "train"]
+__all__ = [
+    "Alternating",
+    "Batch",
+    "History",
+    "Outcome",
+    "Schedule",
+    "Shape",
+    "TrainingSet",
+    "rate_at",
+    "reproducible",
+    "train",
+]
 
 History = list[dict[str, float]]  # the mean of each loss term, an entry an epoch
+Shape: TypeAlias = Literal["constant", "one-cycle", "linear"]
 
 
 class Batch(NamedTuple):
@@ -57,13 +69,14 @@ class Schedule:
         epochs: passes over the data.
         batch: items a step, at the least: an epoch is cut evenly, so that no step is smaller.
         rate: Adam's learning rate, its peak where it varies.
-        shape: "constant", or "one-cycle": a linear rise over the first fifth, then a cosine down to zero.
+        shape: "constant"; "one-cycle": a linear rise over the first fifth, then a cosine down to zero; or "linear":
+            a straight line down to zero.
     """
 
     epochs: int
     batch: int
     rate: float
-    shape: Literal["constant", "one-cycle"] = "constant"
+    shape: Shape = "constant"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +94,26 @@ class TrainingSet:
         """Some items as tensors; sparse rows become dense here, a batch at a time."""
         return Batch(
             torch.from_numpy(rows),
-            torch.from_numpy(dense_rows(self.images, rows)),
-            torch.from_numpy(dense_rows(self.texts, rows)),
+            _aligned(dense_rows(self.images, rows)),
+            _aligned(dense_rows(self.texts, rows)),
             torch.from_numpy(self.labels[rows]).float(),
         )
+
+
+def _aligned(array: FloatArray) -> Tensor:
+    """A copy in torch's memory, which is aligned as numpy's is not: sums of MKL differ with it in their last bits."""
+    return torch.from_numpy(array).clone()
+
+
+@runtime_checkable
+class Alternating(Protocol):
+    """An objective with work between epochs: a closed-form update over all items, or another stage of learning.
+
+    What it keeps from one epoch to the next is in its buffers, so that a checkpoint has it too.
+    """
+
+    def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
+        """Called before the first step of an epoch, counted from 0."""
 
 
 def rate_at(progress: float, schedule: Schedule) -> float:
@@ -96,6 +125,8 @@ def rate_at(progress: float, schedule: Schedule) -> float:
     """
     if schedule.shape == "constant":
         return schedule.rate
+    if schedule.shape == "linear":
+        return schedule.rate * (1 - progress)
     rise = 0.2
     if progress < rise:
         return schedule.rate * progress / rise
@@ -114,6 +145,8 @@ def train(
 ) -> History:
     """Minimise the terms of an objective (Batch -> Outcome) with Adam; go on from ``checkpoint`` if it exists.
 
+    A parameter that no term of a step depends on is left alone by that step, so that stages need no optimiser each.
+
     Raises:
         TrainingError: the loss is not a finite number.
         FormatError: the checkpoint is damaged or belongs to another run.
@@ -126,6 +159,8 @@ def train(
     objective.train()
     for epoch in range(resumed, schedule.epochs):
         with reproducible(seed, epoch):
+            if isinstance(objective, Alternating):
+                objective.begin_epoch(epoch, data)
             history.append(_epoch(objective, data, optimizer, schedule, epoch))
         if checkpoint is not None:
             Checkpoint(len(history), history, fingerprint).save(checkpoint, objective, optimizer)
