@@ -56,6 +56,11 @@ def test_a_saved_split_comes_back_for_the_same_items(tmp_path: Path):
     assert (loaded.name, loaded.sha256) == ("tiny", tiny().sha256)
 
 
+def test_saving_returns_the_hash_that_the_file_states(tmp_path: Path):
+    stated = tiny().save(tmp_path / "split.json", IDS)
+    assert json.loads((tmp_path / "split.json").read_text())["sha256"] == stated
+
+
 def test_a_split_follows_its_ids_into_another_order(tmp_path: Path):
     tiny().save(tmp_path / "split.json", IDS)
     loaded = Split.load(tmp_path / "split.json", IDS[::-1])
@@ -127,16 +132,21 @@ def test_a_split_without_queries_or_without_database_is_refused(queries):
         random_split(5, queries)
 
 
-def test_validation_queries_come_from_the_database_and_leave_training():
+def test_validation_queries_come_from_the_training_rows_and_are_neither_searched_nor_learned_from():
     split = Split("s", database=np.arange(50), query=np.arange(50, 60), train=np.arange(30))
     held = hold_out_validation(split, 20)
     assert len(held.query) == 20
-    assert not np.isin(held.query, split.query).any()
+    assert sorted([*held.query, *held.train]) == list(range(30))
     assert sorted([*held.query, *held.database]) == list(range(50))
-    assert held.train.tolist() == [row for row in range(30) if row not in held.query]
+
+
+@pytest.mark.parametrize(("training", "queries"), [(25_000, 2000), (500, 50), (4, 1)])
+def test_few_training_rows_give_a_tenth_to_validation(training, queries):
+    rows = np.arange(training)
+    assert len(hold_out_validation(Split("s", rows, [training], rows)).query) == queries
 
 
 @pytest.mark.parametrize("n", [0, 3])
-def test_a_validation_part_of_the_whole_database_is_refused(n):
-    with pytest.raises(DataError, match=f"{n} validation queries of 3 database rows"):
+def test_a_validation_part_of_all_training_rows_is_refused(n):
+    with pytest.raises(DataError, match=f"{n} validation queries of 2 training rows"):
         hold_out_validation(tiny(), n)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rmsh.coding.statistics import LabelStatistics
     from rmsh.types import IntArray, ScoreArray
 
-__all__ = ["FORMATS", "plot_bounds"]
+__all__ = ["FORMATS", "figure_format", "plot_bounds"]
 
 FORMATS = ("pdf", "png", "svg")
 SHORTEST, LONGEST = 8, 256  # code lengths drawn, more where a choice lies outside
@@ -56,10 +56,7 @@ def plot_bounds(
         ConfigError: the file has another suffix.
         MissingExtraError: matplotlib is not installed.
     """
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
-        raise ConfigError(f"The figure {path} has the suffix {path.suffix!r}; name it .pdf, .png or .svg.")
-    require("matplotlib", "plots")
+    kind = figure_format(path)
     from matplotlib.figure import Figure
 
     chosen = [choice.bits for choice in choices]
@@ -72,6 +69,20 @@ def plot_bounds(
     _draw_frame(axes, f"{statistics.items:,} items, H(L) = {statistics.entropy('independent'):.2f} bits")
     with atomic(path) as file:
         figure.savefig(file, format=kind, dpi=200)
+
+
+def figure_format(path: Path) -> str:
+    """The format of a figure from the name of its file, once it is sure that figures can be drawn.
+
+    Raises:
+        ConfigError: the file has another suffix.
+        MissingExtraError: matplotlib is not installed.
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise ConfigError(f"The figure {path} has the suffix {path.suffix!r}; name it .pdf, .png or .svg.")
+    require("matplotlib", "plots")
+    return kind
 
 
 def _upper_curve(statistics: LabelStatistics, lengths: IntArray, form: UpperForm) -> ScoreArray:

@@ -21,6 +21,7 @@ __all__ = ["Split", "hold_out_validation", "random_split"]
 
 FORMAT, VERSION = "rmsh-split", 1
 PARTS = ("database", "query", "train")
+_MOST_VALIDATION = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +80,18 @@ class Split:
                 )
         return self
 
-    def save(self, path: Path, ids: IdArray) -> None:
-        """Write the split as JSON: the ids of each part, the ids of all items as a hash, and a hash of the content."""
+    def save(self, path: Path, ids: IdArray) -> str:
+        """Write the split as JSON: the ids of each part, the ids of all items as a hash, and a hash of the content.
+
+        Returns:
+            The SHA-256 of the content, as the file states it.
+        """
         self.check(len(ids))
         content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": self.name, "items": _items(ids)}
         content |= {part: [str(name) for name in np.asarray(ids)[getattr(self, part)]] for part in PARTS}
-        write_json(path, content | {"sha256": _content_hash(content)})
+        content["sha256"] = _content_hash(content)
+        write_json(path, content)
+        return str(content["sha256"])
 
     @classmethod
     def load(cls, path: Path, ids: IdArray) -> Split:
@@ -121,10 +128,15 @@ def random_split(n: int, queries: int, *, seed: int = 0, name: str = "random") -
     return Split(name, rest, query, rest)
 
 
-def hold_out_validation(split: Split, n: int = 2000, *, seed: int = 0) -> Split:
-    """Ask with ``n`` database rows instead of the queries, so that nothing is ever chosen on the queries.
+def hold_out_validation(split: Split, n: int | None = None, *, seed: int = 0) -> Split:
+    """Ask with ``n`` training rows instead of the queries, so that nothing is ever chosen on the queries.
 
     The other database rows are searched, the other training rows are learned from, and the queries are left out.
+
+    Args:
+        split: to take them from.
+        n: how many; None is 2,000, or a tenth of the training rows where that is less.
+        seed: which ones.
 
     Example:
         >>> whole = Split("tiny", database=[0, 1, 2, 3], query=[4], train=[0, 1, 2, 3])
@@ -132,12 +144,14 @@ def hold_out_validation(split: Split, n: int = 2000, *, seed: int = 0) -> Split:
         >>> held.name, len(held.query), 4 in held.query, len(held.database), len(held.train)
         ('tiny-validation', 1, False, 3, 3)
     """
-    if not 1 <= n < len(split.database):
+    if n is None:
+        n = min(_MOST_VALIDATION, max(1, len(split.train) // 10))
+    if not 1 <= n < len(split.train):
         raise DataError(
-            f"{n} validation queries of {len(split.database)} database rows were asked for; give at least 1 and fewer "
-            "than the database has."
+            f"{n} validation queries of {len(split.train)} training rows were asked for; give at least 1 and fewer "
+            "than are learned from."
         )
-    query = _drawn(split.database, n, seed=seed)
+    query = _drawn(split.train, n, seed=seed)
     database, train = (rows[~np.isin(rows, query)] for rows in (split.database, split.train))
     return Split(f"{split.name}-validation", database, query, train)
 

@@ -1,0 +1,129 @@
+"""Prepare the three benchmarks of the paper from what their owners publish, and describe any data.
+
+Example:
+    rmsh data prepare mirflickr25k --root mirflickr --out pairs
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rmsh.cli.console import Console, Json, Quiet
+from rmsh.errors import ConfigError
+
+__all__ = ["app"]
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode="rich")
+
+
+@app.command("list")
+def list_benchmarks(*, json: Json = False, quiet: Quiet = False) -> None:
+    """List the benchmarks, who publishes them, and their splits.
+
+    Example:
+        rmsh data list
+    """
+    from rmsh.data.benchmarks import BENCHMARKS
+
+    lines = [
+        f"{benchmark.name}: {benchmark.title}\n  {benchmark.published}\n"
+        + "\n".join(f"  split {protocol.name}: {protocol.about}" for protocol in benchmark.protocols)
+        for benchmark in BENCHMARKS.values()
+    ]
+    console = Console(json=json, quiet=quiet)
+    console.result({name: asdict(benchmark) for name, benchmark in BENCHMARKS.items()}, *lines)
+
+
+@app.command()
+def prepare(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="mirflickr25k, nuswide or mscoco.")],
+    root: Annotated[Path, typer.Option(help="The folder with the owner's files, or the community's matrices.")],
+    out: Annotated[Path, typer.Option(help="The folder of pairs to write.")],
+    *,
+    split: Annotated[str, typer.Option(help="Whose split; rmsh data list names them.")] = "paper",
+    seed: Annotated[int, typer.Option(min=0, help="What is drawn follows from it.")] = 0,
+    stratified: Annotated[bool, typer.Option(help="Draw each class in proportion.")] = False,
+    images: Annotated[str | None, typer.Option(metavar="FILE", help="Features of the pictures, by id.")] = None,
+    texts: Annotated[str | None, typer.Option(metavar="FILE", help="Features of the texts, by id.")] = None,
+    without_images: Annotated[bool, typer.Option(help="Do without pictures and their features.")] = False,
+    paper_inputs: Annotated[bool, typer.Option(help="Refuse features of other widths than the paper's.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Read a benchmark as it is published, draw its split and write pairs for `rmsh train` and `rmsh bounds`.
+
+    Nothing is downloaded: what is missing is named, with the page of its owner.
+
+    Example:
+        rmsh data prepare mscoco --root coco --out pairs --images resnet152.npz --texts skip-thought.npz
+    """
+    from rmsh.data.prepare import prepare as write_pairs
+
+    console = Console(json=json, quiet=quiet)
+    console.note(f"Reading {name} from {root}; the pairs go to {out}.")
+    manifest = write_pairs(
+        name,
+        root,
+        out=out,
+        split=split,
+        seed=seed,
+        stratified=stratified,
+        images=images,
+        texts=texts,
+        without_images=without_images,
+        paper_inputs=paper_inputs,
+    )
+    for note in manifest["notes"]:
+        console.note(note)
+    drawn = manifest["split"]
+    console.result(
+        {"pairs": str(out), **{key: manifest[key] for key in ("items", "split", "splits", "notes")}},
+        f"{out}: {manifest['items']:,} pairs; {drawn['database']:,} are searched, {drawn['query']:,} ask, "
+        f"{drawn['train']:,} are learned from",
+        *(f"{file}: SHA-256 {digest}" for file, digest in manifest["splits"].items()),
+    )
+
+
+@app.command()
+def card(
+    data: Annotated[str, typer.Argument(metavar="NAME", help="A benchmark, prepared pairs, or any other data.")],
+    *,
+    plot: Annotated[Path | None, typer.Option(help="Draw the card into this .pdf, .png or .svg file.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Describe data: counts, labels, entropy, dissimilar pairs, chance levels, delta; what the paper leaves open.
+
+    The name of a benchmark shows what is declared of it; prepared pairs show their figures as well.
+
+    Example:
+        rmsh data card pairs --plot card.pdf
+    """
+    from rmsh.data.benchmarks import BENCHMARKS
+    from rmsh.data.open import open_pairs
+    from rmsh.datacard import make_card, plot_card
+    from rmsh.datacard.text import card_sentences, declared_sentences
+
+    console = Console(json=json, quiet=quiet)
+    if data in BENCHMARKS:
+        if plot is not None:
+            raise ConfigError(f"{data} is only declared, there is nothing to draw; prepare it, and name the folder.")
+        declared = BENCHMARKS[data]
+        console.result({"benchmark": asdict(declared), "card": None}, *declared_sentences(declared))
+        return
+    opened = open_pairs(data)
+    for note in opened.notes:
+        console.note(note)
+    made, benchmark = make_card(opened), BENCHMARKS.get(opened.name)
+    if plot is not None:
+        plot_card(made, plot)
+        console.note(f"The figure is in {plot}.")
+    console.result(
+        {"benchmark": None if benchmark is None else asdict(benchmark), "card": made.to_json()},
+        *card_sentences(made),
+        *([] if benchmark is None else declared_sentences(benchmark)),
+    )

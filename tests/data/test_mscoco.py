@@ -1,0 +1,121 @@
+"""MS COCO 2014 in its owner's layout, with the quirks of its files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmsh.data.benchmarks import MSCOCO
+from rmsh.data.mscoco import read
+from rmsh.data.open import open_pairs
+from rmsh.data.prepare import prepare
+from rmsh.errors import DataError
+
+CATEGORIES = [{"id": 90, "name": "toothbrush"}, {"id": 1, "name": "person"}, {"id": 18, "name": "dog"}]
+CROWD = {"iscrowd": 1, "segmentation": {"counts": [3, 4], "size": [7, 1]}}
+
+
+def image(number: int, part: str) -> dict[str, Any]:
+    return {"id": number, "file_name": f"COCO_{part}2014_{number:012}.jpg"}
+
+
+def thing(picture: int, category: int, **more: Any) -> dict[str, Any]:
+    return {"id": 7, "image_id": picture, "category_id": category, "segmentation": [[1.5, 2.0]]} | more
+
+
+def caption(picture: int, text: str) -> dict[str, Any]:
+    return {"id": 8, "image_id": picture, "caption": text}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Three training pictures (the last without annotation) and two for validation."""
+    write(tmp_path, "instances", "train", images=[30, 9, 25], categories=CATEGORIES, annotations=[
+        thing(9, 18), thing(9, 18), thing(30, 90), thing(9, 1, **CROWD),
+    ])  # fmt: skip
+    write(tmp_path, "captions", "train", images=[30, 9, 25], annotations=[
+        caption(9, " \n"), caption(9, "A dog  at a café.\r\n"), caption(9, "Another."), caption(30, "Brush."),
+        caption(30, "Brush."), caption(25, "Nothing."),
+    ])  # fmt: skip
+    write(tmp_path, "instances", "val", images=[42, 5], categories=CATEGORIES, annotations=[thing(42, 1)])
+    write(tmp_path, "captions", "val", images=[42, 5], annotations=[caption(42, "A man.")])
+    return tmp_path
+
+
+def write(root: Path, kind: str, part: str, *, images: list[int], **members: Any) -> None:
+    (root / "annotations").mkdir(exist_ok=True)
+    content = {"info": {"year": 2014}, "images": [image(n, part) for n in images], "licenses": [], **members}
+    (root / "annotations" / f"{kind}_{part}2014.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_pictures_are_ordered_by_part_and_number(root: Path):
+    source = read(root)
+    assert source.pairs.ids.tolist() == ["9", "25", "30", "5", "42"]
+    assert source.part.tolist() == ["train"] * 3 + ["val"] * 2
+
+
+def test_labels_are_the_categories_in_the_order_of_their_numbers_crowds_among_them(root: Path):
+    pairs = read(root).pairs
+    assert pairs.class_names == ("person", "dog", "toothbrush")
+    assert pairs.labels.tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0], [1, 0, 0]]
+
+
+def test_the_first_caption_that_is_not_blank_is_taken_with_single_blanks(root: Path):
+    pairs = read(root).pairs
+    assert pairs.texts.tolist() == ["A dog at a café.", "Nothing.", "Brush.", "", "A man."]
+    assert pairs.has_text.tolist() == [True, True, True, False, True]
+
+
+def test_the_pictures_of_one_part_are_enough_to_be_found(root: Path):
+    assert read(root).pairs.images is None
+    (root / "val2014").mkdir()
+    (root / "val2014" / "COCO_val2014_000000000005.jpg").touch()
+    pairs = read(root).pairs
+    assert pairs.has_image.tolist() == [False, False, False, True, False]
+    assert pairs.images[3].endswith("COCO_val2014_000000000005.jpg")
+
+
+def test_annotations_of_pictures_that_are_not_listed_are_counted(root: Path):
+    write(root, "instances", "val", images=[42, 5], categories=CATEGORIES, annotations=[thing(1000, 1), thing(5, 2)])
+    assert read(root).notes == ("2 annotations of pictures that are not listed were skipped",)
+
+
+def test_missing_files_are_named_with_the_owners_page(root: Path):
+    (root / "annotations" / "captions_val2014.json").unlink()
+    with pytest.raises(DataError, match=r"lacks annotations/captions_val2014.json\. .*cocodataset.org"):
+        read(root)
+
+
+def test_parts_of_different_categories_are_refused(root: Path):
+    write(root, "instances", "val", images=[42, 5], categories=CATEGORIES[:2], annotations=[])
+    with pytest.raises(DataError, match="the categories of train2014 and val2014 differ"):
+        read(root)
+
+
+@pytest.mark.parametrize("broken", [{"id": 1, "image_id": 9}, {"category_id": 1}, 7])
+def test_an_annotation_without_picture_or_category_is_refused(root: Path, broken):
+    write(root, "instances", "train", images=[9], categories=CATEGORIES, annotations=[broken])
+    with pytest.raises(DataError, match=r"instances_train2014.json: member 5, one of its annotations, lacks"):
+        read(root)
+
+
+@pytest.mark.parametrize(("name", "database"), [("paper", ["9", "25", "30"]), ("labelled", ["9", "30"])])
+def test_the_papers_split_keeps_pictures_without_label_in_the_database_only(root: Path, tmp_path, name, database):
+    prepare("mscoco", root, out=tmp_path / "out", split=replace(MSCOCO.protocol(name), queries=1), without_images=True)
+    opened = open_pairs(tmp_path / "out")
+    assert opened.pairs.ids[opened.split.database].tolist() == database
+    assert opened.pairs.ids[opened.split.query].tolist() == ["42"]
+    assert opened.pairs.texts[0] == "A dog at a café."
+
+
+def test_the_root_may_be_the_folder_of_the_annotations(root: Path):
+    assert len(read(root / "annotations").pairs) == 5
+
+
+@pytest.mark.parametrize("name", ["9", "000000000009", "COCO_train2014_000000000009.jpg"])
+def test_spellings_of_an_id(root: Path, name):
+    assert read(root).canonical_id(name) == "9"

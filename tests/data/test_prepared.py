@@ -1,0 +1,136 @@
+"""Prepared pairs: what is written is read, old samples stay readable, damage and newer versions are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rmsh.data.open import open_pairs
+from rmsh.data.pairs import Pairs
+from rmsh.data.prepared import is_prepared, read_prepared, write_prepared
+from rmsh.data.splits import Split
+from rmsh.errors import DataError, FormatError, InputError
+from rmsh.files import sha256
+
+SAMPLE = Path(__file__).resolve().parent.parent / "samples" / "pairs_v1"
+FACTS: dict[str, Any] = {"benchmark": "mirflickr25k", "protocol": {"seed": 3}, "notes": ["one", "two"]}
+SPLIT = Split("tiny", database=[0, 1, 2], query=[3], train=[0, 1])
+PAIRS = Pairs(
+    ids=np.array(["a", "b", "c", "d"]),
+    images=np.arange(8.0).reshape(4, 2),
+    texts=sparse.csr_array(np.eye(4)),
+    labels=np.array([[1, 0], [0, 1], [0, 0], [1, 1]]),
+    class_names=("sky", "sea"),
+    has_image=np.array([True, True, False, True]),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_prepared(tmp_path / "pairs", PAIRS, SPLIT, facts=FACTS)
+    return tmp_path / "pairs"
+
+
+def check(pairs: Pairs) -> None:
+    assert pairs.ids.tolist() == ["a", "b", "c", "d"]
+    assert pairs.images.tolist() == PAIRS.images.tolist()
+    assert isinstance(pairs.texts, sparse.csr_array)
+    assert pairs.texts.toarray().tolist() == np.eye(4).tolist()
+    assert (pairs.labels.tolist(), pairs.class_names) == (PAIRS.labels.tolist(), ("sky", "sea"))
+    assert pairs.has_image.tolist() == [True, True, False, True]
+
+
+def test_features_come_back_with_masks_labels_and_split(folder: Path):
+    pairs, split, _ = read_prepared(folder)
+    check(pairs)
+    assert (split.name, split.sha256) == ("tiny", SPLIT.sha256)
+
+
+def test_a_sample_of_version_1_stays_readable():
+    pairs, split, manifest = read_prepared(SAMPLE)
+    check(pairs)
+    assert (split.sha256, manifest["version"]) == (SPLIT.sha256, 1)
+
+
+def test_raw_pictures_and_texts_come_back(tmp_path: Path):
+    raw = replace(PAIRS, images=np.array(["1.jpg", "2.jpg", "", "4.jpg"]), texts=np.array(["é", "", "two words", "x"]))
+    write_prepared(tmp_path / "raw", raw, SPLIT, facts=FACTS)
+    pairs, _, _ = read_prepared(tmp_path / "raw")
+    assert pairs.images.tolist() == raw.images.tolist()
+    assert pairs.texts.tolist() == raw.texts.tolist()
+    assert pairs.has_image.tolist() == raw.has_image.tolist()
+
+
+def test_what_is_skipped_or_was_never_there_is_absent(tmp_path: Path, folder: Path):
+    pairs, _, _ = read_prepared(folder, ("images", "labels"))
+    assert (pairs.images, pairs.labels, pairs.class_names) == (None, None, ())
+    assert not pairs.has_image.any()
+    write_prepared(tmp_path / "bare", replace(PAIRS, images=None, has_image=None), SPLIT, facts=FACTS)
+    assert read_prepared(tmp_path / "bare")[0].images is None
+
+
+def test_the_folder_is_opened_like_any_data_and_says_whose_split_it_is(folder: Path):
+    opened = open_pairs(folder)
+    check(opened.pairs)
+    assert (opened.name, opened.split.name) == ("mirflickr25k", "tiny")
+    assert opened.notes[0].startswith("mirflickr25k with the split 'tiny', seed 3, SHA-256 ")
+
+
+def test_the_manifest_has_the_hash_of_every_file_and_split(folder: Path):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["files"] == {name: sha256(folder / name) for name in manifest["files"]}
+    assert set(manifest["files"]) == {"items.parquet", "labels.npy", "images.npy", "texts.npz"}
+    assert manifest["splits"]["split.json"] == json.loads((folder / "split.json").read_text())["sha256"]
+
+
+def test_the_validation_part_is_taken_from_the_database(folder: Path):
+    held = Split.load(folder / "validation.json", PAIRS.ids)
+    assert len(held.query) == 1
+    assert held.query[0] in SPLIT.database
+    assert held.query[0] not in held.train
+
+
+def test_a_finished_folder_is_not_written_again(folder: Path):
+    with pytest.raises(InputError, match="holds prepared pairs already; give another folder, or remove"):
+        write_prepared(folder, PAIRS, SPLIT, facts=FACTS)
+
+
+def test_an_unfinished_folder_is_not_taken_for_pairs_and_is_written_anew(folder: Path):
+    (folder / "manifest.json").unlink()
+    assert not is_prepared(folder)
+    write_prepared(folder, replace(PAIRS, texts=np.ones((4, 3))), SPLIT, facts=FACTS)
+    assert read_prepared(folder)[0].texts.shape == (4, 3)  # not the bag of words that was left there
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"version": 2}, "prepared in version 2, this rmsh reads version 1; update"),
+        ({"format": "x"}, "is not of prepared"),
+    ],
+)
+def test_another_manifest_is_refused(folder: Path, change, sentence):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | change))
+    with pytest.raises(FormatError, match=sentence):
+        read_prepared(folder)
+
+
+@pytest.mark.parametrize("name", ["images.npy", "split.json"])
+def test_a_file_that_is_gone_is_named(folder: Path, name):
+    (folder / name).unlink()
+    with pytest.raises(DataError, match=f"lacks {name}, which its manifest names"):
+        read_prepared(folder)
+
+
+@pytest.mark.parametrize(("name", "error"), [("items.parquet", FormatError), ("labels.npy", DataError)])
+def test_a_damaged_file_is_refused(folder: Path, name, error):
+    (folder / name).write_bytes(b"damaged")
+    with pytest.raises(error, match=name):
+        read_prepared(folder)
