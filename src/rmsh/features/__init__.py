@@ -6,8 +6,17 @@ from rmsh.registry import Registry
 
 __all__ = ["ENCODERS"]
 
+# A name that ends in ":NAME" is asked for with the name of a model of that library, such as timm:resnet152.
 ENCODERS = Registry(
     "encoder",
     "rmsh.encoders",
-    {"minilm": "rmsh.features.minilm:MiniLM", "bag-of-words": "rmsh.features.bag_of_words:BagOfWords"},
+    {
+        "efficientnet-lite0": "rmsh.features.efficientnet:EfficientNet",
+        "minilm": "rmsh.features.minilm:MiniLM",
+        "bag-of-words": "rmsh.features.bag_of_words:BagOfWords",
+        "timm:NAME": "rmsh.features.adapters:Timm",
+        "open_clip:NAME": "rmsh.features.adapters:OpenClip",
+        "open_clip-text:NAME": "rmsh.features.adapters:OpenClipText",
+        "sentence-transformers:NAME": "rmsh.features.adapters:SentenceTransformers",
+    },
 )

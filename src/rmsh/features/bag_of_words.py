@@ -49,6 +49,7 @@ class BagOfWords:
 
     name: ClassVar[str] = "bag-of-words"
     modality: ClassVar[Modality] = "text"
+    sparse: ClassVar[bool] = True
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self.vocabulary = list(vocabulary)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
+from rmsh.cache import cache_folder
+from rmsh.errors import ConfigError
 from rmsh.features import ENCODERS
-from rmsh.files import atomic
+from rmsh.features.base import Unreadable, refuse
+from rmsh.features.encoded import Encoded, encode_now
+from rmsh.features.shards import encode_shared
 from rmsh.progress import OnProgress, ignore
 
 if TYPE_CHECKING:
@@ -22,56 +26,100 @@ if TYPE_CHECKING:
 
     from rmsh.data.pairs import Pairs
     from rmsh.features.base import Encoder
-    from rmsh.types import Features, IntArray, Modality
+    from rmsh.types import BitArray, IntArray, Modality
 
-__all__ = ["cache_folder", "encode_column", "extract", "prepare", "restore"]
+__all__ = ["OnUnreadable", "cache_folder", "encode_column", "extract", "prepare", "restore"]
+
+OnUnreadable: TypeAlias = Callable[[Sequence[Unreadable]], None]
 
 
 def prepare(name: str, pairs: Pairs, *, modality: Modality, rows: IntArray | None = None) -> Encoder:
-    """An encoder by name, prepared on the training rows of a raw column."""
+    """An encoder by name, prepared on the training rows of a raw column.
+
+    Raises:
+        ConfigError: there is no such encoder, or it is for the other modality.
+    """
+    kind, model = _kind(name)
+    if kind.modality != modality:
+        raise ConfigError(
+            f"The encoder {name} was given for {modality}s, but it encodes {kind.modality}s; give another."
+        )
     column = np.asarray(pairs.column(modality))
-    encoder: Encoder = ENCODERS.load(name).prepare((column if rows is None else column[rows]).tolist())
+    items = (column if rows is None else column[rows]).tolist()
+    encoder: Encoder = kind(model) if model else kind.prepare(items)
     return encoder
 
 
 def restore(description: Mapping[str, Any]) -> Encoder:
     """The encoder of a model's description."""
-    encoder: Encoder = ENCODERS.load(description["name"]).restore(description)
+    encoder: Encoder = _kind(description["name"])[0].restore(description)
     return encoder
 
 
-def extract(pairs: Pairs, encoder: Encoder, *, cache: Path | None = None, on_progress: OnProgress = ignore) -> Pairs:
-    """The same pairs with features in place of the raw column of the encoder's modality."""
-    column = np.asarray(pairs.column(encoder.modality))
-    return pairs.with_column(encoder.modality, encode_column(encoder, column, cache=cache, on_progress=on_progress))
+def _kind(name: str) -> tuple[Any, str]:
+    """The class of an encoder, and the name of a model after the colon, if there is one."""
+    library, colon, model = name.partition(":")
+    return ENCODERS.load(f"{library}:NAME" if colon and model else name), model
+
+
+def extract(
+    pairs: Pairs,
+    encoder: Encoder,
+    *,
+    cache: Path | None = None,
+    on_unreadable: OnUnreadable = refuse,
+    on_progress: OnProgress = ignore,
+) -> Pairs:
+    """The same pairs with features in place of the raw column of the encoder's modality.
+
+    Args:
+        pairs: with a raw column.
+        encoder: of that column.
+        cache: a folder to keep dense features in; processes that are given the same one share the work.
+        on_unreadable: is told of items that cannot be read; if it does not raise, they count as missing.
+        on_progress: is told how far it is.
+    """
+    modality = encoder.modality
+    column, present = np.asarray(pairs.column(modality)), pairs.has(modality)
+    encoded = encode_column(encoder, column, present=present, cache=cache, on_progress=on_progress)
+    with_features = pairs.with_column(modality, encoded.features)
+    if not encoded.unreadable:
+        return with_features
+    on_unreadable(encoded.unreadable)
+    left = present.copy()
+    left[[one.row for one in encoded.unreadable]] = False
+    return replace(with_features, has_image=left) if modality == "image" else replace(with_features, has_text=left)
 
 
 def encode_column(
-    encoder: Encoder, items: NDArray[np.str_], *, cache: Path | None = None, on_progress: OnProgress = ignore
-) -> Features:
+    encoder: Encoder,
+    items: NDArray[np.str_],
+    *,
+    present: BitArray | None = None,
+    cache: Path | None = None,
+    on_progress: OnProgress = ignore,
+) -> Encoded:
     """Features of items; dense ones are kept in ``cache`` under a name made of the encoder and the items."""
-    if cache is None:
-        return encoder.encode(items.tolist(), on_progress=on_progress)
-    path = cache / f"{encoder.name}-{_digest(encoder, items)}.npy"
-    if path.exists():
-        return np.load(path, mmap_mode="r")
-    features = encoder.encode(items.tolist(), on_progress=on_progress)
-    if not sparse.issparse(features):  # a bag of words is made faster than it is read
-        with atomic(path) as file:
-            np.save(file, features)
-    return features
+    if cache is None or getattr(encoder, "sparse", False):
+        return encode_now(encoder, items.tolist(), present=present, on_progress=on_progress)
+    path = cache / f"{encoder.name.replace(':', '-').replace('/', '-')}-{_digest(encoder, items, present)}.npy"
+    return encode_shared(encoder, items.tolist(), path, present=present, on_progress=on_progress)
 
 
-def _digest(encoder: Encoder, items: NDArray[np.str_]) -> str:
+def _digest(encoder: Encoder, items: NDArray[np.str_], present: BitArray | None) -> str:
     digest = sha256(encoder.fingerprint.encode())
-    for item in items:
-        digest.update(str(item).encode() + b"\0")
+    for row, item in enumerate(items):
+        there = present is None or present[row]
+        digest.update((_identity(str(item), encoder.modality) if there else "\1").encode() + b"\0")
     return digest.hexdigest()[:16]
 
 
-def cache_folder() -> Path:
-    """Where features are kept: ``RMSH_CACHE``, or ``rmsh`` in the user's cache folder."""
-    given = os.environ.get("RMSH_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rmsh"
+def _identity(item: str, modality: Modality) -> str:
+    """What an item is known by: a text by itself, a picture by its path and when it was last written."""
+    if modality == "text":
+        return item
+    try:
+        status = Path(item).stat()
+    except OSError:
+        return f"{Path(item).absolute()} absent"
+    return f"{Path(item).absolute()} {status.st_size} {status.st_mtime_ns}"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from rmsh.errors import FormatError, require
+from rmsh.errors import require
+from rmsh.features.base import refuse_others
 from rmsh.features.weights import WEIGHTS, locate
 from rmsh.progress import OnProgress, Progress, ignore
 
@@ -54,11 +55,7 @@ class MiniLM:
     def restore(cls, description: Mapping[str, Any]) -> Self:
         """The same encoder, if the weights at hand are the same."""
         encoder = cls()
-        if description["fingerprint"] != encoder.fingerprint:
-            raise FormatError(
-                f"The features were made by minilm {description['fingerprint']}, at hand is {encoder.fingerprint}; "
-                "install the rmsh version that made them, or train anew."
-            )
+        refuse_others(description, fingerprint=encoder.fingerprint)
         return encoder
 
     @cached_property

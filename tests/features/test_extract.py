@@ -1,0 +1,104 @@
+"""From raw columns to features: missing and unreadable items, the cache, encoders by name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import sparse
+
+from rmsh.data.pairs import Pairs
+from rmsh.errors import ConfigError, DataError
+from rmsh.features.bag_of_words import BagOfWords
+from rmsh.features.base import Unreadable
+from rmsh.features.efficientnet import EfficientNet
+from rmsh.features.encoded import encode_now
+from rmsh.features.extract import encode_column, extract, prepare, restore
+
+
+class Brightness(EfficientNet):
+    """How bright a picture is, and how often it was asked."""
+
+    name = "brightness"
+    fingerprint = "0"
+    dim = 1
+    calls = 0
+
+    def _embed(self, pictures):  # type: ignore[no-untyped-def]
+        type(self).calls += len(pictures)
+        return np.array([[pixels.mean()] for pixels in pictures], dtype=np.float32)
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Pairs:
+    """A black, a missing, a damaged and a white picture."""
+    Image.new("L", (8, 8), 0).save(tmp_path / "0.png")
+    (tmp_path / "2.png").write_bytes(b"damaged")
+    Image.new("L", (8, 8), 255).save(tmp_path / "3.png")
+    paths = np.array([str(tmp_path / "0.png"), "", str(tmp_path / "2.png"), str(tmp_path / "3.png")])
+    return Pairs(ids=np.array(list("abcd")), images=paths, has_image=np.array([True, False, True, True]))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_unreadable_pictures_become_missing_and_are_reported(pairs: Pairs, tmp_path: Path, kept: bool) -> None:
+    told: list[Unreadable] = []
+    cache = tmp_path / "cache" if kept else None
+    found = extract(pairs, Brightness(), cache=cache, on_unreadable=told.extend)
+    assert found.features("image")[:, 0].tolist() == [0, 0, 0, 255]
+    assert found.has_image.tolist() == [True, False, False, True]
+    assert [one.row for one in told] == [2]
+    assert "2.png cannot be read as a picture" in told[0].reason
+
+
+def test_unreadable_pictures_are_refused_where_nobody_listens(pairs: Pairs) -> None:
+    with pytest.raises(DataError, match=r"2\.png cannot be read as a picture"):
+        extract(pairs, Brightness())
+
+
+def test_a_picture_that_was_changed_is_encoded_anew(pairs: Pairs, tmp_path: Path) -> None:
+    column, cache = np.asarray(pairs.images)[[0, 3]], tmp_path / "cache"
+    encode_column(Brightness(), column, cache=cache)
+    before = Brightness.calls
+    assert encode_column(Brightness(), column, cache=cache).features[0, 0] == 0
+    assert Brightness.calls == before
+    Image.new("L", (8, 8), 100).save(str(column[0]))
+    os.utime(str(column[0]), ns=(1, 1))
+    assert encode_column(Brightness(), column, cache=cache).features[0, 0] == 100
+    assert Brightness.calls == before + 2
+
+
+def test_sparse_features_are_not_kept_and_missing_texts_are_empty_rows(tmp_path: Path) -> None:
+    texts, present = np.array(["red", "", "dog red"]), np.array([True, False, True])
+    found = encode_column(BagOfWords(["dog", "red"]), texts, present=present, cache=tmp_path).features
+    assert sparse.issparse(found)
+    assert found.toarray().tolist() == [[0, 1], [0, 0], [1, 1]]
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_between_are_zero_wherever_the_missing_ones_are() -> None:
+    encoder, items = BagOfWords(["a", "b"]), ["a", "b", "a b", "b"]
+    whole = encode_now(encoder, items).features.toarray()
+    for number in range(16):
+        present = np.array([bool(number >> row & 1) for row in range(4)])
+        found = encode_now(encoder, items, present=present).features.toarray()
+        np.testing.assert_array_equal(found, whole * present[:, None])
+
+
+def test_an_encoder_of_the_other_modality_is_refused(pairs: Pairs) -> None:
+    with pytest.raises(ConfigError, match="minilm was given for images, but it encodes texts"):
+        prepare("minilm", pairs, modality="image")
+
+
+def test_a_library_of_models_is_asked_for_with_a_name(pairs: Pairs) -> None:
+    assert prepare("timm:resnet18", pairs, modality="image").name == "timm:resnet18"
+    for name in ("timm", "timm:", "tim:resnet18"):
+        with pytest.raises(ConfigError, match=r"There is no encoder called .*did you mean 'timm:NAME'"):
+            prepare(name, pairs, modality="image")
+
+
+def test_an_encoder_comes_back_from_its_description() -> None:
+    described = EfficientNet().describe()
+    assert restore(described).describe() == described
