@@ -1,34 +1,77 @@
-"""The demonstration: learn codes for generated pairs, print their scores beside chance. Run by `make demo`."""
+"""The demonstration: draw scenes, build a library of them, search it, serve it. Run by `make demo`.
+
+It keeps what it made in the cache folder, so that the second time it serves at once. With ``SERVE=0`` in the
+environment, or where nobody sits at a terminal, it ends after the searches.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rmsh.progress import OnProgress
 
 __all__ = ["main"]
 
-_STEPS = (
-    ("learn", "train", "generated:4000", "--out", "{folder}/model", "--bits", "32", "--set", "epochs=10"),
-    ("code", "encode", "{folder}/model", "generated:4000", "--out", "{folder}/codes.npz"),
-    ("measure", "evaluate", "{folder}/codes.npz", "--k", "100"),
-)
+SCENES = 3000
+_LIKE = "000/000002.jpg"  # a guitar by itself
 
 
 def main() -> None:
     """Run the commands a user would type, and show them."""
+    from rmsh.cache import cache_folder
+
+    sys.exit(demonstrate(cache_folder() / "demo", serve=_is_watched(), scenes=SCENES))
+
+
+def _is_watched() -> bool:
+    """Whether somebody is there to look at a page."""
+    return os.environ.get("SERVE") != "0" and sys.stdin is not None and sys.stdin.isatty()
+
+
+def demonstrate(folder: Path, *, serve: bool, scenes: int) -> int:
+    """Draw, build, search and perhaps serve in a folder, and return the exit code of the first command that fails."""
     from rmsh.cli.console import Console
     from rmsh.cli.main import run
+    from rmsh.errors import RmshError
 
     console = Console()
-    with tempfile.TemporaryDirectory(prefix="rmsh-demo-") as folder:
-        for name, *words in _STEPS:
-            command = [word.format(folder=folder) for word in words]
-            shown = " ".join(word.replace(str(Path(folder)), "demo") for word in command)
-            console.note(f"\n{name}: rmsh {shown}")
-            code = run(command)
-            if code:
-                sys.exit(code)
+    console.note(f"{scenes:,} scenes of icons with captions are drawn into {folder / 'scenes'}.")
+    try:
+        with console.progress() as report:
+            _draw(folder / "scenes", scenes, report)
+    except RmshError as error:
+        console.note(f"rmsh: {error}")
+        return error.exit_code
+    for words in _commands(serve=serve):
+        console.note(f"\n$ rmsh {' '.join(f'{word!r}' if ' ' in word else word for word in words)}")
+        code = run([str(folder / word) if word in ("scenes", "library") else word for word in words])
+        if code:
+            return code
+    return 0
+
+
+def _commands(*, serve: bool) -> Iterator[list[str]]:
+    """What a user would type in the folder."""
+    yield ["build", "scenes", "--out", "library", "--overwrite"]
+    yield ["search", "library", "a puppy next to a bike", "-k", "4"]
+    yield ["search", "library", "stormy weather over the mountains", "-k", "4"]
+    yield ["search", "library", "--like", _LIKE, "--to", "texts", "-k", "4"]
+    if serve:
+        yield ["serve", "library"]
+
+
+def _draw(folder: Path, scenes: int, report: OnProgress) -> None:
+    from rmsh.data.scenes import write_scenes
+
+    if not (folder / "manifest.json").is_file():
+        shutil.rmtree(folder, ignore_errors=True)  # drawing was stopped before its end
+    write_scenes(folder, scenes, on_progress=report)
 
 
 if __name__ == "__main__":

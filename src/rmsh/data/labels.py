@@ -1,4 +1,4 @@
-"""Multi-hot labels: their packed form in files, and how often each class occurs."""
+"""Multi-hot labels: their packed form in files, how often each class occurs, and labels as vectors of length 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rmsh.errors import DataError
 if TYPE_CHECKING:
     from rmsh.types import LabelArray, PackedArray, ScoreArray
 
-__all__ = ["class_frequency", "pack_labels", "unpack_labels"]
+__all__ = ["class_frequency", "pack_labels", "unit_labels", "unpack_labels"]
 
 
 def pack_labels(labels: LabelArray) -> PackedArray:
@@ -51,3 +51,14 @@ def class_frequency(labels: LabelArray) -> ScoreArray:
     """
     counts: ScoreArray = labels.sum(axis=0, dtype=np.float64)
     return counts / max(len(labels), 1)
+
+
+def unit_labels(labels: LabelArray) -> ScoreArray:
+    """Labels as vectors of length 1, float64 (n, C); none stay zero.
+
+    Example:
+        >>> unit_labels(np.array([[1, 1, 1, 1], [0, 0, 0, 0]], dtype=np.uint8)).tolist()
+        [[0.5, 0.5, 0.5, 0.5], [0.0, 0.0, 0.0, 0.0]]
+    """
+    lengths = np.sqrt(np.maximum(labels.sum(axis=1, keepdims=True), 1))
+    return np.asarray(labels / lengths)

@@ -17,11 +17,16 @@ from rmsh.data.columns import listed
 from rmsh.data.generated import generate_pairs
 from rmsh.data.keys import ROLES, Role
 from rmsh.data.matrices import matrix_files
+from rmsh.data.own import is_own_data, read_own_data
+from rmsh.data.prepared import is_prepared, prepared_note, read_prepared
+from rmsh.data.records import to_pairs
+from rmsh.data.skipped import count_skipped, refuse_skipped
 from rmsh.data.splits import Split, random_split
 from rmsh.errors import DataError
 
 if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
+    from rmsh.data.records import Origin
 
 __all__ = ["Opened", "open_pairs"]
 
@@ -39,12 +44,14 @@ class Opened:
         split: the split that comes with the data, or None where it has none.
         notes: sentences about what was guessed and what was skipped, for the user to read.
         name: a short name of the data, such as "coco66k".
+        origin: for somebody's own pictures and texts, where they lie and what was left out.
     """
 
     pairs: Pairs
     split: Split | None
     notes: tuple[str, ...]
     name: str
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         if self.split is not None:
@@ -61,18 +68,19 @@ def open_pairs(
     skip: Collection[Role] = (),
     strict: bool = False,
 ) -> Opened:
-    """Open pairs from a file of matrices, a folder of such files, or a data set known by name.
+    """Open pairs from somebody's own pictures and texts, from files of matrices, or a data set known by name.
 
     Args:
-        spec: a file (.npz, .npy, .mat, .h5, .hdf5), a folder, "coco66k" (whose folder is in the environment variable
-            RMSH_COCO66K), "coco66k:FOLDER", "generated" or "generated:N" (N items); None where the three options
-            below say everything.
+        spec: a folder of pictures with metadata.csv, .jsonl or .parquet, or with a .txt beside each picture; tar
+            shards (.tar); a file of matrices (.npz, .npy, .mat, .h5, .hdf5), or a folder of such; "coco66k" (whose
+            folder is in the environment variable RMSH_COCO66K), "coco66k:FOLDER", "generated" or "generated:N" (N
+            items); None where the three options below say everything.
         images: a file, or "FILE:KEY", whose matrix is taken for the images in place of what ``spec`` has.
         texts: the same for the texts.
         labels: the same for the labels.
         keys: which key of ``spec`` is what, such as {"images": "XAll"}; what is not named is guessed.
         skip: what not to read of ``spec``, such as ("images",) where only labels are needed.
-        strict: refuse items without labels, instead of counting them in a note.
+        strict: refuse items without labels, and items that cannot be read wholly, instead of counting them in a note.
 
     Returns:
         The pairs, their split if they have one, and notes.
@@ -107,8 +115,25 @@ def _open_spec(spec: str, keys: Mapping[str, str], skip: Collection[Role]) -> Op
         return _generated(argument, skip)
     if name == "coco66k" or (path.is_dir() and coco66k.is_coco66k(path)):
         return _coco66k(_coco66k_folder(argument) if name == "coco66k" else path, skip)
+    if path.is_dir() and is_prepared(path):
+        return _prepared(path, skip)
+    if is_own_data(path):
+        return _own(path, keys, skip)
     pairs, split, notes = assemble_files(matrix_files(path), keys, skip=skip, source=spec)
     return Opened(pairs, split, notes, path.resolve().name if path.is_dir() else path.stem)
+
+
+def _own(path: Path, keys: Mapping[str, str], skip: Collection[Role]) -> Opened:
+    if keys:
+        raise DataError(f"Keys were named ({', '.join(keys)}), but {path} is no file of matrices; leave them out.")
+    origin, notes = read_own_data(path)
+    pairs = to_pairs(origin.records, folder=origin.folder, source=str(path))
+    return Opened(_without(pairs, skip), None, (*notes, *count_skipped(origin.skipped)), path.resolve().stem, origin)
+
+
+def _prepared(folder: Path, skip: Collection[Role]) -> Opened:
+    pairs, split, manifest = read_prepared(folder, skip)
+    return Opened(pairs, split, (prepared_note(manifest),), manifest["benchmark"])
 
 
 def _generated(argument: str, skip: Collection[Role]) -> Opened:
@@ -164,6 +189,8 @@ def _with_files(base: Opened | None, files: Mapping[Role, str]) -> Opened:
 
 
 def _with_label_notes(opened: Opened, *, strict: bool) -> Opened:
+    if strict and opened.origin is not None:
+        refuse_skipped(opened.origin.skipped, opened.name)
     bare = np.flatnonzero(~opened.pairs.labelled)
     if strict and bare.size:
         raise DataError(

@@ -1,0 +1,6 @@
+"""The builder's road: from a folder of pictures to a library with a report, and more items later."""
+
+from rmsh.builder.build import Built, build
+from rmsh.builder.config import BuildConfig
+
+__all__ = ["BuildConfig", "Built", "build"]

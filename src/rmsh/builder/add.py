@@ -1,0 +1,126 @@
+"""More items for a library that is there: read, coded by the library's own model, and added where they are new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmsh.builder.features import encode_source
+from rmsh.builder.shelf import PICTURES, add_items, own_pictures
+from rmsh.builder.source import Source
+from rmsh.cache import cache_folder
+from rmsh.data.open import open_pairs
+from rmsh.data.skipped import Skipped, refuse_skipped
+from rmsh.errors import DataError, InputError
+from rmsh.features import extract
+from rmsh.progress import OnProgress, ignore
+
+if TYPE_CHECKING:
+    from rmsh.data.records import Origin
+    from rmsh.library import Library
+    from rmsh.types import IntArray
+
+__all__ = ["Added", "add"]
+
+
+@dataclass(frozen=True)
+class Added:
+    """What became of the items that were given.
+
+    Args:
+        added: how many are new in the library.
+        there: how many ids were in it already; these items were left as they are.
+        skipped: what was left out.
+    """
+
+    added: int
+    there: int
+    skipped: tuple[Skipped, ...]
+
+
+def add(library: Library, data: str | Path, *, strict: bool = False, on_progress: OnProgress = ignore) -> Added:
+    """Add the items of some data whose ids are new.
+
+    A library keeps its own pictures, which are copied into it, or finds them in the folder it was built from; then new
+    pictures must lie in that folder too.
+
+    Args:
+        library: open for writing.
+        data: as for :func:`rmsh.builder.build`.
+        strict: stop over anything that would be left out.
+        on_progress: is told how far it is.
+
+    Raises:
+        DataError: the data is not raw, or strict was asked for.
+        InputError: pictures lie outside the library's folder of pictures, or its model takes features only.
+    """
+    opened = open_pairs(data)
+    if opened.origin is None:
+        raise DataError(
+            f"{data} holds features, and items are added from pictures and texts; give a folder of pictures."
+        )
+    if strict:
+        refuse_skipped(opened.origin.skipped, opened.name)
+    source = Source(opened.pairs, opened.origin, opened.notes, opened.name)
+    new = np.array([library.get(record.id) is None for record in source.origin.records], dtype=np.bool_)
+    source = _taken(source, np.flatnonzero(new))
+    root = _picture_folder(library)
+    if root is not None:
+        source = replace(source, origin=_below(source.origin, root))
+    encoded = _encoded(library, source, strict=strict, on_progress=on_progress) if new.any() else source
+    if root is None:
+        pictures = [record.picture for record in encoded.origin.records if record.picture is not None]
+        own_pictures(source.origin.folder, pictures, into=library.folder)
+    rows = np.arange(len(encoded.pairs))
+    inside = "" if root is not None else f"{PICTURES}/"
+    add_items(library, library.model(), encoded, rows=rows, inside=inside, on_progress=on_progress)
+    return Added(len(rows), int((~new).sum()), encoded.origin.skipped)
+
+
+def _taken(source: Source, rows: IntArray) -> Source:
+    records = tuple(source.origin.records[row] for row in rows.tolist())
+    return replace(source, pairs=source.pairs.take(rows), origin=replace(source.origin, records=records))
+
+
+def _picture_folder(library: Library) -> Path | None:
+    """The folder that the library finds pictures in; None where it keeps its own."""
+    with library.reading() as connection:
+        (source,) = connection.execute("SELECT source FROM library").fetchone()
+    return None if source is None else Path(source)
+
+
+def _below(origin: Origin, root: Path) -> Origin:
+    """The records with paths of pictures as the library counts them.
+
+    Raises:
+        InputError: the pictures are elsewhere.
+    """
+    folder = origin.folder.resolve()
+    if not any(record.picture for record in origin.records):
+        return origin
+    if not folder.is_relative_to(root.resolve()):
+        raise InputError(
+            f"The pictures lie in {folder}, and the library finds its pictures in {root}; move them there, and give "
+            "that folder: what is in the library already is left as it is."
+        )
+    inside = folder.relative_to(root.resolve())
+    records = (
+        record if record.picture is None else replace(record, picture=(inside / record.picture).as_posix())
+        for record in origin.records
+    )
+    return replace(origin, records=tuple(records))
+
+
+def _encoded(library: Library, source: Source, *, strict: bool, on_progress: OnProgress) -> Source:
+    model = library.model()
+    missing = [m for m in model.functions if source.pairs.column(m) is not None and m not in model.encoders]
+    if missing:
+        raise InputError(
+            f"The model of {library.folder} was trained on features of {missing[0]}s that were made elsewhere; add "
+            "such items from Python with their codes."
+        )
+    encoders = [extract.restore(model.encoders[m]) for m in model.functions if source.pairs.column(m) is not None]
+    return encode_source(source, encoders, cache=cache_folder(), strict=strict, on_progress=on_progress)

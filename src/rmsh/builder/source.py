@@ -1,0 +1,179 @@
+"""The items of a build: read, labelled from the data or from its texts, and given a text where none has one."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmsh.builder.stages import digest
+from rmsh.data.beside import CREDIT
+from rmsh.data.mined_labels import label_texts, mine_classes, read_classes, write_classes
+from rmsh.data.open import Opened, open_pairs
+from rmsh.data.skipped import refuse_skipped
+from rmsh.errors import DataError
+from rmsh.files import sha256
+
+if TYPE_CHECKING:
+    from rmsh.builder.config import BuildConfig
+    from rmsh.data.mined_labels import Classes
+    from rmsh.data.pairs import Pairs
+    from rmsh.data.records import Origin
+
+__all__ = ["CLASSES", "Source", "read_source"]
+
+CLASSES = "classes.txt"
+_LEAST_ITEMS = 3
+_LONGEST_CREDIT = 2_000  # characters
+_MOST_SHOWN = 12  # classes in a note
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Items with raw pictures and texts, and labels.
+
+    Args:
+        pairs: the items.
+        origin: where they are from and what was left out, one record an item of ``pairs``.
+        notes: what was guessed, for the user to read.
+        name: a short name of the data.
+    """
+
+    pairs: Pairs
+    origin: Origin
+    notes: tuple[str, ...]
+    name: str
+
+    @property
+    def credit(self) -> str:
+        """Whom to thank for the pictures, from a CREDIT.txt among them; "" where there is none."""
+        file = self.origin.folder / CREDIT
+        return file.read_text(encoding="utf-8", errors="replace")[:_LONGEST_CREDIT].strip() if file.is_file() else ""
+
+    def key(self) -> str:
+        """Names all that a build makes of the items: another one when a row, a label or a picture file changes."""
+        facts = [
+            (record.id, record.picture, _stamp(self.origin.folder, record.picture)) for record in self.origin.records
+        ]
+        texts = None if self.pairs.texts is None else np.asarray(self.pairs.texts).tolist()
+        return digest(str(self.origin.folder.resolve()), facts, texts, _labels_key(self.pairs))
+
+
+def _stamp(folder: Path, picture: str | None) -> list[int] | None:
+    """Size and time of a picture's file."""
+    if picture is None:
+        return None
+    try:
+        status = os.stat(folder / picture)
+    except OSError:  # it went away since it was read; its encoder will say so
+        return None
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _labels_key(pairs: Pairs) -> list[object]:
+    return [list(pairs.class_names), None if pairs.labels is None else np.packbits(pairs.labels).tobytes().hex()]
+
+
+def read_source(data: str | Path, config: BuildConfig, *, work: Path) -> Source:
+    """Read the items of a build.
+
+    Args:
+        data: what :func:`rmsh.open_pairs` opens, with raw pictures and texts.
+        config: where labels are from, and whether to stop over what is left out.
+        work: the folder for the file of mined classes.
+
+    Raises:
+        DataError: the data is not raw, or has neither texts nor labels, or strict was asked for.
+    """
+    opened = open_pairs(data)
+    if opened.origin is None:
+        raise DataError(
+            f"{data} holds features, and a library is built from pictures and texts; give a folder of pictures, or use "
+            "`rmsh train` for features."
+        )
+    if config.strict:
+        refuse_skipped(opened.origin.skipped, opened.name)
+    pairs, notes = _labelled(opened, config.labels_from, work / CLASSES)
+    source = _with_texts(Source(pairs, opened.origin, (*opened.notes, *notes), opened.name))
+    _check_labels(source.pairs)
+    return source
+
+
+def _labelled(opened: Opened, labels_from: str | None, file: Path) -> tuple[Pairs, list[str]]:
+    pairs = opened.pairs
+    if labels_from == "data" or (labels_from is None and pairs.labels is not None):
+        if pairs.labels is None:
+            raise DataError(f"{opened.name}: no item has a label; give some, or mine them with --labels-from text.")
+        return pairs, []
+    if pairs.texts is None:
+        raise DataError(
+            f"{opened.name}: no item has a label or a text to mine some from, so that nothing says what the pictures "
+            "show; add a metadata.csv with a column 'text' or 'labels', a .txt beside each picture, or one folder a "
+            "class."
+        )
+    texts = np.asarray(pairs.texts).tolist()
+    if labels_from not in (None, "text"):
+        classes = read_classes(Path(labels_from))
+        return _with_classes(pairs, texts, classes), [f"labels by the classes of {labels_from}: {_shown(classes)}"]
+    return _mined(pairs, texts, file)
+
+
+def _mined(pairs: Pairs, texts: list[str], file: Path) -> tuple[Pairs, list[str]]:
+    """Mine classes into a file; one that somebody edited is used as it is."""
+    written = file.with_name(f".{file.name}.sha256")
+    edited = file.is_file() and (not written.is_file() or written.read_text() != sha256(file))
+    if edited:
+        classes = read_classes(file)
+        return _with_classes(pairs, texts, classes), [f"labels by your classes in {file}: {_shown(classes)}"]
+    classes = mine_classes([text for text, present in zip(texts, pairs.has_text, strict=True) if present])
+    labelled = _with_classes(pairs, texts, classes)
+    write_classes(file, classes, np.asarray(labelled.labels))
+    written.write_text(sha256(file))
+    return labelled, [
+        f"no labels were given; the texts' most frequent words are the classes: {_shown(classes)}",
+        f"to change them, edit {file} and build again",
+    ]
+
+
+def _with_classes(pairs: Pairs, texts: list[str], classes: Classes) -> Pairs:
+    return replace(pairs, labels=label_texts(texts, classes), class_names=tuple(classes))
+
+
+def _shown(classes: Classes) -> str:
+    names = [*classes]
+    more = len(names) - _MOST_SHOWN
+    return ", ".join(names[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _with_texts(source: Source) -> Source:
+    """Where no item has a text, its labels are its text, so that words find pictures all the same."""
+    pairs, origin = source.pairs, source.origin
+    if pairs.texts is not None:
+        return source
+    texts = [", ".join(record.labels) for record in origin.records]
+    records = (replace(record, text=text or None) for record, text in zip(origin.records, texts, strict=True))
+    return replace(
+        source,
+        pairs=replace(pairs, texts=np.array(texts), has_text=pairs.labelled),
+        origin=replace(origin, records=tuple(records)),
+        notes=(*source.notes, "no item has a text; the names of an item's labels are taken as its text"),
+    )
+
+
+def _check_labels(pairs: Pairs) -> None:
+    """Refuse labels that say nothing, before anything takes long."""
+    labels = np.asarray(pairs.labels)[pairs.labelled & pairs.has_image & pairs.has_text]
+    if len(labels) < _LEAST_ITEMS:
+        raise DataError(
+            f"{pairs.source}: {len(labels)} of {len(pairs)} items have a picture, a text and a label, from which codes "
+            f"are learned; at least {_LEAST_ITEMS} are needed."
+        )
+    if len(np.unique(labels, axis=0)) == 1:
+        names = ", ".join(np.array(pairs.class_names)[labels[0] != 0])
+        raise DataError(
+            f"{pairs.source}: all {len(labels)} items have the same labels ({names}), from which no difference can be "
+            "learned; give labels that differ, or mine them with --labels-from text."
+        )

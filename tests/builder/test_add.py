@@ -1,0 +1,109 @@
+"""More items for a library: coded by its own model, added where they are new, found by it."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rmsh.builder import BuildConfig, Built, build
+from rmsh.builder.add import add
+from rmsh.errors import DataError, InputError
+from rmsh.library import Library
+
+Draw = Callable[..., Path]
+
+
+@pytest.fixture
+def of_folder(drawings: Path, quick: BuildConfig, tmp_path: Path) -> Path:
+    """A library that finds its pictures in the folder of drawings."""
+    return build(drawings, tmp_path / "own", config=quick).library
+
+
+def test_new_items_of_the_folder_are_added_and_found(of_folder: Path, drawings: Path, draw: Draw) -> None:
+    draw(drawings, 2, first=40)
+    with Library.open(of_folder, writable=True) as library:
+        found = add(library, drawings)
+        assert (found.added, found.there, found.skipped) == (2, 40, ())
+        codes = library.code("40.png", "image")
+        assert codes is not None
+        hits = library.search(codes, 42, to="image", model=library.generation().fingerprint)[0]
+        assert {"40.png", "41.png"} <= {hit.item.id for hit in hits}
+        assert len({hit.distance for hit in hits if hit.item.id in ("40.png", "10.png")}) == 1  # the same drawing
+        assert add(library, drawings).added == 0
+
+
+def test_a_picture_that_cannot_be_read_is_listed(of_folder: Path, drawings: Path, draw: Draw) -> None:
+    draw(drawings, 1, first=40)
+    (drawings / "40.png").write_bytes(b"no picture")
+    with Library.open(of_folder, writable=True) as library:
+        found = add(library, drawings)
+        item = library.get("40.png")
+    assert [one.row for one in found.skipped] == [42]
+    assert item is not None
+    assert item.picture is None
+
+
+def test_strict_adds_nothing_where_a_picture_cannot_be_read(of_folder: Path, drawings: Path, draw: Draw) -> None:
+    draw(drawings, 2, first=40)
+    (drawings / "40.png").write_bytes(b"no picture")
+    with Library.open(of_folder, writable=True) as library:
+        with pytest.raises(DataError, match="row 42"):
+            add(library, drawings, strict=True)
+        assert library.count() == 40
+
+
+def test_a_folder_below_the_librarys_pictures_may_be_given(of_folder: Path, drawings: Path, draw: Draw) -> None:
+    draw(drawings / "more", 1, first=40)
+    with Library.open(of_folder, writable=True) as library:
+        assert add(library, drawings / "more").added == 1
+        item = library.get("40.png")
+        assert item is not None
+        assert item.picture == "more/40.png"
+
+
+def test_pictures_elsewhere_are_refused(built: Built, tmp_path: Path, draw: Draw) -> None:
+    draw(tmp_path / "elsewhere", 1, first=40)
+    with Library.open(built.library, writable=True) as library:
+        with pytest.raises(InputError, match="move them there"):
+            add(library, tmp_path / "elsewhere")
+        assert library.count() == 40
+
+
+def test_texts_alone_may_come_from_anywhere(built: Built, tmp_path: Path) -> None:
+    (tmp_path / "words.jsonl").write_text('{"id": "w", "text": "a red circle"}\n')
+    with Library.open(built.library, writable=True) as library:
+        assert add(library, tmp_path / "words.jsonl").added == 1
+        assert library.code("w", "text") is not None
+
+
+def test_shards_are_copied_into_a_library_that_keeps_its_pictures(
+    drawings: Path, quick: BuildConfig, tmp_path: Path
+) -> None:
+    def shard(name: str, numbers: range) -> Path:
+        with tarfile.open(tmp_path / name, "w") as archive:
+            for i in numbers:
+                archive.add(drawings / f"{i}.png", f"{i}.png")
+                info = tarfile.TarInfo(f"{i}.json")
+                cells = b'{"text": "a %d circle", "labels": "%d"}' % (i % 3, i % 3)
+                info.size = len(cells)
+                archive.addfile(info, io.BytesIO(cells))
+        return tmp_path / name
+
+    built = build(shard("a.tar", range(8)), tmp_path / "own", config=quick)
+    with Library.open(built.library, writable=True) as library:
+        assert add(library, shard("b.tar", range(6, 12))).added == 4
+        item = library.get("11")
+        assert item is not None
+        assert library.picture_path(item) == (built.library / "pictures" / "11.png").resolve()
+        assert (built.library / "pictures" / "11.png").is_file()
+
+
+def test_features_are_refused(built: Built, tmp_path: Path) -> None:
+    np.save(tmp_path / "images.npy", np.eye(3))
+    with Library.open(built.library, writable=True) as library, pytest.raises(DataError, match="holds features"):
+        add(library, tmp_path / "images.npy")

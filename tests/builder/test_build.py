@@ -1,0 +1,241 @@
+"""The builder's road: what it leaves, how it goes on, what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from rmsh.builder import BuildConfig, Built, build
+from rmsh.builder.build import work_folder
+from rmsh.errors import DataError, InputError, RmshError
+from rmsh.features.claims import claimed
+from rmsh.library import Library
+from rmsh.library.verify import verify
+from rmsh.progress import Progress
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_library_holds_all_items_with_both_codes(built: Built) -> None:
+    assert verify(built.library).problems == ()
+    with Library.open(built.library) as library:
+        item = library.get("7.png")
+        assert library.count() == 40
+        assert item is not None
+        assert (item.text, item.labels) == ("a green circle number 7", ("circle", "green"))
+        assert library.code("7.png", "image") is not None
+        assert library.code("7.png", "text") is not None
+        path = library.picture_path(item)
+        assert path is not None
+        assert path.is_file()
+
+
+def test_the_report_has_scores_of_held_out_items_beside_chance(built: Built) -> None:
+    report = json.loads((built.library / "report.json").read_text())
+    assert (report["counts"]["held_out"], report["counts"]["learned_from"]) == (4, 36)
+    assert set(report["scores"]) == {"i2t", "t2i", "i2i", "t2t"}
+    assert report["scores"]["t2i"]["queries"] == 4
+    assert 0 < report["scores"]["t2i"]["ndcg"]["chance"] < 1
+    assert report["delta"]["reason"]
+    assert (built.library / "report.html").read_text().count('<img src="data:image/jpeg') > 20
+
+
+def test_the_second_time_nothing_is_left_to_do(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+    first = build(drawings, tmp_path / "library", config=quick)
+    told: list[str] = []
+    again = build(drawings, tmp_path / "library", config=quick, tell=told.append)
+    assert (first.is_new, again.is_new) == (True, False)
+    assert again.report == first.report
+    assert "nothing is left to do" in told[-1]
+
+
+class StopAt:
+    """Stops a build at a stage, as Ctrl-C would."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.stage.startswith(self.stage):
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("stage", ["encode pictures", "train", "evaluate", "add items"])
+def test_a_build_that_was_stopped_goes_on_to_its_end(
+    drawings: Path, quick: BuildConfig, tmp_path: Path, stage: str
+) -> None:
+    out = tmp_path / "stopped"
+    with pytest.raises(KeyboardInterrupt):
+        build(drawings, out, config=quick, on_progress=StopAt(stage))
+    assert not out.exists()
+    told: list[str] = []
+    build(drawings, out, config=quick, tell=told.append)
+    assert verify(out).problems == ()
+    with Library.open(out) as library:
+        assert library.count() == 40
+    assert ("train: done before" in told) == (stage in ("evaluate", "add items"))
+
+
+def test_before_long_work_it_says_what_it_takes_and_which_delta(
+    drawings: Path, quick: BuildConfig, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    build(drawings, tmp_path / "library", config=quick, tell=told.append)
+    assert any("40 items, 40 with a picture and 40 with a text: about 1 min and" in line for line in told)
+    assert any(line.startswith("delta is ") and "bounds" in line for line in told)
+
+
+def test_bad_items_are_listed_with_their_rows_and_the_rest_is_built(
+    drawings: Path, quick: BuildConfig, tmp_path: Path
+) -> None:
+    (drawings / "3.png").write_bytes(b"no picture")
+    (drawings / "5.png").unlink()
+    Image.new("1", (20_000, 20_000)).save(drawings / "6.png")  # a bomb: 400 million pixels in 50 kB
+    with (drawings / "metadata.csv").open("a") as file:
+        file.write("0.png,again,red\n1.png;oops\n,,\n")
+    built = build(drawings, tmp_path / "library", config=quick)
+    found = {(row["row"], row["left_out"]) for row in _rows(built.library / "skipped.csv")}
+    assert found == {
+        ("5", "picture"),
+        ("7", "picture"),
+        ("8", "picture"),
+        ("42", "item"),
+        ("43", "item"),
+        ("44", "item"),
+    }
+    assert built.report["counts"]["items"] == 40
+    assert built.report["counts"]["pictures"] == 37
+    with Library.open(built.library) as library:
+        item = library.get("3.png")
+        assert item is not None
+        assert (item.picture, item.text) == (None, "a red square number 3")
+
+
+def test_strict_stops_over_a_picture_that_cannot_be_read(drawings: Path, tmp_path: Path, quick: BuildConfig) -> None:
+    (drawings / "3.png").write_bytes(b"no picture")
+    with pytest.raises(DataError, match=r"metadata.csv, row 5 \(picture"):
+        build(drawings, tmp_path / "library", config=quick.model_copy(update={"strict": True}))
+
+
+def test_pictures_of_every_kind_are_read(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+    frames = [Image.new("P", (32, 32), colour) for colour in (1, 2)]
+    frames[0].save(drawings / "0.png", "GIF", save_all=True, append_images=frames[1:])
+    Image.new("CMYK", (32, 32)).save(drawings / "1.png", "JPEG")
+    Image.new("I;16", (32, 32)).save(drawings / "2.png", "TIFF")
+    Image.new("RGBA", (32, 32)).save(drawings / "4.png", "PNG")
+    assert build(drawings, tmp_path / "library", config=quick).report["skipped"]["count"] == 0
+
+
+def test_a_text_alone_and_a_picture_alone_are_found_too(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+    with (drawings / "metadata.csv").open("a") as file:
+        file.write(",only words of a red thing,red\n")
+    shutil.copy(drawings / "0.png", drawings / "alone.png")
+    with (drawings / "metadata.csv").open("a") as file:
+        file.write("alone.png,,red\n")
+    built = build(drawings, tmp_path / "library", config=quick)
+    with Library.open(built.library) as library:
+        assert library.code("metadata.csv:42", "image") is None
+        assert library.code("metadata.csv:42", "text") is not None
+        assert library.code("alone.png", "text") is None
+        assert library.code("alone.png", "image") is not None
+
+
+@pytest.mark.parametrize("count", [5, 12])
+def test_a_very_small_folder_is_built_without_scores(
+    tmp_path: Path, quick: BuildConfig, drawings: Path, count: int
+) -> None:
+    table = drawings / "metadata.csv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[: count + 1]))
+    for path in drawings.glob("*.png"):
+        if int(path.stem) >= count:
+            path.unlink()
+    report = build(drawings, tmp_path / "library", config=quick).report
+    assert (report["counts"]["items"], report["scores"]) == (count, {})
+    assert "Fewer than 30 items" in report["no_scores"]
+    assert "Fewer than 30 items" in (tmp_path / "library" / "report.html").read_text()
+
+
+def test_shards_give_a_library_that_keeps_its_own_pictures(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+    shard = tmp_path / "shard.tar"
+    with tarfile.open(shard, "w") as archive:
+        for row in _rows(drawings / "metadata.csv"):
+            archive.add(drawings / row["file_name"], row["file_name"])
+            cells = json.dumps({"caption": row["text"], "labels": row["labels"]}).encode()
+            info = tarfile.TarInfo(row["file_name"].replace(".png", ".json"))
+            info.size = len(cells)
+            archive.addfile(info, io.BytesIO(cells))
+    built = build(shard, tmp_path / "library", config=quick)
+    shutil.rmtree(tmp_path / "cache")
+    with Library.open(built.library) as library:
+        item = library.get("7")
+        assert item is not None
+        assert library.picture_path(item) == (built.library / "pictures" / "7.png").resolve()
+        assert (built.library / "pictures" / "7.png").is_file()
+
+
+def test_a_library_of_other_options_is_replaced_only_on_request(
+    built: Built, drawings: Path, quick: BuildConfig, tmp_path: Path
+) -> None:
+    longer = quick.model_copy(update={"bits": 24})
+    with pytest.raises(InputError, match="--overwrite"):
+        build(drawings, built.library, config=longer)
+    assert build(drawings, built.library, config=longer, overwrite=True).is_new
+    with Library.open(built.library) as library:
+        assert library.generation().bits == 24
+
+
+def test_a_folder_that_is_no_library_is_never_replaced(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("years of work")
+    with pytest.raises(InputError, match="is no library"):
+        build(drawings, tmp_path / "thesis", config=quick, overwrite=True)
+
+
+def test_an_empty_folder_may_be_filled(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    assert build(drawings, tmp_path / "library", config=quick).is_new
+
+
+def test_two_builds_of_one_library_do_not_mix(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+    work = work_folder(tmp_path / "library")
+    with claimed(work / "build.claim"), pytest.raises(RmshError, match="Another process is building"):
+        build(drawings, tmp_path / "library", config=quick)
+
+
+def test_a_disk_without_space_is_refused_before_anything(
+    drawings: Path, quick: BuildConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=1 << 20))
+    with pytest.raises(RmshError, match="has 1 MB left"):
+        build(drawings, tmp_path / "library", config=quick)
+
+
+def test_a_delta_of_the_user_is_used_and_said(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+    config = quick.model_copy(update={"options": {**quick.options, "delta": 5}})
+    report = build(drawings, tmp_path / "library", config=config).report
+    assert report["delta"] == {"delta": 5, "reason": "it was given."}
+
+
+def test_a_changed_label_learns_again_but_encodes_nothing(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+    build(drawings, tmp_path / "library", config=quick)
+    table = drawings / "metadata.csv"
+    table.write_text(table.read_text().replace("red;square", "crimson;square"))
+    stages: set[str] = set()
+
+    def note(progress: Progress) -> None:
+        stages.add(progress.stage)
+
+    build(drawings, tmp_path / "library", config=quick, overwrite=True, on_progress=note)
+    assert "train" in stages
+    assert "encode pictures" not in stages

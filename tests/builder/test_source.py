@@ -1,0 +1,109 @@
+"""The items of a build: where labels and texts are from, and what cannot be learned from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rmsh.builder.config import BuildConfig
+from rmsh.builder.source import Source, read_source
+from rmsh.errors import DataError
+
+
+def _folder(folder: Path, rows: list[str], header: str = "file_name,text,labels") -> Path:
+    for number in range(len(rows)):
+        (folder / f"{number}.jpg").write_bytes(b"")
+    (folder / "metadata.csv").write_text("\n".join([header, *(f"{n}.jpg,{row}" for n, row in enumerate(rows))]) + "\n")
+    return folder
+
+
+def _read(folder: Path, **options: Any) -> Source:
+    return read_source(folder, BuildConfig.parse(options), work=folder / "work")
+
+
+UNLABELLED = ["a dog,", "two dogs,", "a cat,", "cats,", "the sea,"]
+
+
+def test_labels_of_the_data_come_first(tmp_path: Path) -> None:
+    source = _read(_folder(tmp_path, ["dog,x", "cat,y", "dog,x"]))
+    assert source.pairs.class_names == ("x", "y")
+
+
+def test_without_labels_they_are_mined_and_shown_in_a_file(tmp_path: Path) -> None:
+    source = _read(_folder(tmp_path, UNLABELLED))
+    assert source.pairs.class_names == ("cat", "dog")
+    assert source.pairs.labelled.tolist() == [True] * 4 + [False]
+    assert "classes: cat, dog" in source.notes[-2]
+    assert "dog: dog, dogs  # 2" in (tmp_path / "work" / "classes.txt").read_text()
+
+
+def test_an_edited_file_of_classes_is_used(tmp_path: Path) -> None:
+    _read(_folder(tmp_path, UNLABELLED))
+    (tmp_path / "work" / "classes.txt").write_text("pet: dog, dogs, cat\nwater: sea\n")
+    source = _read(tmp_path)
+    assert np.asarray(source.pairs.labels).tolist() == [[1, 0]] * 3 + [[0, 0], [0, 1]]
+    assert "your classes" in source.notes[-1]
+
+
+def test_a_file_nobody_edited_is_mined_anew(tmp_path: Path) -> None:
+    _read(_folder(tmp_path, UNLABELLED))
+    assert "sea" in _read(_folder(tmp_path, [*UNLABELLED, "a sea,"])).pairs.class_names
+
+
+def test_labels_may_be_mined_though_there_are_some(tmp_path: Path) -> None:
+    source = _read(_folder(tmp_path, [row + "given" for row in UNLABELLED]), labels_from="text")
+    assert source.pairs.class_names == ("cat", "dog")
+
+
+def test_classes_may_be_given_as_a_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("dog: dog, dogs\ncat: cat, cats\n")
+    source = _read(_folder(tmp_path, UNLABELLED), labels_from=str(tmp_path / "mine.txt"))
+    assert source.pairs.class_names == ("dog", "cat")
+
+
+def test_labels_are_the_texts_where_there_are_none(tmp_path: Path) -> None:
+    source = _read(_folder(tmp_path, ["dog;park", "cat", "dog"], header="file_name,labels"))
+    assert np.asarray(source.pairs.texts).tolist() == ["dog, park", "cat", "dog"]
+    assert source.origin.records[0].text == "dog, park"
+    assert "names of an item's labels" in source.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "options", "said"),
+    [
+        (["", ""], "file_name,text", {}, "neither texts nor|no item has a label or a text"),
+        (["dog,", "cat,"], "file_name,text,labels", {"labels_from": "data"}, "mine them with --labels-from text"),
+        (["dog,x", "cat,x", "sea,x"], "file_name,text,labels", {}, r"all 3 items have the same labels \(x\)"),
+        (["dog,x", "cat,y"], "file_name,text,labels", {}, "2 of 2 items have a picture, a text and a label"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(
+    tmp_path: Path, rows: list[str], header: str, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(DataError, match=said):
+        _read(_folder(tmp_path, rows, header), **options)
+
+
+def test_features_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "images.npy", np.eye(3))
+    with pytest.raises(DataError, match="holds features"):
+        _read(tmp_path)
+
+
+def test_strict_stops_over_a_missing_picture(tmp_path: Path) -> None:
+    _folder(tmp_path, ["dog,x", "cat,y", "dog,x"])
+    (tmp_path / "1.jpg").unlink()
+    with pytest.raises(DataError, match=r"row 3 \(picture"):
+        _read(tmp_path, strict=True)
+
+
+def test_the_key_follows_every_picture_text_and_label(tmp_path: Path) -> None:
+    rows = ["dog,x", "cat,y", "dog,x"]
+    first = _read(_folder(tmp_path, rows)).key()
+    assert _read(tmp_path).key() == first
+    (tmp_path / "0.jpg").write_bytes(b"other")
+    changed = _read(tmp_path).key()
+    assert len({first, changed, _read(_folder(tmp_path, ["dog,y", "cat,y", "dog,x"])).key()}) == 3

@@ -1,0 +1,97 @@
+"""`rmsh build`, `rmsh add` and `rmsh remove`: what they print and what they end with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from rmsh.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+QUICK = ("--bits", "16", "--text-encoder", "bag-of-words", "--set", "epochs=2", "--set", "hidden=8")
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Eight pictures of plain colour, one of which is damaged."""
+    monkeypatch.setenv("RMSH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number, colour in enumerate(["red", "blue"] * 4):
+        Image.new("RGB", (8, 8), colour).save(folder / f"{number}.png")
+        (folder / f"{number}.txt").write_text(f"a {colour} picture, number {number}")
+    (folder / "7.png").write_bytes(b"damaged")
+    return folder
+
+
+def test_the_road_of_a_builder(photos: Path, capsys: Capture) -> None:
+    assert run(["build", str(photos), "--out", "library", *QUICK]) == 0
+    said = capsys.readouterr()
+    assert "the texts' most frequent words are the classes: blue, red" in said.err
+    assert "1 picture was left out, such as 7.png" in said.err
+    assert "delta is " in said.err
+    assert "8 items, 16 bits; the report is" in said.out
+    assert run(["search", "library", "red", "--to", "images", "-k", "3"]) == 0
+
+    Image.new("RGB", (8, 8), "red").save(photos / "8.png")
+    assert run(["add", "library", str(photos)]) == 0
+    assert "1 items were added, 8 were there; it has 9 now" in capsys.readouterr().out
+    assert run(["remove", "library", "8.png", "0.png"]) == 0
+    assert "2 items removed, 7 are left" in capsys.readouterr().out
+
+
+def test_results_as_json(photos: Path, capsys: Capture) -> None:
+    assert run(["build", str(photos), "--out", "library", *QUICK, "--json", "--quiet"]) == 0
+    built = json.loads(capsys.readouterr().out)
+    assert (built["is_new"], built["report"]["counts"]["items"]) == (True, 8)
+    assert run(["add", "library", str(photos), "--skipped", "skipped.csv", "--json", "-q"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"added": 0, "there": 8, "skipped": 0, "items": 8}
+    assert Path("skipped.csv").read_text() == "file,row,id,left_out,reason\n"
+    assert run(["remove", "library", "1.png", "--json", "-q"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"removed": 1, "items": 7}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--bits", "0"), "The option 'bits' got 0"),
+        (("--set", "epoch=1"), "did you mean 'epochs'"),
+        (("--image-encoder", "minilm"), "encodes texts"),
+        (("--labels-from", "none.txt"), "none.txt cannot be read"),
+        (("--strict", *QUICK), "7.png"),
+    ],
+)
+def test_what_is_refused_is_one_sentence_and_exit_code_2(
+    photos: Path, capsys: Capture, words: tuple[str, ...], said: str
+) -> None:
+    assert run(["build", str(photos), "--out", "library", "--quiet", *words]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("rmsh: ")
+    assert said in line
+    assert not Path("library").exists()
+
+
+def test_an_id_that_is_not_there_is_refused(photos: Path, capsys: Capture) -> None:
+    assert run(["build", str(photos), "--out", "library", "--quiet", *QUICK]) == 0
+    assert run(["remove", "library", "nobody"]) == 2
+    assert "'nobody' is not in the library" in capsys.readouterr().err
+
+
+def test_a_stopped_build_ends_with_130_and_goes_on(
+    photos: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rmsh.builder import road
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(road, "add_items", stopped)
+        assert run(["build", str(photos), "--out", "library", *QUICK]) == 130
+    assert "run the same command again" in capsys.readouterr().err
+    assert run(["build", str(photos), "--out", "library", *QUICK]) == 0
+    assert "train: done before" in capsys.readouterr().err

@@ -1,0 +1,117 @@
+"""Records: what costs an item its picture or its text, what costs it its place, and what pairs they make."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rmsh.data.records import LONGEST_TEXT, Record, check_records, to_pairs
+from rmsh.errors import DataError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two pictures, and one outside."""
+    (tmp_path / "secret.jpg").write_bytes(b"")
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for name in ("a.jpg", "b.jpg"):
+        (photos / name).write_bytes(b"")
+    return photos
+
+
+def _record(row: int = 2, **fields: object) -> Record:
+    return replace(Record("metadata.csv", row, "a", picture="a.jpg", text="a dog"), **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fields", "left_out", "reason"),
+    [
+        ({"picture": "gone.jpg"}, "picture", "does not exist"),
+        ({"picture": "../secret.jpg"}, "picture", "leads out"),
+        ({"picture": "x/../../secret.jpg"}, "picture", "leads out"),
+        ({"picture": "/etc/hostname"}, "picture", "leads out"),
+        ({"picture": "C:/secret.jpg"}, "picture", "leads out"),
+        ({"picture": "."}, "picture", "does not exist"),
+        ({"picture": "a\0.jpg"}, "picture", "no name of a file"),
+        ({"picture": "x" * 5000}, "picture", "cannot be reached"),
+        ({"text": " \n"}, "text", "empty"),
+        ({"text": "a\udc80b"}, "text", "not valid Unicode"),
+        ({"text": "x" * (LONGEST_TEXT + 1)}, "text", "2,001 characters"),
+        ({"id": " "}, "item", "blank"),
+        ({"id": "a\nb"}, "item", "control character"),
+        ({"id": "x" * 501}, "item", "longer than 500"),
+        ({"labels": ("x" * 501,)}, "item", "too long"),
+        ({"picture": None, "text": None}, "item", "neither"),
+        ({"picture": "gone.jpg", "text": ""}, "item", "'gone.jpg' does not exist; the text is empty"),
+    ],
+)
+def test_what_is_wrong_is_left_out_and_listed(
+    folder: Path, fields: dict[str, object], left_out: str, reason: str
+) -> None:
+    kept, (skipped,) = check_records([_record(7, **fields)], folder)
+    assert (skipped.row, skipped.left_out) == (7, left_out)
+    assert reason in skipped.reason
+    assert len(kept) == (left_out != "item")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="making links takes rights on Windows")
+def test_a_link_may_lead_within_the_folder_but_not_out(folder: Path) -> None:
+    (folder / "inside.jpg").symlink_to(folder / "a.jpg")
+    (folder / "outside.jpg").symlink_to(folder.parent / "secret.jpg")
+    (folder / "loop.jpg").symlink_to(folder / "loop.jpg")
+    names = ("inside.jpg", "outside.jpg", "loop.jpg")
+    kept, skipped = check_records([_record(id=name, picture=name) for name in names], folder)
+    assert [record.picture for record in kept] == ["inside.jpg", None, None]
+    assert "leads out" in skipped[0].reason
+
+
+def test_of_two_items_with_one_id_the_first_stays(folder: Path) -> None:
+    kept, (skipped,) = check_records([_record(2), _record(3, text="another")], folder)
+    assert [record.text for record in kept] == ["a dog"]
+    assert "that of metadata.csv, row 2 already" in skipped.reason
+
+
+def test_a_text_that_is_too_long_is_cut(folder: Path) -> None:
+    (record,), _ = check_records([_record(text="y" * 3000)], folder)
+    assert record.text == "y" * LONGEST_TEXT
+
+
+def test_names_of_real_files_pass(folder: Path) -> None:
+    name = "Bildschirmfoto um 10.30\u202fUhr (größer).jpg"  # macOS puts a narrow space before AM
+    (folder / name).write_bytes(b"")
+    kept, skipped = check_records([_record(id=name, picture=name)], folder)
+    assert (len(kept), skipped) == (1, [])
+
+
+def test_labels_are_stripped_and_each_counts_once(folder: Path) -> None:
+    (record,), _ = check_records([_record(labels=(" dog ", "", "dog", "cat"))], folder)
+    assert record.labels == ("dog", "cat")
+
+
+def test_pairs_know_who_has_what(folder: Path) -> None:
+    records = [
+        _record(id="both", labels=("dog",)),
+        _record(id="text", picture=None),
+        _record(id="picture", text=None, labels=("cat", "dog")),
+    ]
+    pairs = to_pairs(records, folder=folder, source="photos")
+    assert pairs.has_image.tolist() == [True, False, True]
+    assert pairs.has_text.tolist() == [True, True, False]
+    assert (pairs.class_names, np.asarray(pairs.labels).tolist()) == (("cat", "dog"), [[0, 1], [0, 0], [1, 1]])
+    assert Path(str(np.asarray(pairs.images)[0])) == folder / "a.jpg"
+
+
+def test_without_pictures_or_labels_the_columns_are_absent(folder: Path) -> None:
+    pairs = to_pairs([_record(picture=None)], folder=folder, source="texts")
+    assert pairs.images is None
+    assert pairs.labels is None
+
+
+def test_nothing_left_is_refused(folder: Path) -> None:
+    with pytest.raises(DataError, match="no item is left"):
+        to_pairs([], folder=folder, source="photos")
