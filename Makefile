@@ -1,15 +1,16 @@
 # Short names for tools/tasks.py, which does the work and runs without make too:
 #   python tools/tasks.py test
+# The demonstration without its page: make demo SERVE=0
 # Another Python: make test PYTHON=python3.12. Further arguments: make bench ARGS="quality".
 
 PYTHON ?= python3
 TASKS = $(PYTHON) tools/tasks.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint check test bench
+.PHONY: help setup demo lint check test test-milvus bench
 
 help:
 	@$(TASKS) --help
 
-setup demo lint check test bench:
+setup demo lint check test test-milvus bench:
 	@$(TASKS) $@ $(ARGS)

@@ -78,16 +78,16 @@ def test_a_changed_requirement_installs_again(tasks: ModuleType, name: str) -> N
 
 
 def test_what_the_demo_installs_is_not_enough_for_the_tests(tasks: ModuleType) -> None:
-    tasks.install(tasks.PROJECT, "train")
-    assert tasks.is_installed(tasks.PROJECT, "train")
+    tasks.install(tasks.PROJECT, tasks.DEMO)
+    assert tasks.is_installed(tasks.PROJECT, tasks.DEMO)
     assert not tasks.is_installed(tasks.PROJECT, "dev")
 
 
 def test_a_failed_install_is_tried_again(tasks: ModuleType) -> None:
-    tasks.install(tasks.PROJECT, "train")
+    tasks.install(tasks.PROJECT, tasks.DEMO)
     tasks.exit_codes = {"pip": 3}
     assert tasks.main(["test"]) == 3
-    assert not tasks.is_installed(tasks.PROJECT, "train")
+    assert not tasks.is_installed(tasks.PROJECT, tasks.DEMO)
 
 
 def test_every_step_runs_and_the_first_failure_is_the_exit_code(
@@ -148,7 +148,7 @@ def test_an_environment_without_pip_is_made_anew(script: ModuleType, tmp_path: P
 
 
 def test_make_knows_every_task(tasks: ModuleType) -> None:
-    targets = re.search(r"^(?!help)([\w ]+):$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+    targets = re.search(r"^(?!help)([\w -]+):$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
     assert targets is not None
     assert set(targets[1].split()) == set(tasks.TASKS)
 

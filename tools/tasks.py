@@ -23,8 +23,10 @@ MINIMUM = (3, 11)
 PINNED_BY = ("pyproject.toml", "constraints.txt")
 
 # What an install brings: download and disk space of x86-64 Linux with torch's CPU build.
+DEMO = "train,encoders,scenes,serve"
 SIZES = {
-    "train": "numpy, scipy, numba, pyarrow, torch and what they need: about 400 MB to download, 1.6 GB on disk",
+    DEMO: "numpy, scipy, numba, pyarrow, torch, onnxruntime, two encoders, icons, a small server and what they need: "
+    "about 560 MB to download, 1.9 GB on disk",
     "dev": "rmsh with every extra, and the tools that check it: about 570 MB to download, 2.0 GB on disk",
 }
 CUDA = "On Linux, PyPI's torch brings CUDA libraries, several GB more, unless pip is set to an index of CPU builds."
@@ -32,7 +34,7 @@ CUDA = "On Linux, PyPI's torch brings CUDA libraries, several GB more, unless pi
 
 @dataclass(frozen=True)
 class Task:
-    """What a task does: its help, the extra it needs, and its steps (name, arguments of Python)."""
+    """What a task does: its help, the extras it needs, and its steps (name, arguments of Python)."""
 
     help: str
     extra: str
@@ -44,9 +46,19 @@ LINT = (
     ("lint", ("-m", "ruff", "check", ".")),
     ("types", ("-m", "mypy")),
 )
+MILVUS_TESTS = ("tests/contract/test_milvus.py", "tests/library/test_collection.py", "tests/library/test_push.py")
 TASKS = {
-    "demo": Task("learn codes of generated pairs and print their scores", "train", (("demo", ("-m", "rmsh.demo")),)),
+    "demo": Task(
+        "build a library of drawn scenes, print scores and searches, and serve it; SERVE=0 leaves the serving out",
+        DEMO,
+        (("demo", ("-m", "rmsh.demo")),),
+    ),
     "test": Task("run every check: format, lint, types, all tests", "dev", (*LINT, ("tests", ("-m", "pytest")))),
+    "test-milvus": Task(
+        "run the tests that ask a Milvus server: one of its own, or that of MILVUS_URI",
+        "dev",
+        (("tests", ("tools/milvus_server.py", "-m", "pytest", "-m", "milvus", *MILVUS_TESTS)),),
+    ),
     "check": Task(
         "run the fast half of test: no slow tests", "dev", (*LINT, ("tests", ("-m", "pytest", "-m", "not slow")))
     ),

@@ -17,7 +17,7 @@ from rmsh.library import Item, Library
 from rmsh.model import Model
 
 Capture = pytest.CaptureFixture[str]
-VERBS = ["info", "verify", "compact", "backup", "upgrade", "export"]
+VERBS = ["info", "verify", "compact", "backup", "upgrade", "export", "push"]
 
 
 @pytest.fixture
@@ -131,7 +131,22 @@ def test_export_writes_parquet(folder: Path, tmp_path: Path, capsys: Capture) ->
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_folder_that_is_no_library_is_one_sentence(verb: str, tmp_path: Path, capsys: Capture) -> None:
     options = ["--out", str(tmp_path / "x" / "y.parquet")] if verb in ("backup", "export") else []
+    options += ["--to", "http://127.0.0.1:1/photos"] if verb == "push" else []
     code = run(["library", verb, str(tmp_path), *options, "--quiet"])
     out, err = capsys.readouterr()
     assert code == (1 if verb == "verify" else 2)
     assert "give the folder of a library" in out + err
+
+
+def test_push_refuses_a_secret_in_an_address_without_repeating_it(folder: Path, capsys: Capture) -> None:
+    assert run(["library", "push", str(folder), "--to", "http://me:hunter2@host:1/a"]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("rmsh: The address of the collection holds a user, a token or options")
+    assert "hunter2" not in out + err
+
+
+def test_push_to_a_server_that_is_not_there_is_one_sentence(folder: Path, capsys: Capture) -> None:
+    assert run(["library", "push", str(folder), "--to", "http://127.0.0.1:1/photos"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "http://127.0.0.1:1: the server cannot be reached" in err

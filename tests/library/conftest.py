@@ -36,18 +36,18 @@ def code_ids(ids: Iterable[str], modality: Modality = "text", bits: int = BITS) 
 Fill = Callable[..., None]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def model() -> Model:
     return make_model(BITS, 0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def new_model() -> Model:
     """A model of other codes, and longer ones."""
     return make_model(24, 1)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def code() -> Callable[..., Codes]:
     return code_ids
 

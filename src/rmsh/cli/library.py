@@ -1,4 +1,4 @@
-"""Look after a library: what it holds, whether it is whole, compacting, backup, upgrade, export.
+"""Look after a library: what it holds, whether it is whole, compacting, backup, upgrade, export, push.
 
 Example:
     rmsh library info photos
@@ -147,3 +147,39 @@ def export(
     with Library.open(library) as opened:
         count = write(opened, out, codes=codes)
     console.result({"export": str(out), "count": count}, f"{out}: {count:,} written")
+
+
+@app.command()
+def push(
+    library: Folder,
+    to: Annotated[str, typer.Option(metavar="ADDRESS", help="The collection to fill: http(s)://HOST:PORT/NAME.")],
+    *,
+    lists: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_536, help="0 for exact search, or the number of lists of an approximate index."),
+    ] = None,
+    drop_former: Annotated[
+        bool, typer.Option("--drop-former", help="Drop collections of former models, which somebody may have open.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Bring a library to a Milvus server, or what changed since the last time; run it again when it was stopped.
+
+    User, password or token, database and certificates come from MILVUS_USER, MILVUS_PASSWORD, MILVUS_TOKEN, MILVUS_DB
+    and MILVUS_TLS_CA, or from a file that MILVUS_SETTINGS names.
+
+    Example:
+        rmsh library push photos --to http://127.0.0.1:19530/photos
+    """
+    from rmsh.library import Library
+    from rmsh.library.push import push as bring
+
+    console = Console(json=json, quiet=quiet)
+    with Library.open(library) as opened, console.progress() as on_progress:
+        done = bring(opened, to, lists=lists, drop_former=drop_former, on_progress=on_progress)
+    if done.former:
+        console.note(
+            f"Collections of former models are still there: {', '.join(done.former)}; --drop-former drops them."
+        )
+    console.result(asdict(done), f"{to} is what {library} is: {done.written:,} codes written, {done.removed:,} removed")

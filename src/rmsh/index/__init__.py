@@ -18,6 +18,7 @@ INDEXES = Registry(
     {
         "auto": "rmsh.index.auto:Auto",
         "brute": "rmsh.index.brute:Brute",
+        "milvus": "rmsh.index.milvus:MilvusIndex",
         "mih": "rmsh.index.mih:MultiIndex",
         "scan": "rmsh.index.scan:Scan",
     },

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rmsh.index.hits import Hits, Neighbours
     from rmsh.types import BitArray, IntArray
 
-__all__ = ["Index", "check_k", "check_length", "check_mask", "check_radius", "check_rows"]
+__all__ = ["Index", "check_k", "check_length", "check_mask", "check_radius", "check_rows", "no_such_row"]
 
 
 class Index(Protocol):
@@ -108,6 +108,13 @@ def check_rows(rows: Any) -> IntArray:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(f"Rows of {array.dtype} {array.shape} were given; give whole numbers of shape (n,).")
     return array.astype(np.int64)
+
+
+def no_such_row(row: int, count: int) -> InputError:
+    """The refusal to remove a row that an index of so many items does not have."""
+    return InputError(
+        f"The row {row} is not in this index of {count} items; give rows that were added and not removed since."
+    )
 
 
 def check_mask(where: Any, row_count: int) -> BitArray:

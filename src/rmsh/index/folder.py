@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rmsh.types import WordArray
 
-__all__ = ["read_folder", "read_kind", "write_folder"]
+__all__ = ["read_folder", "read_kind", "read_manifest", "write_folder", "write_manifest"]
 
 FORMAT = "rmsh index"
 VERSION = 1
@@ -33,7 +33,7 @@ _FILE = re.compile(r"[a-z]+-([0-9]+)\.npy")  # what a manifest may name: files b
 
 def write_folder(folder: Path, store: CodeStore, *, kind: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Save codes, and what an index of this kind derived from them."""
-    before = _manifest(folder)["files"].values() if (folder / "manifest.json").exists() else ()
+    before = read_manifest(folder)["files"].values() if (folder / "manifest.json").exists() else ()
     generation = 1 + max((int(_FILE.fullmatch(name)[1]) for name in before), default=0)  # type: ignore[index]
     derived = dict(arrays)
     if store.alive is not None:
@@ -44,10 +44,15 @@ def write_folder(folder: Path, store: CodeStore, *, kind: str, arrays: Mapping[s
         with atomic(folder / files[name]) as file:
             np.lib.format.write_array(file, array, allow_pickle=False)
     facts = {"kind": kind, "bits": store.bits, "rows": store.row_count, "items": len(store), "files": files}
-    write_json(folder / "manifest.json", {"format": FORMAT, "version": VERSION, **facts})
+    write_manifest(folder, facts)
     for name in before:
         with contextlib.suppress(OSError):  # Windows deletes no file that somebody has mapped; it does no harm
             (folder / name).unlink()
+
+
+def write_manifest(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Write what is to be known of an index: its kind, and the names of its files under ``files``."""
+    write_json(folder / "manifest.json", {"format": FORMAT, "version": VERSION, **facts})
 
 
 def _write_codes(path: Path, store: CodeStore) -> None:
@@ -60,7 +65,7 @@ def _write_codes(path: Path, store: CodeStore) -> None:
 
 def read_kind(folder: Path) -> str:
     """Which index saved a folder."""
-    return str(_manifest(folder)["kind"])
+    return str(read_manifest(folder)["kind"])
 
 
 def read_folder(folder: Path) -> tuple[CodeStore, dict[str, NDArray[Any]]]:
@@ -69,7 +74,7 @@ def read_folder(folder: Path) -> tuple[CodeStore, dict[str, NDArray[Any]]]:
     Raises:
         FormatError: there is no finished index, or it is damaged, or of a newer rmsh.
     """
-    manifest = _manifest(folder)
+    manifest = read_manifest(folder)
     try:
         files, rows = dict(manifest["files"]), int(manifest["rows"])
         codes = _map_codes(folder / files.pop("codes"), rows)
@@ -96,7 +101,12 @@ def _load(path: Path) -> NDArray[Any]:
         return np.lib.format.read_array(file, allow_pickle=False)
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a saved index.
+
+    Raises:
+        FormatError: there is no finished index, or it is of a newer rmsh.
+    """
     path = folder / "manifest.json"
     if not path.is_file():
         raise FormatError(f"{folder} has no manifest.json: it is no index, or one whose saving did not finish.")

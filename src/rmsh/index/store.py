@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.codes import check_bits
-from rmsh.errors import CodesError, InputError
+from rmsh.errors import CodesError
+from rmsh.index.base import no_such_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,10 +107,7 @@ class CodeStore:
         if self._alive is not None:
             known[known] = self._alive.filled[rows[known]]
         if not known.all():
-            raise InputError(
-                f"The row {rows[~known][0]} is not in this index of {len(self)} items; give rows that were added and "
-                "not removed since."
-            )
+            raise no_such_row(rows[~known][0], len(self))
         if self._alive is None:
             self._alive = _Growing(np.ones(self.row_count, dtype=np.bool_))
         self._alive.filled[rows] = False

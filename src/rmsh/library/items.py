@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from rmsh.errors import CodesError, InputError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.types import Modality
 
-__all__ = ["Batch", "Hit", "Item", "checked_ids"]
+__all__ = ["Batch", "Hit", "Item", "check_modality", "checked_ids", "picture_inside"]
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,27 @@ def checked_ids(ids: Iterable[str]) -> list[str]:
         (twice, count), *_ = Counter(names).most_common(1)
         raise InputError(f"The id {twice!r} was given {count} times; give each item once.")
     return names
+
+
+def check_modality(to: str) -> None:
+    """Refuse to search codes of what has none."""
+    if to not in MODALITIES:
+        raise InputError(f"Codes of {to!r} were asked for; give one of {', '.join(MODALITIES)}.")
+
+
+def picture_inside(folder: Path, item: Item) -> Path | None:
+    """Where the picture of an item is, below the folder of the pictures, or None where it has none.
+
+    Raises:
+        InputError: a link leads out of that folder.
+    """
+    if item.picture is None:
+        return None
+    root = folder.resolve()
+    path = (root / item.picture).resolve()
+    if not path.is_relative_to(root):
+        raise InputError(f"The picture of the item {item.id!r} leads out of {root}; keep pictures inside that folder.")
+    return path
 
 
 def _unicode(value: object, what: str) -> str:

@@ -8,21 +8,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from rmsh.errors import FormatError, InputError, RmshError
+import numpy as np
+
+from rmsh.codes import Codes
+from rmsh.data.beside import CREDIT
+from rmsh.errors import FormatError, RmshError
 from rmsh.library.database import DATABASE, Readers
 from rmsh.library.filters_sql import filter_mask
 from rmsh.library.folder import load_model
-from rmsh.library.items import Hit, Item, checked_ids
-from rmsh.library.reading import generation_of, items_of_rows, rows_of_ids
+from rmsh.library.items import Hit, Item, check_modality, checked_ids, picture_inside
+from rmsh.library.reading import code_of_id, generation_of, items_of_rows, rows_of_ids
 from rmsh.library.schema import check_version
 from rmsh.library.views import Views
-from rmsh.types import MODALITIES
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from rmsh.codes import Codes
     from rmsh.index.filters import Filter
     from rmsh.index.stored import StoredIndex
     from rmsh.library.reading import Generation
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from rmsh.types import IntArray, Modality
 
 __all__ = ["Reader"]
+
+_LONGEST_CREDIT = 2_000  # characters
 
 
 class Reader:
@@ -101,6 +104,13 @@ class Reader:
             rows = rows_of_ids(connection, checked_ids([name]))
             return next(iter(items_of_rows(connection, rows.values()).values()), None)
 
+    def code(self, name: str, modality: Modality) -> Codes | None:
+        """The code of an item's picture or text, or None where there is no such item, or it has no such code."""
+        with self.reading() as connection:
+            packed = code_of_id(connection, name, modality)
+            bits = generation_of(connection).bits
+        return None if packed is None else Codes(packed, bits, np.array([name]))
+
     def picture_path(self, item: Item) -> Path | None:
         """Where the picture of an item is, or None where it has none.
 
@@ -111,13 +121,12 @@ class Reader:
             return None
         with self.reading() as connection:
             (source,) = connection.execute("SELECT source FROM library").fetchone()
-        root = Path(source or self.folder).resolve()
-        path = (root / item.picture).resolve()
-        if not path.is_relative_to(root):
-            raise InputError(
-                f"The picture of the item {item.id!r} leads out of {root}; keep pictures inside that folder."
-            )
-        return path
+        return picture_inside(Path(source or self.folder), item)
+
+    def credit(self) -> str:
+        """Whom to thank for the pictures, from CREDIT.txt in the folder; "" where there is none."""
+        file = self.folder / CREDIT
+        return file.read_text(encoding="utf-8", errors="replace")[:_LONGEST_CREDIT].strip() if file.is_file() else ""
 
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
         """The k nearest items of each query, nearest first; equal distances are ordered by row.
@@ -149,8 +158,7 @@ class Reader:
     @contextmanager
     def _searching(self, codes: Codes, to: Modality, model: str) -> Iterator[tuple[sqlite3.Connection, View]]:
         """The codes as they are now, and a connection that sees the items as they are with them."""
-        if to not in MODALITIES:
-            raise InputError(f"Codes of {to!r} were asked for; give one of {', '.join(MODALITIES)}.")
+        check_modality(to)
         with self.reading() as connection:
             view = self._views.at(connection, to)
             view.generation.check(model, codes)

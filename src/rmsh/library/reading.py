@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Generation",
     "code_blocks",
+    "code_of_id",
     "generation_of",
     "items_of_rows",
     "last_change",
@@ -33,6 +34,11 @@ BLOCK = 1 << 16  # codes read at once: a few megabytes of Python objects, whatev
 _CODES = {  # the column cannot be a bound parameter
     "image": "SELECT row, image FROM codes WHERE generation = ? AND row > ? AND image IS NOT NULL ORDER BY row",
     "text": "SELECT row, text FROM codes WHERE generation = ? AND row > ? AND text IS NOT NULL ORDER BY row",
+}
+
+_CODE = {
+    "image": "SELECT image FROM codes JOIN library USING (generation) JOIN items USING (row) WHERE items.id = ?",
+    "text": "SELECT codes.text FROM codes JOIN library USING (generation) JOIN items USING (row) WHERE items.id = ?",
 }
 
 
@@ -101,6 +107,12 @@ def code_blocks(
             )
         packed = np.frombuffer(b"".join(blobs), dtype=np.uint8).reshape(len(blobs), width)
         yield np.array(rows, dtype=np.int64), packed
+
+
+def code_of_id(connection: sqlite3.Connection, name: str, modality: Modality) -> PackedArray | None:
+    """The packed code of an item, uint8 (1, bytes), or None where there is no such item, or it has no such code."""
+    found = connection.execute(_CODE[modality], (name,)).fetchone()
+    return None if found is None or found[0] is None else np.frombuffer(found[0], dtype=np.uint8)[None, :]
 
 
 def items_of_rows(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Item]:

@@ -1,0 +1,183 @@
+"""Runs Python with a Milvus server beside it, as in `python tools/milvus_server.py -m pytest -m milvus`.
+
+Where MILVUS_URI names a server, that one is used. Otherwise the server that the PyPI package `milvus` carries is put
+into `.venv-milvus`, an environment of its own, and started with its data in a temporary folder. It listens on every
+interface, so it and what it serves run in a network namespace that has only loopback: nobody else can reach it, and no
+port of the machine is taken. It asks for a token, which is passed on. Only the standard library is used.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+VENV = PROJECT / ".venv-milvus"
+PACKAGE = "milvus==2.3.5"
+SIZE = (
+    "the server that tests ask: about 60 MB to download, 80 MB on disk, and 0.5 GB in a temporary folder while it runs"
+)
+
+PORT = 19530
+TOKEN = "root:Milvus"  # noqa: S105  # what a new server takes
+SERVER = {  # users are asked who they are; milliseconds between looks, which tests would otherwise wait for
+    "COMMON_SECURITY_AUTHORIZATIONENABLED": "true",
+    "COMMON_SESSION_TTL": "600",  # seconds: on a busy machine it may look late, and would end itself
+    "PROXY_TIMETICKINTERVAL": "20",
+    "QUERYCOORD_CHECKCHANNELINTERVAL": "100",
+    "QUERYCOORD_CHECKSEGMENTINTERVAL": "100",
+    "QUERYCOORD_DISTPULLINTERVAL": "100",
+}
+HEALTH = "http://127.0.0.1:9091/healthz"
+READY, INSIDE = "Ctrl+C to exit", "--inside"
+
+
+class ServerError(Exception):
+    """There is no server to be had; the message is a sentence."""
+
+
+def install() -> None:
+    """Bring the package into an environment of its own: what it pins is old."""
+    if (VENV / "bin" / "milvus-server").exists():
+        return
+    print(f"Into {VENV}: {SIZE}.", flush=True)
+    python = str(VENV / "bin" / "python")
+    for command in ([sys.executable, "-m", "venv", str(VENV)], [python, "-m", "pip", "install", "-q", PACKAGE]):
+        if subprocess.run(command).returncode:
+            raise ServerError(f"{' '.join(command[1:])} failed, as written above; name a server by MILVUS_URI instead.")
+
+
+def namespace() -> list[str]:
+    """The words before a command that give it a network of its own.
+
+    Raises:
+        ServerError: this machine does not permit it.
+    """
+    words = ["unshare", "--net"]
+    if shutil.which("unshare") and os.getuid() != 0:
+        words.append("--map-root-user")
+    if not shutil.which("unshare") or subprocess.run([*words, "true"], capture_output=True).returncode:
+        raise ServerError(
+            f"`{' '.join(words)}` is not permitted here, and the server would listen on every interface; permit it, or "
+            "name a server of your own, as in: MILVUS_URI=http://127.0.0.1:19530 make test-milvus."
+        )
+    return words
+
+
+def raise_loopback() -> None:
+    """Switch on the loopback device, as `ip link set lo up` does: SIOCSIFFLAGS with IFF_UP."""
+    import fcntl  # Windows has none, and no namespaces either
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh", b"lo", 1))
+
+
+def certify(folder: Path) -> Path | None:
+    """Write a key and a certificate of 127.0.0.1 for two days, or None where there is no openssl to make them."""
+    if not shutil.which("openssl"):
+        print("There is no openssl here: the server is asked without TLS.", flush=True)
+        return None
+    certificate = folder / "certificate.pem"
+    kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    name = ("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1")
+    files = ("-keyout", str(folder / "key.pem"), "-out", str(certificate))
+    subprocess.run(["openssl", "req", "-x509", *kind, *name, *files], check=True, capture_output=True)
+    return certificate
+
+
+def tls_of_server(certificate: Path | None) -> dict[str, str]:
+    """What the server is told of its certificate."""
+    if certificate is None:
+        return {}
+    key = certificate.with_name("key.pem")
+    return {"COMMON_SECURITY_TLSMODE": "1", "TLS_SERVERPEMPATH": str(certificate), "TLS_SERVERKEYPATH": str(key)}
+
+
+def client(certificate: Path | None) -> dict[str, str]:
+    """What who asks the server is told."""
+    if certificate is None:
+        return {"MILVUS_URI": f"http://127.0.0.1:{PORT}", "MILVUS_TOKEN": TOKEN}
+    tls = {"MILVUS_TLS_CA": str(certificate)}
+    return {"MILVUS_URI": f"https://127.0.0.1:{PORT}", "MILVUS_TOKEN": TOKEN, **tls}
+
+
+@contextmanager
+def running(data: Path, certificate: Path | None) -> Iterator[None]:
+    """A server for a block; whatever ends the block ends it and what it started."""
+    command = [str(VENV / "bin" / "python"), "-u", str(VENV / "bin" / "milvus-server")]
+    server = subprocess.Popen(
+        [*command, "--data", str(data), "--proxy-port", str(PORT)],
+        env=os.environ | SERVER | tls_of_server(certificate),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert server.stdout is not None  # noqa: S101  # it is a pipe
+        for line in server.stdout:
+            if READY in line:
+                break
+            if "timeout" in line or "stopped" in line:
+                raise ServerError(f"the server did not start; its last words:\n{_last_words(data)}")
+        yield
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)  # the session we began, and nothing else
+        server.communicate()
+
+
+def is_healthy() -> bool:
+    """Whether a server of this network says that it is well."""
+    try:
+        with urllib.request.urlopen(HEALTH, timeout=10) as answer:
+            return b"OK" in answer.read()
+    except OSError:
+        return False
+
+
+def _last_words(data: Path) -> str:
+    logs = sorted((data / "logs").glob("*.log"))
+    return "\n".join(line for log in logs for line in log.read_text(errors="replace").splitlines()[-10:])
+
+
+def _run_inside(arguments: Sequence[str]) -> int:
+    raise_loopback()
+    with tempfile.TemporaryDirectory(prefix="rmsh-milvus-") as name:
+        folder = Path(name)
+        certificate = certify(folder)
+        with running(folder, certificate):
+            code = subprocess.run([sys.executable, *arguments], env=os.environ | client(certificate)).returncode
+            if code and not is_healthy():
+                raise ServerError(f"the server ended meanwhile; its last words:\n{_last_words(folder)}")
+            return code
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run Python with these arguments beside a server, and return its exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is ended then, too
+    try:
+        if arguments[:1] == [INSIDE]:
+            return _run_inside(arguments[1:])
+        if os.environ.get("MILVUS_URI"):
+            return subprocess.run([sys.executable, *arguments]).returncode
+        words = [*namespace(), sys.executable, __file__, INSIDE, *arguments]
+        install()
+        os.execvp(words[0], words)  # noqa: S606  # in our place, so that whoever ends us ends the server
+    except ServerError as error:
+        print(f"milvus_server.py: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
