@@ -14,9 +14,25 @@ from rmsh.errors import RmshError
 __all__ = ["app", "main", "run"]
 
 # One thin command an arrow: verb -> module with a function of the same name.
-COMMANDS = ("bounds", "train", "encode", "evaluate", "audit", "doctor")
+COMMANDS = (
+    "build",
+    "add",
+    "remove",
+    "bounds",
+    "train",
+    "encode",
+    "evaluate",
+    "audit",
+    "search",
+    "serve",
+    "recode",
+    "doctor",
+)
 # Families of commands: name -> module with an `app` of its own.
-GROUPS = ("bench", "library")
+GROUPS = ("bench", "data", "library")
+
+_INTERRUPTED = 130
+_STOPPED = "stopped; run the same command again to go on."
 
 app = typer.Typer(
     name="rmsh",
@@ -43,11 +59,12 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; a refusal is one sentence on standard error and exit code 2."""
     try:
-        return app(arguments, standalone_mode=False) or 0
+        code = app(arguments, standalone_mode=False) or 0
+        return _fail(_STOPPED, code) if code == _INTERRUPTED else code  # the parser passes Ctrl-C on as a number
     except RmshError as error:
         return _fail(str(error), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("stopped; run the same command again to go on.", 130)
+        return _fail(_STOPPED, _INTERRUPTED)
     except typer.Exit as leave:
         return leave.exit_code
     except Exception as error:

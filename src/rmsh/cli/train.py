@@ -18,7 +18,7 @@ import yaml
 from rmsh.cli.console import Console, Json, Quiet
 from rmsh.errors import ConfigError
 
-__all__ = ["train"]
+__all__ = ["parse_options", "train"]
 
 
 def train(
@@ -42,7 +42,7 @@ def train(
     from rmsh.methods import create
 
     console = Console(json=json, quiet=quiet)
-    learner = create(method, preset=preset, bits=bits, seed=seed, **_parsed(options or []))
+    learner = create(method, preset=preset, bits=bits, seed=seed, **parse_options(options or []))
     opened = open_pairs(data, strict=strict)
     for note in opened.notes:
         console.note(note)
@@ -67,7 +67,7 @@ def train(
     console.result(result, f"{out}: {model.method}, {model.bits} bits, fingerprint {model.fingerprint}")
 
 
-def _parsed(options: list[str]) -> dict[str, Any]:
+def parse_options(options: list[str]) -> dict[str, Any]:
     """NAME=VALUE pairs with values as YAML reads them: numbers, true, null, words."""
     parsed: dict[str, Any] = {}
     for option in options:

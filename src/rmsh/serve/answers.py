@@ -1,0 +1,224 @@
+"""From what is asked over HTTP to what is answered, without HTTP: queries, pages of hits, items, small pictures."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+
+from rmsh.codes import Codes
+from rmsh.errors import DataError, InputError, RmshError
+from rmsh.features.pictures import FORMATS
+from rmsh.index.filter_parser import parse
+from rmsh.search import Query, Searcher
+from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, Turns
+from rmsh.serve.marking import labels_in_text
+from rmsh.serve.metrics import Metrics
+from rmsh.serve.problems import ProblemError
+from rmsh.serve.schemas import About, Found, FoundItem, ItemCodes, Label, Options, Parameters, Queried
+from rmsh.serve.thumbnails import Thumbnails
+from rmsh.types import MODALITIES
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from rmsh.library.items import Hit, Item
+    from rmsh.types import Modality
+
+    Kind = Literal["text", "picture", "item", "code"]
+    Marks = Callable[[Collection[str]], Collection[str]]  # the labels of an item to those that match the query
+
+__all__ = ["Answers"]
+
+_WAITING = 64
+
+
+class Answers:
+    """Answers for one place.
+
+    Args:
+        searcher: searches it.
+        name: what it is called.
+    """
+
+    def __init__(self, searcher: Searcher, *, name: str) -> None:
+        self._searcher = searcher
+        self._name = name
+        self._turns = Turns(os.cpu_count() or 1, _WAITING)
+        self._thumbnails = Thumbnails()
+        self.metrics = Metrics(searcher.place.count)
+
+    def about(self) -> About:
+        """What is served."""
+        model = self._searcher.model
+        return About(
+            name=self._name,
+            items=self._searcher.place.count(),
+            bits=model.bits,
+            model=model.fingerprint,
+            method=model.method,
+            takes=[modality for modality in MODALITIES if self._searcher.takes(modality)],
+            credit=self._searcher.place.credit(),
+            most_upload=MOST_UPLOAD,
+            most_text=MOST_TEXT,
+        )
+
+    def check(self) -> None:
+        """Ask the place something small; raises where it does not answer."""
+        self._searcher.place.generation()
+
+    def search(self, asked: Parameters) -> Found:
+        """A page of hits for words, an item or a code."""
+        if asked.text is not None:
+            text = asked.text
+            return self._found(
+                "text", lambda: self._coded("text", text), asked, marks=lambda x: labels_in_text(x, text)
+            )
+        if asked.item is not None:
+            name, by = asked.item, asked.by
+            known = set(self._item(name).labels)
+            return self._found("item", lambda: self._searcher.item(name, by=by), asked, marks=known.intersection)
+        query = self._given(asked.code or "", asked.model or "")
+        return self._found("code", lambda: query, asked)
+
+    def search_picture(self, content: bytes, asked: Options) -> Found:
+        """A page of hits for a picture.
+
+        Raises:
+            DataError: it cannot be read as one, or is too large.
+        """
+        return self._found("picture", lambda: self._coded("picture", content), asked)
+
+    def _coded(self, kind: Kind, raw: str | bytes) -> Query:
+        with self.metrics.stage(f"encode {kind}"):
+            if isinstance(raw, str):
+                return self._searcher.text(raw)
+            _check_pixels(raw)
+            return self._searcher.picture(raw)
+
+    def _given(self, code: str, model: str) -> Query:
+        packed = np.frombuffer(bytes.fromhex(code), dtype=np.uint8)[None, :]
+        return Query(Codes(packed, self._searcher.model.bits, np.array(["query"])), model)
+
+    def _found(self, kind: Kind, make: Callable[[], Query], asked: Options, *, marks: Marks = lambda _: ()) -> Found:
+        where = parse(asked.where) if asked.where.strip() else None
+
+        def use(query: Query) -> Found:
+            with self.metrics.stage("search"):
+                hits = self._searcher.search(query, asked.k + 1, to=asked.to, where=where, skip=asked.skip)
+            with self.metrics.stage("describe"):
+                pictures = self._has_pictures(hits)
+                shown = [self._shown(hit, asked, marks(hit.item.labels), pictures) for hit in hits[: asked.k]]
+            return Found(
+                query=Queried(kind=kind, code=_hex(query.codes), model=query.model, bits=query.codes.bits),
+                to=asked.to,
+                skip=asked.skip,
+                more=len(hits) > asked.k,
+                hits=shown,
+            )
+
+        with self._turns.turn():
+            return self._searcher.asked(make, use)
+
+    def _has_pictures(self, hits: Iterable[Hit]) -> bool:
+        """Whether this place has its pictures here; one tells it for all, and looking up each would take long."""
+        some = next((hit.item for hit in hits if hit.item.picture is not None), None)
+        try:
+            return some is not None and self._searcher.place.picture_path(some) is not None
+        except InputError:  # this one leads elsewhere, so there is a place that it leads out of
+            return True
+
+    def _shown(self, hit: Hit, asked: Options, matching: Collection[str], pictures: bool) -> FoundItem:
+        item = hit.item
+        return FoundItem(
+            id=item.id,
+            distance=hit.distance,
+            text=item.text,
+            labels=[Label(name=name, matches=name in matching) for name in item.labels],
+            has_picture=pictures and item.picture is not None,
+            code=_hex_or_none(self._searcher.place.code(item.id, asked.to)) if asked.codes else None,
+        )
+
+    def _item(self, name: str) -> Item:
+        item = self._searcher.place.get(name)
+        if item is None:
+            raise ProblemError(404, "There is no item of that id.")
+        return item
+
+    def _path(self, item: Item) -> Path | None:
+        """Where the picture of an item is; None where it has none that may be shown."""
+        try:
+            return self._searcher.place.picture_path(item)
+        except InputError:  # a link that leads out of the folder of the pictures
+            return None
+
+    def item(self, name: str) -> ItemCodes:
+        """An item with its codes."""
+        item, place = self._item(name), self._searcher.place
+        image, text = (_hex_or_none(place.code(name, modality)) for modality in MODALITIES)
+        return ItemCodes(
+            id=item.id,
+            text=item.text,
+            labels=list(item.labels),
+            has_picture=self._path(item) is not None,
+            bits=place.generation().bits,
+            image_code=image,
+            text_code=text,
+        )
+
+    def picture(self, name: str, side: int) -> tuple[str, Callable[[], bytes]]:
+        """The name of an item's small picture, and what makes it."""
+        gone = ProblemError(404, "The picture of this item is not there, or cannot be read.")
+        path = self._path(self._item(name))
+        if path is None or not path.is_file():
+            raise gone
+
+        def make() -> bytes:
+            try:
+                with self._turns.turn(), self.metrics.stage("thumbnail"):
+                    return self._thumbnails.jpeg(path, side)
+            except (DataError, OSError):
+                raise gone from None
+
+        return self._thumbnails.name(path, side), make
+
+    def warm_up(self) -> list[str]:
+        """Code something, so that the first client does not wait for weights; says what cannot be used, and why."""
+        samples: dict[Modality, Callable[[], Query]] = {
+            "text": lambda: self._searcher.text("a"),
+            "image": lambda: self._searcher.picture(Image.new("RGB", (8, 8))),
+        }
+        problems = []
+        for modality, code in samples.items():
+            try:
+                if self._searcher.takes(modality):
+                    code()
+            except RmshError as error:
+                problems.append(str(error))
+        return problems
+
+
+def _check_pixels(content: bytes) -> None:
+    """Refuse a picture whose header tells of more pixels than allowed; whether it is one is found when it is read."""
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+            width, height = picture.size
+    except Exception:  # damaged files make decoders raise anything
+        return
+    if width * height > MOST_PIXELS:
+        raise ProblemError(
+            413, f"The picture has {width} x {height} pixels; give one of at most {MOST_PIXELS:,} in all."
+        )
+
+
+def _hex(codes: Codes) -> str:
+    return codes.packed.tobytes().hex()
+
+
+def _hex_or_none(codes: Codes | None) -> str | None:
+    return None if codes is None else _hex(codes)

@@ -1,0 +1,79 @@
+// Shows hits: a card each, with picture, text, labels, distance and, where wanted, the code.
+
+import { pictureAddress } from "./api.js";
+import { distanceOf, drawCode, toBits } from "./bits.js";
+import { drawing, element, unseen } from "./elements.js";
+
+export const bitsWord = (count) => `${count} ${count === 1 ? "bit" : "bits"}`;
+
+const altOf = (hit) => hit.text || hit.labels.map((label) => label.name ?? label).join(", ") || `Picture of item ${hit.id}`;
+
+export function picture(hit, side, properties = {}) {
+  const image = element("img", {
+    src: pictureAddress(hit.id, side), alt: altOf(hit), loading: "lazy", decoding: "async", ...properties,
+  });
+  image.addEventListener("error", () => image.replaceWith(element("span", { class: "gone" }, "The picture cannot be shown")));
+  return image;
+}
+
+// Labels that match stand first; of the others only so many are shown.
+export function labelList(labels, most = Infinity) {
+  const order = [...labels.filter((label) => label.matches), ...labels.filter((label) => !label.matches)];
+  const hidden = order.length > most + 1 ? order.splice(most) : [];
+  const entries = order.map((label) =>
+    element("li", { class: label.matches ? "matches" : undefined }, label.name, label.matches ? unseen(" (matches the query)") : ""));
+  if (hidden.length) entries.push(element("li", { class: "others", title: hidden.map((label) => label.name).join(", ") }, `+${hidden.length}`));
+  return element("ul", { class: "labels", "aria-label": "Labels" }, ...entries);
+}
+
+// A ring that is full where no bit differs, and empty where half of them do, as between strangers.
+function distanceBadge(distance, bits) {
+  const near = Math.max(0, 1 - (2 * distance) / bits);
+  const round = { cx: 9, cy: 9, r: 6.5 };
+  const length = 2 * Math.PI * round.r;
+  const ring = drawing("0 0 18 18", [
+    ["circle", round],
+    ["circle", { ...round, class: "near", "stroke-dasharray": `${near * length} ${length}` }],
+  ], { "aria-hidden": "true" });
+  return element("span", { class: "distance", title: `${bitsWord(distance)} of ${bits} differ from the query` }, ring, bitsWord(distance));
+}
+
+function codeOf(hit, query) {
+  const own = toBits(hit.code, query.bits);
+  const other = toBits(query.code, query.bits);
+  return drawCode(own, { other, label: `Code: ${bitsWord(distanceOf(own, other))} of ${query.bits} differ` });
+}
+
+const infoIcon = () => drawing("0 0 24 24", [["circle", { cx: 12, cy: 12, r: 9 }], ["path", { d: "M12 11v5.5M12 7.6v.1" }]], { "aria-hidden": "true" });
+
+export function card(hit, { query, to, linkTo, onOnward, onDetails, showDistance }) {
+  const title = hit.text || hit.labels.map((label) => label.name).join(", ") || `Item ${hit.id}`;
+  const badge = showDistance ? distanceBadge(hit.distance, query.bits) : null;
+  const inView = hit.has_picture && to === "image";
+  const onward = element("a", { class: hit.text ? "onward" : "onward untitled", href: linkTo(to), title: "Search onward from this", onclick: (event) => onOnward(event, to) }, title);
+  const view = hit.has_picture ? element("div", { class: "view" }, picture(hit, 640), inView ? badge : null) : null;
+  const body = element("div", { class: "body" },
+    onward,
+    inView ? null : badge && element("p", {}, badge),
+    hit.labels.length ? labelList(hit.labels, 5) : null,
+    hit.code ? codeOf(hit, query) : null,
+  );
+  const details = element("button", { type: "button", class: "info", title: "Details", onclick: onDetails }, infoIcon(), unseen(`Details of ${title}`));
+  return element("li", {}, element("article", { class: "card" }, view, body, details));
+}
+
+// Arrow keys walk through the cards as they are laid out on the screen.
+export function walk(list, event) {
+  const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: "row", ArrowUp: "-row", Home: "first", End: "last" }[event.key];
+  if (step === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+  const links = [...list.querySelectorAll(".onward")];
+  const now = links.indexOf(document.activeElement);
+  if (now < 0) return;
+  const top = (link) => link.closest("li").offsetTop;
+  const across = Math.max(1, links.filter((link) => top(link) === top(links[0])).length);
+  const next = { row: now + across, "-row": now - across, first: 0, last: links.length - 1 }[step] ?? now + step;
+  if (!links[next]) return;
+  event.preventDefault();
+  links[next].focus();
+  links[next].closest("li").scrollIntoView({ block: "nearest" });
+}

@@ -1,0 +1,39 @@
+// Shows one item in full: its picture, text, labels and both codes beside the query's.
+
+import { item as askItem } from "./api.js";
+import { distanceOf, drawCode, toBits } from "./bits.js";
+import { bitsWord, labelList, picture } from "./cards.js";
+import { drawing, element, unseen } from "./elements.js";
+
+function codeFigure(name, code, query) {
+  const own = toBits(code, query.bits);
+  const other = toBits(query.code, query.bits);
+  const told = `${bitsWord(distanceOf(own, other))} of ${query.bits} differ from the query`;
+  return element("section", { class: "code" }, element("h3", {}, name), drawCode(own, { other, across: 16, label: told }), element("p", {}, told));
+}
+
+function onwardLink(words, by, { linkTo, onOnward }) {
+  return element("a", { href: linkTo(by), onclick: (event) => onOnward(event, by) }, words);
+}
+
+export async function showDetails(dialog, hit, { query, ...ways }) {
+  const item = await askItem(hit.id);
+  const close = element("button", { type: "button", class: "plain close", title: "Close", onclick: () => dialog.close() },
+    drawing("0 0 24 24", [["path", { d: "M6 6l12 12M18 6L6 18" }]], { "aria-hidden": "true" }), unseen("Close"));
+  const codes = item.bits === query.bits
+    ? [["Code of the picture", item.image_code], ["Code of the text", item.text_code]].filter(([, code]) => code)
+    : [];
+  const about = element("div", { class: "about" },
+    element("h2", { id: "details-title" }, item.text || `Item ${item.id}`),
+    hit.labels.length ? labelList(hit.labels) : null,
+    element("p", { class: "id" }, `Id: ${item.id}`),
+    ...codes.map(([name, code]) => codeFigure(name, code, query)),
+    element("p", { class: "ways" },
+      item.image_code ? onwardLink("Search from its picture", "image", ways) : null,
+      item.text_code ? onwardLink("Search from its text", "text", ways) : null),
+  );
+  const large = item.has_picture ? element("div", { class: "large" }, picture(hit, 1280, { loading: "eager" })) : null;
+  dialog.replaceChildren(element("div", { class: large ? "inside" : "inside plain-text" }, large, about), close);
+  dialog.showModal();
+  close.focus();
+}

@@ -1,0 +1,240 @@
+// The page: listens to the person, keeps the address in step, asks the server and has its answer shown.
+
+import * as api from "./api.js";
+import { card, walk } from "./cards.js";
+import { showDetails } from "./details.js";
+import { element } from "./elements.js";
+import { askToken, isSilent, sayNothingFound, sayProblem, silence } from "./messages.js";
+import { catchPictures } from "./pictures.js";
+import { clearResults, kindWord, showLabels, showQueryCode, showTitle, spoken } from "./results.js";
+import { filterOf, fromAddress, isEmpty, optionsOf, parametersOf, toAddress, without } from "./state.js";
+
+const byId = (id) => document.getElementById(id);
+const [form, words, where, filter, codes, hits, more, details] = ["search", "words", "where", "filter", "codes", "hits", "more", "details"].map(byId);
+const previews = new Map(); // code -> the picture it was made of, as long as the page is open
+
+let state = fromAddress(location.search);
+let library = null; // what the server tells about itself,
+let ready = null; // when it has told
+let shown = null; // the answer on the page, with all its pages
+let running = new AbortController();
+let typing = 0;
+
+// Asking
+
+function show(next, { replace = false } = {}) {
+  state = next;
+  const address = toAddress(state);
+  if (address !== (location.search || "./")) history[replace ? "replaceState" : "pushState"](null, "", address);
+  return run();
+}
+
+const run = ({ skip = 0 } = {}) =>
+  answered(skip, (signal) => {
+    reflect();
+    const asked = parametersOf(state, { skip, codes: codes.checked });
+    return api.search(isEmpty(state) ? { ...asked, ...randomCode(), k: 12 } : asked, signal);
+  });
+
+async function searchPicture(file) {
+  await ready;
+  if (!library) return undefined;
+  words.value = "";
+  if (!library.takes.includes("image")) return fail(new api.Problem("This library has no encoder for pictures; search with words, or from an item."));
+  if (file.size > library.most_upload) return fail(new api.Problem(`The picture has ${Math.ceil(file.size / 2 ** 20)} MB; give one of at most ${library.most_upload >> 20} MB.`));
+  return answered(0, async (signal) => {
+    const next = { ...without(state), to: "text" };
+    const answer = await api.searchByPicture(file, optionsOf(next, { codes: codes.checked }), signal);
+    previews.set(answer.query.code, URL.createObjectURL(file));
+    state = { ...next, code: answer.query.code, model: answer.query.model };
+    history.pushState(null, "", toAddress(state)); // the code stands for the picture: a link to it works
+    reflect();
+    return answer;
+  });
+}
+
+// One question at a time: a newer one takes the place of one that waits for its answer.
+async function answered(skip, question) {
+  running.abort();
+  const own = (running = new AbortController());
+  busy(true);
+  await ready;
+  if (!library) return;
+  try {
+    render(await question(own.signal), skip);
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    fail(error);
+  }
+  if (own === running) busy(false);
+}
+
+// Nothing is asked yet: whatever lies near a random code is a look into the library.
+function randomCode() {
+  const bytes = crypto.getRandomValues(new Uint8Array(Math.ceil(library.bits / 8)));
+  if (library.bits % 8) bytes[bytes.length - 1] &= (1 << library.bits % 8) - 1;
+  return { code: [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join(""), model: library.model };
+}
+
+// Showing
+
+function reflect() {
+  if (document.activeElement !== words) words.value = state.text; // nobody is interrupted while writing
+  where.value = state.where;
+  form.elements.to.value = state.to;
+  filter.querySelector("summary").textContent = state.where ? "Filter (on)" : "Filter";
+  const from = byId("from");
+  from.hidden = !(state.item || state.code);
+  words.placeholder = words.disabled ? "Searched from its items" : from.hidden ? "Describe what you are looking for" : "Or describe something";
+  if (!from.hidden) from.replaceChildren(...origin());
+}
+
+function origin() {
+  const [src, told] = state.item ? [api.pictureAddress(state.item, 320), "Like this item"] : [previews.get(state.code), "Like your picture"];
+  const remove = element("button", { type: "button", "aria-label": `${told}: remove`, onclick: () => show(without(state)).then(() => words.focus()) }, "×");
+  const image = src ? [element("img", { src, alt: "", onerror: (event) => event.target.remove() })] : [];
+  return [...image, element("span", {}, told), remove];
+}
+
+function render(answer, skip) {
+  if (skip) shown.hits.push(...answer.hits);
+  else shown = answer;
+  const resting = isEmpty(state);
+  silence();
+  document.title = resting ? library.name : `${state.text || "Search"} · ${library.name}`;
+  showTitle(state, answer.to, shown.hits);
+  showQueryCode(answer.query, codes.checked && !resting);
+  showLabels(state.labels, shown.hits, toggleLabel);
+  hits.className = `hits ${answer.to === "text" ? "texts" : "pictures"}`;
+  const cards = answer.hits.map((hit) => cardOf(hit, answer, resting));
+  hits.replaceChildren(...(skip ? [...hits.children, ...cards] : cards));
+  more.hidden = !answer.more || resting;
+  if (!shown.hits.length) nothingFound();
+  byId("status").textContent = resting ? "" : spoken(answer, skip);
+  if (skip) cards[0]?.querySelector(".onward").focus();
+}
+
+function cardOf(hit, answer, resting) {
+  const ways = { linkTo: (by) => toAddress(onward(hit, by)), onOnward: (event, by) => follow(event, hit, by) };
+  return card(hit, {
+    query: answer.query,
+    to: answer.to,
+    showDistance: !resting,
+    ...ways,
+    onDetails: () => showDetails(details, hit, { query: answer.query, ...ways }).catch(fail),
+  });
+}
+
+function nothingFound() {
+  const other = state.to === "image" ? "text" : "image";
+  if (!library.items) sayNothingFound("This library is empty", "Add pictures and texts to it, and search again.", ["Look again", start]);
+  else if (filterOf(state)) sayNothingFound("Nothing passes the filter", "No item fulfils all of its conditions.", ["Clear the filter", () => show({ ...state, labels: [], where: "" })]);
+  else sayNothingFound(`There are no ${kindWord(state.to, 0)} here`, `This library may hold ${kindWord(other, 0)} only.`, [`Search ${kindWord(other, 0)}`, () => show({ ...state, to: other })]);
+}
+
+function fail(error) {
+  clearResults();
+  hits.replaceChildren();
+  more.hidden = true;
+  details.close();
+  if (error.status === 401) askToken(error.message, (token) => api.signIn(token).then(start, fail));
+  else sayProblem(error, () => (library ? run() : start()));
+}
+
+function busy(is) {
+  hits.setAttribute("aria-busy", String(is));
+  if (is && !hits.children.length && isSilent()) {
+    hits.replaceChildren(...Array.from({ length: 8 }, () => element("li", { class: "waiting", "aria-hidden": "true" })));
+  }
+}
+
+// Going on
+
+const onward = (hit, by) => ({ ...without(state), item: hit.id, by });
+
+function follow(event, hit, by) {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the browser opens it elsewhere
+  event.preventDefault();
+  details.close();
+  scrollTo({ top: 0, behavior: "smooth" });
+  show(onward(hit, by)).then(() => byId("results").focus({ preventScroll: true }));
+}
+
+function toggleLabel(label) {
+  const labels = state.labels.includes(label) ? state.labels.filter((other) => other !== label) : [...state.labels, label];
+  show({ ...state, labels });
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  clearTimeout(typing);
+  const text = words.value.trim();
+  const next = text || state.text ? { ...without(state), text } : state;
+  show({ ...next, where: where.value.trim() });
+});
+
+words.addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(() => {
+    const text = words.value.trim();
+    if (text !== state.text) show({ ...without(state), text }, { replace: Boolean(state.text) });
+  }, 350);
+});
+
+form.addEventListener("change", (event) => {
+  if (event.target.name === "to") show({ ...state, to: event.target.value });
+});
+
+codes.addEventListener("change", () => {
+  localStorage.setItem("rmsh-codes", codes.checked ? "1" : "");
+  run();
+});
+
+byId("home").addEventListener("click", (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  show(fromAddress(""));
+});
+
+addEventListener("keydown", (event) => {
+  const writing = event.target.closest?.("input:not([type=radio], [type=checkbox]), dialog");
+  if (event.key !== "/" || writing || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  words.focus();
+  words.select();
+});
+
+more.addEventListener("click", () => run({ skip: shown.hits.length }));
+hits.addEventListener("keydown", (event) => walk(hits, event));
+details.addEventListener("click", (event) => event.target === details && details.close());
+addEventListener("popstate", () => {
+  state = fromAddress(location.search);
+  words.value = state.text;
+  run();
+});
+catchPictures({ choose: byId("choose"), file: byId("file"), overlay: byId("drop") }, searchPicture, (sentence) => fail(new api.Problem(sentence)));
+
+async function begin() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token) history.replaceState(null, "", location.pathname + location.search); // it does not stay in the address
+  try {
+    if (token) await api.signIn(token);
+    library = await api.about();
+  } catch (error) {
+    return fail(error);
+  }
+  byId("name").textContent = library.name;
+  byId("facts").replaceChildren(`${library.items.toLocaleString("en")} items`, element("span", { class: "extra" }, ` · ${library.bits}-bit codes · ${library.method}`));
+  byId("credit").textContent = library.credit;
+  words.disabled = !library.takes.includes("text");
+  byId("choose").hidden = !library.takes.includes("image");
+  codes.checked = localStorage.getItem("rmsh-codes") === "1";
+  return library;
+}
+
+function start() {
+  ready = begin();
+  return ready.then(() => library && run());
+}
+
+start();

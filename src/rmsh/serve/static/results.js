@@ -1,0 +1,57 @@
+// Shows an answer: its title, the query's code, the labels to narrow it by, and the cards.
+
+import { drawCode, toBits } from "./bits.js";
+import { bitsWord } from "./cards.js";
+import { element } from "./elements.js";
+import { isEmpty } from "./state.js";
+
+const [title, legend, figure, row] = ["title", "legend", "query-code", "narrow"].map((id) => document.getElementById(id));
+const MOST_LABELS = 10;
+
+export const kindWord = (to, count) => ({ image: ["picture", "pictures"], text: ["text", "texts"] })[to][count === 1 ? 0 : 1];
+
+export function clearResults() {
+  legend.textContent = "";
+  title.hidden = figure.hidden = row.hidden = true;
+}
+
+export function showTitle(state, to, hits) {
+  title.hidden = false;
+  const count = hits.length;
+  const of = state.text ? ` for “${state.text}”` : state.item ? " like this item" : " for your picture";
+  const nearest = count ? `${count} nearest ${kindWord(to, count)}` : `No ${kindWord(to, 0)}`;
+  title.textContent = isEmpty(state) ? "A look into this library" : nearest + of;
+  const marked = hits.some((hit) => hit.labels.some((label) => label.matches));
+  legend.textContent = isEmpty(state) || !count ? "" : `${marked ? "✓ marks labels that match the query. " : ""}Nearest first.`;
+}
+
+export function showQueryCode(query, wanted) {
+  figure.hidden = !wanted;
+  if (!wanted) return;
+  const across = innerWidth < 640 ? 32 : 64;
+  figure.replaceChildren(
+    element("figcaption", {}, `The query as ${query.bits} bits: a large square is a 1, a small one a 0. In the hits, a frame marks a bit that differs.`),
+    drawCode(toBits(query.code, query.bits), { across, label: `The query's code of ${query.bits} bits` }),
+  );
+}
+
+export function showLabels(chosen, hits, toggle) {
+  const counts = new Map(chosen.map((label) => [label, 0]));
+  for (const hit of hits) for (const { name } of hit.labels) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const first = (label) => (chosen.includes(label) ? 0 : 1);
+  const order = [...counts].sort(([a, m], [b, n]) => first(a) - first(b) || n - m || (a < b ? -1 : 1)).slice(0, MOST_LABELS);
+  row.hidden = !order.length;
+  row.replaceChildren(element("span", {}, "Only with"), ...order.map(([label, count]) => {
+    const pressed = chosen.includes(label);
+    const properties = { type: "button", "aria-pressed": String(pressed), onclick: () => toggle(label) };
+    return element("button", properties, label, element("span", { class: "count", "aria-hidden": "true" }, pressed ? "×" : String(count)));
+  }));
+}
+
+// The sentence that a screen reader speaks when results have come.
+export function spoken(answer, skip) {
+  const count = answer.hits.length;
+  if (!count) return `No ${kindWord(answer.to, 0)} found.`;
+  const which = skip ? `${count} more ${kindWord(answer.to, count)}, the first of them` : `${count} ${kindWord(answer.to, count)} found, the nearest`;
+  return `${which} ${bitsWord(answer.hits[0].distance)} away.`;
+}

@@ -1,0 +1,107 @@
+"""Small pictures for the page: made anew from the file, so that nothing hidden in it is passed on, and kept a while."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import OrderedDict
+from hashlib import sha256
+from pathlib import Path
+
+from PIL import Image
+
+from rmsh.features.pictures import FORMATS, read_picture
+from rmsh.serve.limits import MOST_PIXELS
+
+__all__ = ["ByteCache", "Thumbnails", "fitted"]
+
+_KEPT = 64 << 20  # bytes in memory
+_TURNED = {5, 6, 7, 8}  # values of the EXIF tag by which width and height change places
+_ORIENTATION = 0x0112
+
+
+def fitted(size: tuple[int, int], side: int) -> tuple[int, int]:
+    """Width and height that fit into a square of ``side``, in proportion; what is smaller stays as it is.
+
+    Example:
+        >>> fitted((4000, 3000), 320), fitted((100, 50), 320), fitted((9000, 1), 320)
+        ((320, 240), (100, 50), (320, 1))
+    """
+    scale = min(1.0, side / max(size))
+    return max(round(size[0] * scale), 1), max(round(size[1] * scale), 1)
+
+
+class ByteCache:
+    """Keeps the byte strings that were used last, up to a number of bytes in all.
+
+    Example:
+        >>> cache = ByteCache(5)
+        >>> cache.put("a", b"123"); cache.put("b", b"45"); cache.put("c", b"6")
+        >>> cache.get("a"), cache.get("b")
+        (None, b'45')
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+        self._turn = threading.Lock()
+
+    def get(self, key: str) -> bytes | None:
+        """What was put there, or None."""
+        with self._turn:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep something, and drop what was not used for longest."""
+        with self._turn:
+            self._size += len(value) - len(self._kept.pop(key, b""))
+            self._kept[key] = value
+            while self._size > self._most:
+                self._size -= len(self._kept.popitem(last=False)[1])
+
+
+class Thumbnails:
+    """Small pictures of files."""
+
+    def __init__(self) -> None:
+        self._cache = ByteCache(_KEPT)
+
+    def name(self, path: Path, side: int) -> str:
+        """Names a small picture by all that decides it: it is another one when the file was changed."""
+        state = path.stat()
+        return sha256(f"{path}\0{state.st_mtime_ns}\0{state.st_size}\0{side}".encode()).hexdigest()[:32]
+
+    def jpeg(self, path: Path, side: int) -> bytes:
+        """A picture as JPEG, upright, that fits into a square of ``side``.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        name = self.name(path, side)
+        kept = self._cache.get(name)
+        if kept is None:
+            kept = _made(path, side)
+            self._cache.put(name, kept)
+        return kept
+
+
+def _made(path: Path, side: int) -> bytes:
+    small = read_picture(path, _size(path, side), most_pixels=MOST_PIXELS)
+    small.thumbnail((side, side))
+    file = io.BytesIO()
+    small.save(file, "JPEG", quality=84, optimize=True)
+    return file.getvalue()
+
+
+def _size(path: Path, side: int) -> tuple[int, int] | None:
+    """The size to read a picture in, which is faster than to shrink it later; None where the file does not tell."""
+    try:
+        with Image.open(path, formats=FORMATS) as picture:
+            width, height = picture.size
+            turned = picture.getexif().get(_ORIENTATION) in _TURNED
+    except Exception:  # damaged files make decoders raise anything; reading the whole will tell
+        return None
+    return fitted((height, width) if turned else (width, height), side)

@@ -1,0 +1,93 @@
+"""Fixtures: a server on loopback and pages of a real Chromium; without Chromium these tests are skipped."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from rmsh.search import Searcher
+from rmsh.serve.answers import Answers
+from rmsh.serve.app import create_app
+from rmsh.serve.security import Access
+
+expect.set_options(timeout=15_000)  # a busy machine is slow, and that is no fault of the page
+OpenPage = Callable[..., Page]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+
+
+@contextmanager
+def running(folder: Path, **access: Any) -> Iterator[str]:
+    """A server of a library, in a thread of its own."""
+    with Searcher.open(folder) as searcher, socket.create_server(("127.0.0.1", 0)) as listener:
+        app = create_app(Answers(searcher, name=folder.name), Access(**access))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("there is no Chromium on this machine; on Debian, apt-get install chromium brings it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def address(many_colours: Path) -> Iterator[str]:
+    with running(many_colours) as url:
+        yield url
+
+
+@pytest.fixture
+def serve_folder() -> Callable[..., Any]:
+    return running
+
+
+@pytest.fixture
+def open_page(chromium: Browser, address: str) -> Iterator[OpenPage]:
+    """Open the page, or an address below it; whatever goes wrong in it, or is asked of other places, fails the test."""
+    wrong: list[str] = []
+    contexts = []
+
+    def make(path: str = "", *, base: str = address, **options: Any) -> Page:
+        context = chromium.new_context(reduced_motion="reduce", **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
+        page.on("request", lambda sent: None if sent.url.startswith((base, "blob:")) else wrong.append(sent.url))
+        page.goto(base + path)
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    noted = "Failed to load resource: "  # the browser's own note on a refusal, or on a server that has ended
+    expected = (f"{noted}the server responded with a status of 4", f"{noted}net::ERR_CONNECTION")
+    assert [what for what in wrong if not what.startswith(expected)] == []
+
+
+@pytest.fixture
+def page(open_page: OpenPage) -> Page:
+    return open_page()

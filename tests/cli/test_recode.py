@@ -1,0 +1,69 @@
+"""`rmsh recode`: a library goes over to another model, from its raw items or from matrices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rmsh.cli.main import run
+from rmsh.library import Library
+from rmsh.library.describe import describe
+from rmsh.model import Model, load
+from rmsh.search import Searcher
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_a_library_is_recoded_from_its_own_texts_and_pictures(
+    colours: Path, new_colours: Path, capsys: Capture
+) -> None:
+    assert run(["recode", str(colours), "--model", str(new_colours), "--json", "--quiet"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["items"], told["bits"], told["model"]) == (8, 15, load(new_colours).fingerprint)
+    with Searcher.open(colours) as searcher:
+        assert [hit.item.id for hit in searcher.search(searcher.text("green and blue"), 1)] == ["cyan"]
+    with Library.open(colours) as library:
+        assert describe(library).counts["codes kept of older models"] == 8
+
+
+def test_a_model_trained_on_matrices_takes_them_from_a_file(colours: Path, new_colours: Path, tmp_path: Path) -> None:
+    learned = load(new_colours)
+    Model(learned.functions, "test", {}).save(tmp_path / "bare")
+    with Library.open(colours) as library, library.reading() as connection:
+        ids = [name for (name,) in connection.execute("SELECT id FROM items")]
+    texts = np.tile(np.array([0.0, 1.0, 0.0], np.float32), (8, 1))
+    np.savez(tmp_path / "features.npz", ids=ids[::-1], texts=texts, images=texts)
+    words = ["recode", str(colours), "--model", str(tmp_path / "bare"), "--features", str(tmp_path / "features.npz")]
+    assert run(words) == 0
+    with Library.open(colours) as library:
+        assert library.generation().bits == 15
+        codes = library.code("red", "text")
+    assert codes is not None
+    assert codes.packed.tolist() == learned.encode(texts[:1], "text").packed.tolist()
+
+
+def test_a_model_that_cannot_read_the_items_is_refused_and_nothing_changes(
+    colours: Path, new_colours: Path, tmp_path: Path, *, capsys: Capture
+) -> None:
+    Model(load(new_colours).functions, "test", {}).save(tmp_path / "bare")
+    assert run(["recode", str(colours), "--model", str(tmp_path / "bare")]) == 2
+    assert "give the features of the items by id (--features FILE)" in capsys.readouterr().err
+    with Library.open(colours) as library:
+        assert library.generation().bits == 12
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--model", "gone"], "gone holds no finished model"),
+        (["--model", "{model}", "--features", "gone.npz"], "gone.npz does not exist"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    words: list[str], sentence: str, *, colours: Path, new_colours: Path, capsys: Capture
+) -> None:
+    assert run(["recode", str(colours), *(word.format(model=new_colours) for word in words)]) == 2
+    assert sentence in capsys.readouterr().err

@@ -1,0 +1,78 @@
+"""`rmsh search`: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from rmsh.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+def _json(capsys: Capture, *words: str | Path) -> dict[str, Any]:
+    assert run(["search", *map(str, words), "--json", "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return dict(json.loads(out))
+
+
+def test_words_find_pictures(colours: Path, capsys: Capture) -> None:
+    found = _json(capsys, colours, "red and blue", "-k", "1")
+    (hit,) = found["hits"]
+    assert found["to"] == "images"
+    assert hit == {
+        "distance": 0,
+        "id": "magenta",
+        "labels": ["blue", "red"],
+        "text": "light that is red and blue",
+        "picture": "magenta.png",
+    }
+
+
+def test_a_picture_finds_texts(colours: Path, tmp_path: Path, capsys: Capture) -> None:
+    Image.new("RGB", (4, 4), "yellow").save(tmp_path / "q.png")
+    found = _json(capsys, colours, "--image", tmp_path / "q.png", "-k", "1")
+    assert (found["to"], found["hits"][0]["id"]) == ("texts", "yellow")
+
+
+def test_an_item_is_searched_onward_from_with_a_filter_page_by_page(colours: Path, capsys: Capture) -> None:
+    words = [colours, "--like", "white", "--to", "texts", "--where", "label=red and not label=green", "-k", "1"]
+    pages = [_json(capsys, *words, "--skip", str(skip))["hits"] for skip in (0, 1, 2)]
+    assert [[hit["id"] for hit in page] for page in pages] == [["magenta"], ["red"], []]
+
+
+def test_the_table_shows_distance_id_labels_and_text(colours: Path, capsys: Capture) -> None:
+    assert run(["search", str(colours), "red", "-k", "2"]) == 0
+    shown = capsys.readouterr().out
+    expected = ["The 2 nearest images", "distance", "red", "light that is red"]
+    assert [word for word in expected if word not in shown] == []
+
+
+def test_no_hits_is_a_sentence(colours: Path, capsys: Capture) -> None:
+    assert run(["search", str(colours), "red", "--where", "label=pink"]) == 0
+    assert "No images were found; a filter may admit none" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "Give one thing to search with"),
+        (["red", "--like", "red"], "Give one thing to search with"),
+        (["red", "--where", "colour=red"], "The filter cannot be read at character 1"),
+        (["red", "-k", "0"], "0 neighbours (k) were asked for"),
+        (["--like", "pink"], "There is no item of the id 'pink'"),
+        (["--image", "gone.jpg"], "gone.jpg is no file"),
+        (["red", "--model", "m"], "has its own model and pictures"),
+        (["  "], "A blank text was given"),
+    ],
+)
+def test_bad_input_is_one_sentence(words: list[str], sentence: str, *, colours: Path, capsys: Capture) -> None:
+    assert run(["search", str(colours), *words]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert sentence in shown.err

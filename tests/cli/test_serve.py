@@ -1,0 +1,86 @@
+"""`rmsh serve`: it listens, says where, asks for a token beyond loopback, and ends quietly."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+
+from rmsh.cli.main import run
+
+Capture = pytest.CaptureFixture[str]
+
+
+@contextmanager
+def _served(library: Path, *words: str) -> Iterator[tuple[dict[str, Any], subprocess.Popen[str]]]:
+    command = [sys.executable, "-m", "rmsh", "serve", str(library), "--port", "0", "--json", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield json.loads(process.stdout.readline()), process
+        finally:
+            process.kill()
+
+
+def _status(url: str, **headers: str) -> int:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as answer:  # noqa: S310
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code
+
+
+def test_a_library_is_served_on_loopback_until_interrupted(colours: Path) -> None:
+    with _served(colours) as (told, process):
+        assert told["token"] is None
+        assert told["url"].startswith("http://127.0.0.1:")
+        assert _status(told["url"]) == 200
+        assert _status(told["url"] + "api/search?text=red") == 200
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "There is no encoder called 'mean-colour'" in errors  # which only these tests have
+    assert "Traceback" not in errors
+
+
+def test_beyond_loopback_a_token_is_made_and_needed(colours: Path) -> None:
+    with _served(colours, "--host", "0.0.0.0") as (told, _):  # noqa: S104
+        assert len(told["token"]) >= 32
+        assert [_status(told["url"] + path) for path in ("", "healthz", "api/about", "metrics")] == [200, 200, 401, 401]
+        assert _status(told["url"] + "metrics", Authorization=f"Bearer {told['token']}") == 200
+        assert _status(told["url"], Host="evil.example") == 400
+
+
+def test_a_port_in_use_is_a_sentence(colours: Path, capsys: Capture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert run(["serve", str(colours), "--port", str(taken.getsockname()[1])]) == 2
+    assert "The server cannot listen on port" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--token", "short"], "A token of 5 characters was given"),
+        (["--host", "no such host"], "The server cannot listen on port 8000 of no such host"),
+        (["--model", "m"], "has its own model and pictures"),
+        (["--pictures", "p"], "has its own model and pictures"),
+    ],
+)
+def test_bad_input_is_one_sentence(words: list[str], sentence: str, *, colours: Path, capsys: Capture) -> None:
+    assert run(["serve", str(colours), *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_library_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    assert run(["serve", str(tmp_path)]) == 2
+    assert "has no manifest.json" in capsys.readouterr().err

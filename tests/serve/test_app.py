@@ -1,0 +1,273 @@
+"""The HTTP interface: words, pictures, items and codes find what they should; pages, filters, pictures, metrics."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from rmsh.codes import Codes, hamming
+from rmsh.item_codes import item_coder
+from rmsh.library import Item, Library
+from rmsh.library.recode import recode
+from rmsh.model import load
+from rmsh.search import Searcher
+from rmsh.serve.answers import Answers
+
+
+def _picture(colour: str, kind: str = "PNG", size: tuple[int, int] = (20, 10)) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", size, colour).save(file, kind)
+    return file.getvalue()
+
+
+def _post(client: TestClient, content: bytes, **parameters: Any) -> Any:
+    return client.post("/api/search", params=parameters, files={"picture": ("../../x.png", content)})
+
+
+def _ids(found: Any) -> list[str]:
+    assert found.status_code == 200, found.text
+    return [hit["id"] for hit in found.json()["hits"]]
+
+
+def _search(client: TestClient, **parameters: Any) -> Any:
+    return client.get("/api/search", params=parameters)
+
+
+def test_words_find_pictures_with_distance_text_and_marked_labels(client: TestClient) -> None:
+    found = _search(client, text="reds and blue", k=2).json()
+    assert found["query"]["kind"] == "text"
+    assert (found["query"]["bits"], found["to"], found["more"]) == (12, "image", True)
+    found = _search(client, text="red", k=1, where="label=blue and label=red and not label=green").json()
+    assert found["hits"] == [
+        {
+            "id": "magenta",
+            "distance": 4,
+            "text": "light that is red and blue",
+            "labels": [{"name": "blue", "matches": False}, {"name": "red", "matches": True}],
+            "has_picture": True,
+            "code": None,
+        }
+    ]
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
+def test_a_picture_finds_texts(kind: str, client: TestClient) -> None:
+    assert _ids(_post(client, _picture("yellow", kind), to="text", k=1)) == ["yellow"]
+
+
+def test_a_code_asks_for_the_next_page_without_the_picture(client: TestClient) -> None:
+    first = _post(client, _picture("cyan"), k=3).json()
+    code = {"code": first["query"]["code"], "model": first["query"]["model"]}
+    pages = [_ids(_search(client, **code, k=3, skip=skip)) for skip in (0, 3, 6)]
+    assert pages[0] == [hit["id"] for hit in first["hits"]]
+    assert sorted(sum(pages, [])) == ["black", "blue", "cyan", "green", "magenta", "red", "white", "yellow"]  # noqa: RUF017
+    assert [_search(client, **code, k=4, skip=skip).json()["more"] for skip in (0, 4, 8)] == [True, False, False]
+
+
+def test_an_item_finds_others_and_shared_labels_are_marked(client: TestClient) -> None:
+    found = _search(client, item="yellow", by="text", to="text", k=7).json()
+    assert "yellow" not in [hit["id"] for hit in found["hits"]]
+    marked = {hit["id"]: [label["name"] for label in hit["labels"] if label["matches"]] for hit in found["hits"]}
+    assert (marked["white"], marked["blue"]) == (["green", "red"], [])
+
+
+def test_codes_of_hits_are_told_where_asked_and_fit_their_distance(client: TestClient) -> None:
+    found = _search(client, text="red", codes=True, k=8).json()
+    query, *hits = [
+        Codes.from_values([[1.0] * 12]).packed * 0 + list(bytes.fromhex(code))
+        for code in (found["query"]["code"], *(hit["code"] for hit in found["hits"]))
+    ]
+    assert [int(hamming(query, hit)[0, 0]) for hit in hits] == [hit["distance"] for hit in found["hits"]]
+
+
+def test_an_item_is_told_with_its_codes(client: TestClient) -> None:
+    told = client.get("/api/item", params={"id": "red"}).json()
+    assert (told["id"], told["labels"], told["bits"], told["has_picture"]) == ("red", ["red"], 12, True)
+    assert told["image_code"] == told["text_code"] == "4902"
+
+
+def test_about_tells_what_is_served(client: TestClient) -> None:
+    told = client.get("/api/about").json()
+    assert (told["name"], told["items"], told["bits"], told["takes"]) == ("colours", 8, 12, ["image", "text"])
+
+
+def test_who_made_the_pictures_is_credited(client: TestClient, colours: Path) -> None:
+    assert client.get("/api/about").json()["credit"] == ""
+    (colours / "CREDIT.txt").write_text("Drawn by <b>somebody</b>.\n", encoding="utf-8")
+    assert client.get("/api/about").json()["credit"] == "Drawn by <b>somebody</b>."
+
+
+def test_a_picture_is_sent_small_without_what_its_file_hides(client: TestClient, colours: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = 6, "a secret place"  # turned by a quarter
+    Image.new("RGB", (2000, 1000), "red").save(colours / "red.png", "JPEG", exif=exif)
+    sent = client.get("/api/picture", params={"id": "red", "side": 320})
+    assert sent.headers["content-type"] == "image/jpeg"
+    assert b"secret" not in sent.content
+    assert Image.open(io.BytesIO(sent.content)).size == (160, 320)
+
+
+def test_a_browser_that_has_the_picture_is_told_so(client: TestClient, colours: Path) -> None:
+    first = client.get("/api/picture", params={"id": "red"})
+    again = client.get("/api/picture", params={"id": "red"}, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    Image.new("RGB", (9, 9), "red").save(colours / "red.png")
+    changed = client.get("/api/picture", params={"id": "red"}, headers={"If-None-Match": first.headers["etag"]})
+    assert changed.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"no picture", _picture("red")[:45]], ids=["gone", "empty", "words", "cut"]
+)
+def test_a_picture_that_cannot_be_shown_is_not_found(
+    content: bytes | None, *, client: TestClient, colours: Path
+) -> None:
+    (colours / "red.png").unlink()
+    if content is not None:
+        (colours / "red.png").write_bytes(content)
+    refused = client.get("/api/picture", params={"id": "red"})
+    assert refused.status_code == 404
+    assert refused.json() == {"error": "The picture of this item is not there, or cannot be read."}
+
+
+def test_a_link_out_of_the_library_is_not_followed(client: TestClient, colours: Path, tmp_path: Path) -> None:
+    Image.new("RGB", (9, 9)).save(tmp_path / "private.png")
+    (colours / "red.png").unlink()
+    (colours / "red.png").symlink_to(tmp_path / "private.png")
+    assert client.get("/api/picture", params={"id": "red"}).status_code == 404
+    assert not client.get("/api/item", params={"id": "red"}).json()["has_picture"]
+    assert [hit["id"] for hit in _search(client, text="red", k=1).json()["hits"]] == ["red"]
+
+
+def test_a_library_that_is_recoded_meanwhile_is_searched_on(
+    client: TestClient, colours: Path, new_colours: Path
+) -> None:
+    before = _search(client, text="red", k=1).json()["query"]
+    model = load(new_colours)
+    with Library.open(colours, writable=True) as library:
+        recode(library, model, encode=item_coder(model, picture_path=library.picture_path))
+    assert _search(client, text="red", k=1).json()["query"]["bits"] == 15
+    stale = _search(client, code=before["code"], model=before["model"])
+    assert (stale.status_code, "search anew" in stale.json()["error"]) == (409, True)
+
+
+def test_items_without_a_picture_or_text_are_served(client: TestClient, colours: Path) -> None:
+    with Library.open(colours, writable=True) as library:
+        codes = library.code("white", "text")
+        assert codes is not None
+        library.add([Item("bare")], {"text": Codes(codes.packed, 12, ["bare"])}, model=library.generation().fingerprint)
+    found = _search(client, text="red green blue", to="text", k=2).json()["hits"]
+    assert [(hit["id"], hit["text"], hit["has_picture"]) for hit in found][1] == ("bare", None, False)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status", "sentence"),
+    [
+        ({}, 422, "give exactly one of text, item and code."),
+        ({"text": "a", "item": "b"}, 422, "give exactly one of text, item and code."),
+        ({"code": "4902"}, 422, "code and model belong together: give both or neither."),
+        ({"text": "a", "by": "image"}, 422, "by belongs to item: give both, or leave it out."),
+        ({"text": "a", "k": 0}, 422, "k: Input should be greater than or equal to 1."),
+        ({"text": "a", "k": 101}, 422, "k: Input should be less than or equal to 100."),
+        ({"text": "a", "skip": 10_001}, 422, "skip: Input should be less than or equal to 10000."),
+        ({"text": "a", "to": "sound"}, 422, "to: Input should be 'image' or 'text'."),
+        ({"text": "a" * 1001}, 422, "text: String should have at most 1000 characters."),
+        ({"text": "a", "color": "red"}, 422, "color: Extra inputs are not permitted."),
+        ({"code": "zz", "model": "0"}, 422, None),
+        ({"text": " "}, 400, "A blank text was given to search with; give some words."),
+        ({"text": "a", "where": "label"}, 400, None),
+        ({"item": "pink"}, 404, "There is no item of that id."),
+        ({"item": "\0"}, 400, None),
+        ({"code": "ff", "model": "0"}, 409, None),
+        ({"code": "ffff", "model": "0"}, 409, None),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_one_sentence(
+    parameters: dict[str, Any], status: int, sentence: str | None, *, client: TestClient
+) -> None:
+    refused = _search(client, **parameters)
+    assert refused.status_code == status, refused.text
+    assert list(refused.json()) == ["error"]
+    assert sentence in (None, refused.json()["error"])
+
+
+def test_an_upload_that_is_no_picture_is_refused_in_one_sentence(client: TestClient) -> None:
+    refused = _post(client, b"<svg onload=alert(1)>")
+    assert refused.status_code == 400
+    assert "cannot be read as a picture: it is none of the known formats" in refused.json()["error"]
+    assert client.post("/api/search").status_code == 422
+
+
+def test_a_library_that_is_gone_is_told_without_its_path(client: TestClient, colours: Path) -> None:
+    assert client.get("/healthz").json() == {"status": "ok"}
+    (colours / "items.sqlite").rename(colours / "elsewhere")
+    for path in ("/healthz", "/api/about", "/api/search?text=red"):
+        refused = client.get(path)
+        assert refused.status_code == 503
+        assert str(colours) not in refused.text
+
+
+def test_a_bug_shows_no_traceback(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Answers, "about", lambda self: 1 / 0)
+    failed = client.get("/api/about")
+    assert (failed.status_code, failed.json()) == (
+        500,
+        {"error": "Something went wrong in the server; its log says what."},
+    )
+    assert failed.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_page_and_its_files_are_there(client: TestClient) -> None:
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert client.get("/static/page.js").headers["content-type"].startswith("text/javascript")
+    assert client.get("/nowhere").json() == {"error": "There is nothing at this address."}
+    assert client.put("/api/search").json() == {"error": "This address does not take such requests."}
+
+
+@pytest.mark.parametrize("path", ["../app.py", "..%2fapp.py", "%2e%2e/app.py", "/etc/passwd", "..\\app.py", "."])
+def test_no_file_beside_the_page_is_sent(path: str, client: TestClient) -> None:
+    assert client.get(f"/static/{path}").status_code == 404
+
+
+def test_metrics_count_requests_by_route_and_time_stages(client: TestClient) -> None:
+    _search(client, text="red")
+    client.get("/api/item", params={"id": "pink"})
+    client.get("/made/up")
+    text = client.get("/metrics").text
+    assert 'rmsh_requests_total{route="/api/search",status="200"} 1.0' in text
+    assert 'rmsh_requests_total{route="/api/item",status="404"} 1.0' in text
+    assert 'rmsh_requests_total{route="none",status="404"} 1.0' in text
+    assert 'rmsh_stage_seconds_count{stage="encode text"} 1.0' in text
+    assert "rmsh_items 8.0" in text
+    assert "made/up" not in text
+
+
+def test_every_address_is_described_with_its_types(client: TestClient) -> None:
+    described = client.get("/openapi.json").json()
+    assert sorted(described["paths"]) == [
+        "/api/about",
+        "/api/item",
+        "/api/picture",
+        "/api/search",
+        "/api/session",
+        "/healthz",
+    ]
+    answer = described["paths"]["/api/search"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    assert answer == {"$ref": "#/components/schemas/Found"}
+    assert client.get("/docs").status_code == 404
+
+
+def test_warming_up_says_what_cannot_be_used(colours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Searcher.open(colours) as searcher:
+        assert Answers(searcher, name="colours").warm_up() == []
+        config = colours / "model" / "config.json"
+        config.write_text(config.read_text().replace('"bag-of-words"', '"no-such-encoder"'))
+    with Searcher.open(colours) as searcher:
+        (problem,) = Answers(searcher, name="colours").warm_up()
+    assert "There is no encoder called 'no-such-encoder'" in problem

@@ -1,0 +1,108 @@
+"""What a client may ask for at most: bodies, pixels, and how many compute at once."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from rmsh.serve.limits import MOST_UPLOAD, BodyLimit, Turns
+from rmsh.serve.problems import ProblemError
+
+
+def test_a_picture_that_is_too_large_is_refused_by_its_announced_size(client: TestClient) -> None:
+    refused = client.post("/api/search", files={"picture": b"\0" * (MOST_UPLOAD + (1 << 17))})
+    assert (refused.status_code, refused.json()["error"]) == (
+        413,
+        "The picture is too large; give one of at most 16 MB.",
+    )
+
+
+def test_a_body_without_an_announced_size_is_counted_as_it_arrives(client: TestClient) -> None:
+    def endless() -> Iterator[bytes]:
+        yield b'--x\r\nContent-Disposition: form-data; name="picture"; filename="a"\r\n\r\n'
+        for _ in range(40):
+            yield b"\0" * (1 << 20)
+
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    assert client.post("/api/search", content=endless(), headers=kind).status_code == 413
+
+
+def test_a_picture_of_many_pixels_in_few_bytes_is_refused_before_it_is_decoded(client: TestClient) -> None:
+    file = io.BytesIO()
+    Image.new("1", (8000, 8000)).save(file, "PNG")
+    refused = client.post("/api/search", files={"picture": file.getvalue()})
+    assert (refused.status_code, "8000 x 8000 pixels" in refused.json()["error"]) == (413, True)
+
+
+def test_a_body_that_does_not_arrive_is_given_up(event_log: list[dict[str, Any]]) -> None:
+    async def reading(scope: Any, receive: Any, send: Any) -> None:
+        with pytest.raises(ProblemError, match="408") as refused:
+            await receive()
+        event_log.append({"status": refused.value.status_code})
+
+    async def never() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    limited = BodyLimit(reading, seconds=0.01)
+    asyncio.run(limited({"type": "http", "headers": []}, never, never))  # type: ignore[arg-type]
+    assert event_log == [{"status": 408}]
+
+
+@pytest.fixture
+def event_log() -> list[dict[str, Any]]:
+    return []
+
+
+def test_the_leaving_of_a_client_may_take_any_time() -> None:
+    async def reading(scope: Any, receive: Any, send: Any) -> None:
+        assert (await receive())["body"] == b"all"
+        assert (await receive())["type"] == "http.disconnect"
+
+    messages = iter([{"type": "http.request", "body": b"all"}, {"type": "http.disconnect"}])
+
+    async def receive() -> Any:
+        message = next(messages)
+        await asyncio.sleep(0.02 if message["type"] == "http.disconnect" else 0)
+        return message
+
+    asyncio.run(BodyLimit(reading, seconds=0.01)({"type": "http", "headers": []}, receive, None))  # type: ignore[arg-type]
+
+
+def test_who_comes_when_all_places_are_taken_is_told_to_come_back() -> None:
+    turns = Turns(1, 0)
+    with turns.turn(), pytest.raises(ProblemError) as refused, turns.turn():
+        pass
+    assert (refused.value.status_code, refused.value.headers) == (503, {"Retry-After": "1"})
+    with turns.turn():  # and the place is free again
+        pass
+
+
+def test_who_waits_gets_a_turn_when_another_ends() -> None:
+    turns, inside, done = Turns(1, 1), threading.Event(), threading.Event()
+
+    def other() -> None:
+        with turns.turn():
+            inside.set()
+            done.wait()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    inside.wait()
+    threading.Timer(0.01, done.set).start()
+    with turns.turn():
+        assert done.is_set()
+    thread.join()
+
+
+def test_nobody_waits_for_ever() -> None:
+    turns = Turns(1, 1, seconds=0.01)
+    with turns.turn(), pytest.raises(ProblemError), turns.turn():
+        pass
