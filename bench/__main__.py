@@ -5,6 +5,10 @@ make bench ARGS="quality --only bow"  the runs whose name an expression finds
 make bench ARGS="quality --tables"    the tables alone, from the result files
 make bench ARGS="training"            training speed
 make bench ARGS="evaluation"          evaluation speed
+make bench ARGS="coco"                preparing a made-up MS COCO tree of 100,000 pictures
+make bench ARGS="pictures"            picture encoding speed beside the plain torch model
+make bench ARGS="serve"               the server under load: 16 clients, 60 s, 100,000 items
+make bench ARGS="search --only learned"  search speed of the cases whose name an expression finds
 make bench ARGS="faults --runs 200"   writers of a library killed at random moments
 """
 
@@ -12,12 +16,16 @@ from __future__ import annotations
 
 import argparse
 
-from bench import evaluation_speed, faults, quality, training_speed
+from bench import coco_preparation, evaluation_speed, faults, pictures, quality, search_speed, serving, training_speed
 
 MEASUREMENTS = {
     "training": training_speed.main,
     "evaluation": evaluation_speed.main,
     "faults": faults.main,
+    "coco": coco_preparation.main,
+    "pictures": pictures.main,
+    "serve": serving.main,
+    "search": search_speed.main,
     "quality": quality.main,
 }
 
@@ -26,11 +34,12 @@ def main() -> None:
     """Parse the words after `make bench` and run what they name."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", nargs="?", choices=sorted(MEASUREMENTS))
-    parser.add_argument("--only", default="", help="quality: runs whose name this regular expression finds")
+    parser.add_argument("--only", default="", help="quality, search: runs whose name this regular expression finds")
     parser.add_argument("--part", default="1/1", help="quality: this worker's share of the runs, such as 1/2")
-    parser.add_argument("--tables", action="store_true", help="quality: run nothing, build the tables")
+    parser.add_argument("--tables", action="store_true", help="quality, search: run nothing, build the tables")
     parser.add_argument("--runs", type=int, default=200, help="faults: how many writers are killed")
-    parser.add_argument("--seed", type=int, default=0, help="faults: decides what they do, and when they are killed")
+    parser.add_argument("--seed", type=int, default=0, help="faults, coco: what is made up follows from it")
+    parser.add_argument("--seconds", type=float, default=60.0, help="serve: how long clients ask")
     arguments = parser.parse_args()
     for name, measure in MEASUREMENTS.items():
         if arguments.what in (None, name):

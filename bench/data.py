@@ -21,7 +21,7 @@ RESULTS = PROJECT / "bench" / "results"
 
 def coco66k(text: str, *, validation: bool = False) -> Opened:
     """coco66k with features for its captions."""
-    opened = open_pairs(f"coco66k:{_root()}")
+    opened = open_pairs(f"coco66k:{coco66k_root()}")
     opened = pipeline.for_validation(opened) if validation else opened
     encoders = pipeline.prepare_encoders(opened, {"text": text})
     return replace(opened, pairs=pipeline.encode_raw(opened.pairs, encoders, cache=cache_folder()))
@@ -29,10 +29,10 @@ def coco66k(text: str, *, validation: bool = False) -> Opened:
 
 def coco66k_labels() -> Opened:
     """The labels and the split of coco66k alone."""
-    return open_pairs(f"coco66k:{_root()}", skip=("images", "texts"))
+    return open_pairs(f"coco66k:{coco66k_root()}", skip=("images", "texts"))
 
 
-def _root() -> str:
+def coco66k_root() -> str:
     """Where coco66k is; on a machine without it nothing is measured, and a sentence says so."""
     root = os.environ.get("RMSH_COCO66K") or str(PROJECT.parent / "shared" / "data" / "coco66k")
     if not Path(root).is_dir():

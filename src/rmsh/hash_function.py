@@ -1,13 +1,18 @@
-"""A learned hash function as plain arrays: a few matrix products in numpy, so that searching never needs torch."""
+"""A learned hash function as plain arrays: a few layers in numpy, so that searching never needs torch.
+
+Most layers are a matrix product and an activation; a kernel layer compares with anchors. Each knows its arrays by name,
+so that a model file holds any sequence of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from scipy import sparse
+from scipy.special import log_expit
 
 from rmsh.errors import DataError, FormatError
 
@@ -16,15 +21,18 @@ if TYPE_CHECKING:
 
     from rmsh.types import Features, FloatArray
 
-__all__ = ["Activation", "HashFunction", "Layer"]
+__all__ = ["Activation", "AnyLayer", "HashFunction", "KernelLayer", "Layer"]
 
-Activation = Literal["none", "relu", "tanh"]
+Activation = Literal["none", "relu", "tanh", "root-sigmoid"]
 
 _ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "none": lambda x: x,
     "relu": lambda x: np.maximum(x, 0, out=x),
     "tanh": lambda x: np.tanh(x, out=x),
+    # The square root of a probability whose logit is x.
+    "root-sigmoid": lambda x: np.exp(0.5 * log_expit(x)),
 }
+_KERNEL = "gaussian"
 
 # Rows that pass the layers at once: large enough for fast products, small enough to need little memory.
 _BLOCK = 8192
@@ -37,6 +45,72 @@ class Layer(NamedTuple):
     bias: FloatArray  # (outputs,)
     activation: Activation
 
+    @property
+    def kind(self) -> str:
+        """What a model file calls it."""
+        return self.activation
+
+    @property
+    def inputs(self) -> int:
+        """How many values it takes."""
+        return len(self.weight)
+
+    @property
+    def outputs(self) -> int:
+        """How many values it gives."""
+        return len(self.bias)
+
+    def __call__(self, x: Features) -> FloatArray:
+        """Values, float32 (n, outputs), of x (n, inputs)."""
+        return _ACTIVATIONS[self.activation](np.asarray(x @ self.weight) + self.bias)
+
+    def tensors(self) -> dict[str, FloatArray]:
+        """Its arrays by name."""
+        return {"weight": np.ascontiguousarray(self.weight), "bias": self.bias}
+
+
+class KernelLayer(NamedTuple):
+    """x -> exp(-||x - z||^2 / width) for each anchor z.
+
+    Example:
+        >>> layer = KernelLayer(np.array([[0.0], [3.0]], np.float32), np.array([9.0], np.float32))
+        >>> layer(np.array([[3.0]], np.float32)).round(3).tolist()
+        [[0.368..., 1.0]]
+    """
+
+    anchors: FloatArray  # (outputs, inputs)
+    width: FloatArray  # (1,)
+
+    @property
+    def kind(self) -> str:
+        """What a model file calls it."""
+        return _KERNEL
+
+    @property
+    def inputs(self) -> int:
+        """How many values it takes."""
+        return int(self.anchors.shape[1])
+
+    @property
+    def outputs(self) -> int:
+        """How many anchors it compares with."""
+        return len(self.anchors)
+
+    def __call__(self, x: Features) -> FloatArray:
+        """Values in (0, 1], float32 (n, outputs), of x (n, inputs)."""
+        squares = (cast("Any", x).multiply(x) if sparse.issparse(x) else np.square(x)).sum(axis=1)
+        distances: FloatArray = np.asarray(x @ (-2 * self.anchors.T))
+        distances += np.asarray(squares)[:, None] + np.square(self.anchors).sum(axis=1)
+        # Rounding may leave a tiny negative number where x is an anchor.
+        return np.exp(-np.maximum(distances, 0, out=distances) / self.width)
+
+    def tensors(self) -> dict[str, FloatArray]:
+        """Its arrays by name."""
+        return {"anchors": np.ascontiguousarray(self.anchors), "width": self.width}
+
+
+AnyLayer: TypeAlias = Layer | KernelLayer
+
 
 @dataclass(frozen=True)
 class HashFunction:
@@ -48,17 +122,22 @@ class HashFunction:
         array([[2.]], dtype=float32)
     """
 
-    layers: tuple[Layer, ...]
+    layers: tuple[AnyLayer, ...]
 
     @property
     def inputs(self) -> int:
         """How many features it takes."""
-        return len(self.layers[0].weight)
+        return self.layers[0].inputs
 
     @property
     def bits(self) -> int:
         """How many values it gives."""
-        return len(self.layers[-1].bias)
+        return self.layers[-1].outputs
+
+    @property
+    def kinds(self) -> list[str]:
+        """What its layers are, as a model file names them."""
+        return [layer.kind for layer in self.layers]
 
     def __call__(self, features: Features) -> FloatArray:
         """Relaxed codes, float32 (n, bits), of features (n, inputs), dense or sparse."""
@@ -73,31 +152,36 @@ class HashFunction:
     def _block(self, features: Features) -> FloatArray:
         x = features if sparse.issparse(features) else np.asarray(features, dtype=np.float32)
         for layer in self.layers:
-            x = _ACTIVATIONS[layer.activation](np.asarray(x @ layer.weight) + layer.bias)
-        return x
+            x = layer(x)
+        return cast("FloatArray", x)
 
     def tensors(self, prefix: str) -> dict[str, FloatArray]:
         """The arrays by name, as a model file stores them."""
-        named: dict[str, FloatArray] = {}
-        for i, layer in enumerate(self.layers):
-            named[f"{prefix}.{i}.weight"] = np.ascontiguousarray(layer.weight)
-            named[f"{prefix}.{i}.bias"] = layer.bias
-        return named
+        return {
+            f"{prefix}.{i}.{name}": array
+            for i, layer in enumerate(self.layers)
+            for name, array in layer.tensors().items()
+        }
 
     @classmethod
-    def from_tensors(cls, prefix: str, tensors: Mapping[str, FloatArray], activations: list[str]) -> HashFunction:
+    def from_tensors(cls, prefix: str, tensors: Mapping[str, FloatArray], kinds: list[str]) -> HashFunction:
         """Undo :meth:`tensors`.
 
         Raises:
-            FormatError: a layer is missing or its activation is unknown.
+            FormatError: a layer is missing or of an unknown kind.
         """
-        layers: list[Layer] = []
-        for i, activation in enumerate(activations):
-            name = f"{prefix}.{i}"
-            if f"{name}.weight" not in tensors or f"{name}.bias" not in tensors or activation not in _ACTIVATIONS:
-                raise FormatError(
-                    f"The layer {name} ({activation}) is not in the model file, or its activation is none of "
-                    f"{', '.join(get_args(Activation))}; the model is damaged or of a newer rmsh."
-                )
-            layers.append(Layer(tensors[f"{name}.weight"], tensors[f"{name}.bias"], activation))  # type: ignore[arg-type]
-        return cls(tuple(layers))
+        return cls(tuple(_restored(f"{prefix}.{i}", tensors, kind) for i, kind in enumerate(kinds)))
+
+
+def _restored(name: str, tensors: Mapping[str, FloatArray], kind: str) -> AnyLayer:
+    try:
+        if kind == _KERNEL:
+            return KernelLayer(tensors[f"{name}.anchors"], tensors[f"{name}.width"])
+        if kind in _ACTIVATIONS:
+            return Layer(tensors[f"{name}.weight"], tensors[f"{name}.bias"], cast("Activation", kind))
+    except KeyError:
+        pass  # the same sentence as for an unknown kind
+    raise FormatError(
+        f"The layer {name} ({kind}) is not in the model file, or its kind is none of "
+        f"{', '.join((*get_args(Activation), _KERNEL))}; the model is damaged or of a newer rmsh."
+    )

@@ -26,7 +26,8 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "mih": [{"threads": 1, "budget": 10**9}, {"threads": 3}],
     "auto": [{"threads": 2, "budget": 10**9}],
 }
-CASES = [(name, options) for name in INDEXES.names() for options in OPTIONS.get(name, [{}])]
+LOCAL = [name for name in INDEXES.names() if name != "milvus"]  # that one asks a server: test_milvus.py
+CASES = [(name, options) for name in LOCAL for options in OPTIONS.get(name, [{}])]
 
 on_every_index = pytest.mark.parametrize(("name", "options"), CASES, ids=str)
 some = settings(max_examples=50, deadline=None)  # the first example compiles

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rmsh.codes import Codes
 from rmsh.errors import ConfigError, RmshError
 from rmsh.index import benchmark
+from rmsh.index.engines import ENGINES, Engine
 from rmsh.index.made_codes import clustered
+from rmsh.types import IntArray
 
 
 @pytest.fixture(autouse=True)
@@ -17,31 +20,29 @@ def _short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_engine_is_measured_for_every_batch() -> None:
-    measured = benchmark.measure(clustered(500, 64), clustered(8, 64, seed=1), batches=(1, 4), k=5)
+    measured = benchmark.measure(clustered(500, 64), clustered(8, 64, seed=1), bits=64, batches=(1, 4), k=5)
     assert [(m.engine, m.batch) for m in measured] == [
-        (engine, batch) for batch in (1, 4) for engine in ("scan", "mih", "auto")
+        (engine, batch) for batch in (1, 4) for engine in ("memory", "scan", "mih", "auto")
     ]
     assert all(m.queries_per_second > 0 for m in measured)
 
 
+class _Wrong(Engine):
+    def search(self, queries: Codes, k: int) -> IntArray:
+        return np.zeros((len(queries), k), dtype=np.int64)
+
+
 def test_engines_that_disagree_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = {**benchmark.ENGINES, "mih": lambda codes, threads: lambda queries, k: np.zeros((len(queries), k))}
+    wrong = {**ENGINES, "mih": lambda *_: _Wrong()}
     monkeypatch.setattr(benchmark, "ENGINES", wrong)
     with pytest.raises(RmshError, match="mih and scan disagree"):
-        benchmark.measure(clustered(500, 64), clustered(8, 64, seed=1), engines=("scan", "mih"), batches=(1,), k=5)
+        benchmark.measure(
+            clustered(500, 64), clustered(8, 64, seed=1), bits=64, engines=("scan", "mih"), batches=(1,), k=5
+        )
 
 
 def test_unknown_engines_and_batches_without_queries_are_refused() -> None:
-    with pytest.raises(ConfigError, match="known engines are scan, mih, auto, faiss, usearch"):
-        benchmark.measure(clustered(9, 8), clustered(2, 8), engines=("fast",))
+    with pytest.raises(ConfigError, match="known engines are memory, scan, mih, auto, faiss, usearch"):
+        benchmark.measure(clustered(9, 8), clustered(2, 8), bits=8, engines=("fast",))
     with pytest.raises(ConfigError, match="there are 2 queries to make batches of"):
-        benchmark.measure(clustered(9, 8), clustered(2, 8), batches=(32,))
-
-
-def test_engines_of_others_are_listed_only_where_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmark, "find_spec", lambda name: None)
-    assert benchmark.installed() == ["scan", "mih", "auto"]
-
-
-def test_bandwidth_is_a_positive_rate() -> None:
-    assert benchmark.bandwidth(clustered(1000, 64), threads=2) > 0
+        benchmark.measure(clustered(9, 8), clustered(2, 8), bits=8, batches=(32,))

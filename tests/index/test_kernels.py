@@ -1,14 +1,12 @@
-"""The compiled scan: vectorised, kept for the next process, and safe against damaged padding."""
+"""The compiled scan: kept for the next process, right when hits come in the worst order, safe against damage."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 
@@ -32,18 +30,6 @@ print(sum(nearest.stats.cache_hits.values()))
 """
 
 
-@pytest.mark.parametrize("width", [1, 2, 5])
-def test_the_test_of_a_tile_counts_bits_in_vectors(width: int) -> None:
-    """With SSE or AVX2 counts of bytes are added by psadbw, AVX-512 counts words, ARM counts bytes of a vector."""
-    holds_nearer = numba.njit(kernels.holds_nearer.py_func)  # type: ignore[attr-defined]
-    tile, queries = sealed(np.zeros(64 * width, dtype=np.uint64)), sealed(np.ones((1, width), dtype=np.uint64))
-    distances = np.empty(64, dtype=np.int64)
-    assert holds_nearer(tile, queries, 0, width + 1, distances)
-    assert not holds_nearer(tile, queries, 0, width, distances)
-    (assembly,) = holds_nearer.inspect_asm().values()
-    assert re.search(r"psadbw|vpopcntq|cnt\s*v\d|cnt\.16b", assembly)
-
-
 @pytest.mark.slow
 def test_the_second_process_finds_the_machine_code_of_the_first(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
@@ -61,7 +47,7 @@ def test_hits_are_thrown_out_in_time_and_ties_are_kept(k: int) -> None:
     falling = np.array([(1 << (63 - i // 25)) - 1 for i in range(1500)], dtype=np.uint64)
     for n in range(300, 1500, 7):
         words = sealed(falling[:n])
-        keys = np.sort(kernels.nearest(query, words, NO_WORDS, 0, n, NO_MASK, NO_MASK, k)[0])[:k]
+        keys = kernels.nearest(query, words, NO_WORDS, 0, n, NO_MASK, NO_MASK, k)[0]
         order = np.lexsort((np.arange(n), np.bitwise_count(words)))[:k]
         assert (keys & ((1 << ROW_BITS) - 1)).tolist() == order.tolist()
 
@@ -72,3 +58,27 @@ def test_bits_behind_the_end_of_a_code_lead_nowhere() -> None:
     query = sealed(np.zeros((1, 2), dtype=np.uint64))
     keys = kernels.nearest(query, words, NO_WORDS, 0, 2, NO_MASK, NO_MASK, 2)
     assert (keys >> ROW_BITS).tolist() == [[128, 128]]
+
+
+@pytest.mark.parametrize("queries", [1, 9])
+def test_a_search_ends_when_nothing_can_be_nearer(queries: int) -> None:
+    words, query = sealed(np.zeros(4000, dtype=np.uint64)), sealed(np.zeros((queries, 1), dtype=np.uint64))
+    keys, histograms = np.empty((queries, 700), dtype=np.int64), np.zeros((queries, 65), dtype=np.int64)
+    states, nothing = np.tile([65, 0, 0], (queries, 1)), np.empty(0, dtype=np.int64)
+    rest = (NO_MASK, NO_MASK, 300, keys, histograms, states, nothing, nothing, 0)
+    reached, _ = kernels.look_through(query, words, 0, 4000, 0, *rest)
+    assert reached == 512  # two tiles of 256 hold the 300 nearest of all, at distance 0
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("queries", [1, 20])
+def test_masked_codes_fill_tiles_across_both_segments(width: int, queries: int) -> None:
+    rng = np.random.default_rng(width)
+    words = rng.integers(0, 1 << 64, (3000, width), dtype=np.uint64)
+    asked, where = rng.integers(0, 1 << 64, (queries, width), dtype=np.uint64), rng.random(3000) < 0.6
+    base, tail = (sealed(part.reshape(-1)) for part in (words[:1300], words[1300:]))
+    keys = kernels.nearest(sealed(asked), base, tail, 5, 2990, NO_MASK, sealed(where), 40)
+    distances = np.bitwise_count(asked[:, None] ^ words[None]).sum(axis=2, dtype=np.int64)
+    distances[:, ~where | (np.arange(3000) < 5) | (np.arange(3000) >= 2990)] = 1000
+    order = np.argsort(distances, axis=1, kind="stable")[:, :40]
+    np.testing.assert_array_equal(keys & ((1 << ROW_BITS) - 1), order)

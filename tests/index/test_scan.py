@@ -84,6 +84,7 @@ def test_blocks_of_few_queries_give_the_same(monkeypatch: pytest.MonkeyPatch) ->
     index.add(_codes(300))
     expected = index.search(_codes(20), 40)
     monkeypatch.setattr("rmsh.index.scan._BLOCK_BYTES", 1)
+    monkeypatch.setattr("rmsh.index.scan._BLOCK_QUERIES", 3)
     np.testing.assert_array_equal(index.search(_codes(20), 40).rows, expected.rows)
 
 

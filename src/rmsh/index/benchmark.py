@@ -6,30 +6,26 @@ Every engine answers the same queries; what they answer is compared, so that a f
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
-from importlib.util import find_spec
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.errors import ConfigError, RmshError, require
-from rmsh.index import create_index
+from rmsh.codes import Codes
+from rmsh.errors import ConfigError, RmshError
+from rmsh.index.engines import ENGINES, Engine
 from rmsh.progress import OnProgress, Progress, ignore
 
 if TYPE_CHECKING:
-    from rmsh.codes import Codes
-    from rmsh.types import IntArray
+    from rmsh.types import WordArray
 
-__all__ = ["ENGINES", "Measured", "bandwidth", "installed", "measure"]
-
-# Asks for the k nearest; gives their distances, (Q, k).
-_Search = Callable[["Codes", int], "IntArray"]
+__all__ = ["Measured", "measure"]
 
 _ROUNDS = 5
 _LEAST_SECONDS = 0.2  # of one engine in one round: short searches are repeated
+_MOST_SECONDS = 40.0  # of a batch size: no further round begins, except for the first three
 
 
 @dataclass(frozen=True)
@@ -55,87 +51,28 @@ class Measured:
         return asdict(self)
 
 
-def _ours(kind: str) -> Callable[[Codes, int], _Search]:
-    def build(codes: Codes, threads: int) -> _Search:
-        index = create_index(codes.bits, kind, threads=threads)
-        index.add(codes)
-
-        def search(queries: Codes, k: int) -> IntArray:
-            return index.search(queries, k).distances.astype(np.int64)
-
-        search.index = index  # type: ignore[attr-defined]  # for what it has to say about its choice
-        return search
-
-    return build
-
-
-def _faiss(codes: Codes, threads: int) -> _Search:
-    faiss = require("faiss", "bench")
-    faiss.omp_set_num_threads(threads)
-    index = faiss.IndexBinaryFlat(codes.packed.shape[1] * 8)
-    index.add(np.ascontiguousarray(codes.packed))
-
-    def search(queries: Codes, k: int) -> IntArray:
-        distances, _ = index.search(np.ascontiguousarray(queries.packed), k)
-        return np.asarray(distances, dtype=np.int64)
-
-    return search
-
-
-def _usearch(codes: Codes, threads: int) -> _Search:
-    usearch = require("usearch.index", "bench")
-    metric = usearch.MetricKind.Hamming
-
-    def search(queries: Codes, k: int) -> IntArray:
-        found = usearch.search(codes.packed, queries.packed, k, metric, exact=True, threads=threads)
-        return np.asarray(np.atleast_2d(found.distances), dtype=np.int64)
-
-    return search
-
-
-ENGINES: Mapping[str, Callable[[Codes, int], _Search]] = {
-    "scan": _ours("scan"),
-    "mih": _ours("mih"),
-    "auto": _ours("auto"),
-    "faiss": _faiss,
-    "usearch": _usearch,
-}
-
-
-def installed() -> list[str]:
-    """The engines that can be had here: ours, and those of others that are installed."""
-    needs = {"faiss": "faiss", "usearch": "usearch"}
-    return [name for name in ENGINES if name not in needs or find_spec(needs[name]) is not None]
-
-
-def bandwidth(codes: Codes, threads: int = 1) -> float:
-    """Bytes a second at which these codes can be read at all: the limit of a scan for one query.
-
-    The words are summed by numpy, each thread its part; summing is free beside reading.
-    """
-    from rmsh.index.workers import run_all
-
-    words = codes.words()
-    parts = np.array_split(words.reshape(-1), threads)
-    seconds = []
-    for _ in range(_ROUNDS + 2):
-        start = time.perf_counter()
-        run_all([partial(np.bitwise_xor.reduce, part) for part in parts])
-        seconds.append(time.perf_counter() - start)
-    return words.nbytes / median(seconds[2:])
-
-
 def measure(
-    codes: Codes,
-    queries: Codes,
+    words: WordArray,
+    queries: WordArray,
     *,
-    engines: Sequence[str] = ("scan", "mih", "auto"),
+    bits: int,
+    engines: Sequence[str] = ("memory", "scan", "mih", "auto"),
     batches: Sequence[int] = (1, 32, 1000),
     k: int = 100,
     threads: int = 1,
     on_progress: OnProgress = ignore,
 ) -> list[Measured]:
     """Time engines in turns over batches of the queries.
+
+    Args:
+        words: the codes that are searched, uint64 (n, width).
+        queries: uint64 (m, width).
+        bits: the length of a code.
+        engines: names in ``ENGINES``.
+        batches: how many queries are asked at once, of at most m.
+        k: how many neighbours.
+        threads: how many an engine may use.
+        on_progress: is told of every batch.
 
     Raises:
         ConfigError: an engine is unknown, or a batch is larger than the number of queries.
@@ -148,46 +85,55 @@ def measure(
             f"Engines {', '.join(engines)} were asked for batches of {', '.join(map(str, batches))}; known engines are "
             f"{', '.join(ENGINES)}, and there are {len(queries)} queries to make batches of."
         )
-    started, built, results = time.monotonic(), {}, []
-    for name in engines:
-        start = time.perf_counter()
-        built[name] = (ENGINES[name](codes, threads), start)
-        built[name][0](queries.take(np.arange(1)), k)  # compiles, builds tables
-        built[name] = (built[name][0], time.perf_counter() - start)
+    asked = _codes(queries, bits)
+    started, results = time.monotonic(), []
+    built = {name: _built(name, words, asked, k=k, threads=threads) for name in engines}
     for done, batch in enumerate(batches, 1):
-        rates = _in_turns({name: search for name, (search, _) in built.items()}, queries, batch=batch, k=k)
+        rates = _in_turns({name: engine for name, (engine, _) in built.items()}, asked, batch=batch, k=k)
         for name, rate in rates.items():
-            search, seconds = built[name]
-            results.append(Measured(name, batch, rate, seconds, _said(search)))
+            engine, seconds = built[name]
+            results.append(Measured(name, batch, rate, seconds, engine.note))
         on_progress(Progress("measure", done, len(batches), "batch size", time.monotonic() - started))
     return results
 
 
-def _said(search: Any) -> str:
-    chosen = getattr(getattr(search, "index", None), "chosen", None)
-    return "" if chosen is None else f"{chosen.engine}: {chosen.reason}"
+def _codes(words: WordArray, bits: int) -> Codes:
+    packed = words.view(np.uint8)[:, : -(-bits // 8)]
+    return Codes(np.ascontiguousarray(packed), bits, np.arange(len(words)).astype(np.str_))
 
 
-def _in_turns(engines: Mapping[str, _Search], queries: Codes, *, batch: int, k: int) -> dict[str, float]:
+def _built(name: str, words: WordArray, queries: Codes, *, k: int, threads: int) -> tuple[Engine, float]:
+    """An engine over the codes after its first search, which compiles and builds tables, and its seconds."""
+    start = time.perf_counter()
+    engine = ENGINES[name](words, queries.bits, threads)
+    engine.search(queries.take(np.arange(1)), k)
+    return engine, time.perf_counter() - start
+
+
+def _in_turns(engines: Mapping[str, Engine], queries: Codes, *, batch: int, k: int) -> dict[str, float]:
     """Queries a second of each engine, the median over rounds in which each is asked in turn."""
     asked = [queries.take(np.arange(batch) + start) for start in range(0, len(queries) - batch + 1, batch)]
     _agree(engines, asked[0], k)
     rates: dict[str, list[float]] = {name: [] for name in engines}
-    for _ in range(_ROUNDS):
-        for name, search in engines.items():
+    begun = time.perf_counter()
+    for done in range(_ROUNDS):
+        if done >= 3 and time.perf_counter() - begun > _MOST_SECONDS:
+            break
+        for name, engine in engines.items():
             count, start = 0, time.perf_counter()
             while (spent := time.perf_counter() - start) < _LEAST_SECONDS:
-                search(asked[count % len(asked)], k)
+                engine.search(asked[count % len(asked)], k)
                 count += 1
             rates[name].append(count * batch / spent)
     return {name: median(values) for name, values in rates.items()}
 
 
-def _agree(engines: Mapping[str, _Search], queries: Codes, k: int) -> None:
-    (first, search), *others = engines.items()
-    wanted = search(queries, k)
-    for name, other in others:
-        if not np.array_equal(other(queries, k), wanted):
+def _agree(engines: Mapping[str, Engine], queries: Codes, k: int) -> None:
+    answers = {name: engine.search(queries, k) for name, engine in engines.items()}
+    given = {name: answer for name, answer in answers.items() if answer is not None}
+    for name, answer in given.items():
+        first = next(iter(given))
+        if not np.array_equal(answer, given[first]):
             raise RmshError(
                 f"{name} and {first} disagree about the distances of the {k} nearest; one of them is wrong."
             )

@@ -1,13 +1,14 @@
 """The compiled exact scan: tiles of codes against all queries, and one test that passes over a tile without a hit.
 
-A query has a threshold: codes nearer than it are hits. A tile is tested as a whole, by the sign of the OR of
-``distance - threshold`` over its codes, in a plain loop that LLVM vectorises on every processor; only a tile that holds
-a hit is looked at code by code. While the k nearest are sought, the threshold is the k-th distance so far: rows come
-in increasing order, so a later code at that same distance loses the tie.
+A query has a threshold: codes nearer than it are hits. A tile is tested as a whole, and only one that holds a hit is
+looked at code by code. For a few queries the test counts the bits of each code, as fast as memory is read; for many it
+adds bit planes, see ``bit_planes.py``, which are made once for all queries. While the k nearest are sought, the
+threshold is the k-th distance so far: rows come in increasing order, so a later code at that same distance loses the
+tie.
 
-Words are flat, row after row. A tile of one or two words a code is used as it lies; longer codes, and those of which
-only some rows are admitted, are gathered into a tile of their own, word by word, which all queries then use. A hit is
-one number, see ``keys.py``. Distances never exceed 64 bits a word, whatever the padding of a damaged file holds.
+Words are flat, row after row. A tile is used as it lies; where only some rows are admitted, these are copied into a
+tile of their own. A hit is one number, see ``keys.py``. Distances never exceed 64 bits a word, whatever the padding of
+a damaged file holds.
 
 Kernels release the GIL, and threads of Python run them side by side: unlike numba's own, these can be asked from
 several threads at once and survive a fork.
@@ -19,107 +20,27 @@ from typing import Any
 
 import numpy as np
 
-from rmsh.compiled import compile_kernel, popcount
+from rmsh.compiled import compile_kernel
+from rmsh.index.bit_counter import BIAS, next_near, pick_planes, write_bias
+from rmsh.index.bit_planes import PLANES, TILE, slice_tile
 from rmsh.index.keys import FAR, ROW_BITS
+from rmsh.index.tile_hits import gather, keep_hits, list_blocks, list_near
+from rmsh.index.vectors import LANES, may_hold_nearer
 
-__all__ = ["TILE", "doubled", "nearest", "within"]
+__all__ = ["doubled", "nearest", "within"]
 
-TILE = 256  # codes; fewer where they are long, so that a tile stays in the first-level cache
-_TILE_WORDS = 1024
-
-
-def _measure(tile: Any, queries: Any, q: int, distances: Any) -> None:
-    """Write the distances of a query to the codes of a tile, int64 (codes,)."""
-    codes, width = len(distances), queries.shape[1]
-    if width == 2:  # the only tile that lies row by row
-        first, second = queries[q, 0], queries[q, 1]
-        for j in range(codes):
-            distances[j] = popcount(tile[2 * j] ^ first) + popcount(tile[2 * j + 1] ^ second)
-        return
-    word, column = queries[q, 0], tile[:codes]
-    for j in range(codes):
-        distances[j] = popcount(column[j] ^ word)
-    for w in range(1, width):
-        word, column = queries[q, w], tile[w * codes : (w + 1) * codes]
-        for j in range(codes):
-            distances[j] += popcount(column[j] ^ word)
+_SPARE = 64  # hits of a query that are kept beyond twice k, before those too far are thrown out
+_MANY = 6  # queries: so many, and making bit planes for them takes less than counting bits for each
 
 
-measure = compile_kernel(_measure, nogil=True)
-
-
-def _holds_nearer(tile: Any, queries: Any, q: int, threshold: int, distances: Any) -> Any:
-    """Whether some code of a tile is nearer than the threshold; long codes leave their distances behind."""
-    signs, width = np.int64(0), queries.shape[1]
-    if width == 1:
-        word = queries[q, 0]
-        for j in range(len(tile)):
-            signs |= np.int64(popcount(tile[j] ^ word)) - threshold
-    elif width == 2:
-        first, second = queries[q, 0], queries[q, 1]
-        for j in range(len(tile) // 2):
-            signs |= np.int64(popcount(tile[2 * j] ^ first) + popcount(tile[2 * j + 1] ^ second)) - threshold
-    else:
-        measure(tile, queries, q, distances)
-        for j in range(len(distances)):
-            signs |= distances[j] - threshold
-    return signs < 0
-
-
-holds_nearer = compile_kernel(_holds_nearer, nogil=True)
-
-
-def _gather(words: Any, start: int, stop: int, width: int, alive: Any, where: Any, tile: Any, offsets: Any) -> int:
-    """Copy the admitted codes of start..stop into a tile; masks are those of these codes, or empty."""
-    count = 0
-    for i in range(stop - start):
-        offsets[count] = i
-        count += (len(alive) == 0 or alive[i]) and (len(where) == 0 or where[i])
-    for j in range(count):
-        at = (start + offsets[j]) * width
-        if width == 2:
-            tile[2 * j], tile[2 * j + 1] = words[at], words[at + 1]
-        else:
-            for w in range(width):
-                tile[w * count + j] = words[at + w]
-    return count
-
-
-gather = compile_kernel(_gather, nogil=True)
-
-
-def _tile_of(
-    base: Any, tail: Any, row: int, stop: int, width: int, alive: Any, where: Any, room: Any, offsets: Any
-) -> Any:
-    """The admitted codes of the rows row..stop, all of one segment, as a tile; ``offsets`` says which they are."""
-    words, start = (base, row) if row * width < len(base) else (tail, row - len(base) // width)
-    end = start + stop - row
-    if width <= 2 and len(alive) == 0 and len(where) == 0:
-        return words[start * width : end * width]  # all of them: offsets count from 0 as they were made
-    count = gather(words, start, end, width, alive[row:stop], where[row:stop], room, offsets)
-    return room[: count * width]
-
-
-tile_of = compile_kernel(_tile_of, nogil=True)
-
-
-def _tile_end(row: int, end: int, width: int, split: int) -> int:
-    """Where the tile that begins at a row ends: a tile lies in one segment."""
-    stop = min(row + min(TILE, _TILE_WORDS // width), end)
-    return min(stop, split) if row < split else stop
-
-
-tile_end = compile_kernel(_tile_end, nogil=True)
-
-
-def _compact(keys: Any, threshold: int, spare: int) -> int:
+def _compact(keys: Any, q: int, threshold: int, spare: int) -> int:
     """Keep the hits below the threshold and the first ``spare`` at it: the nearest so far, still ordered by row."""
     size = 0
-    for key in keys:
-        distance = key >> ROW_BITS
+    for i in range(keys.shape[1]):
+        distance = keys[q, i] >> ROW_BITS
         if distance < threshold or (distance == threshold and spare > 0):
             spare -= distance == threshold
-            keys[size] = key
+            keys[q, size] = keys[q, i]
             size += 1
     return size
 
@@ -127,49 +48,144 @@ def _compact(keys: Any, threshold: int, spare: int) -> int:
 compact = compile_kernel(_compact, nogil=True)
 
 
-def _admit(distances: Any, offsets: Any, first: int, k: int, keys: Any, histogram: Any, state: Any) -> None:
+def _admit(hits: Any, count: int, k: int, keys: Any, histograms: Any, states: Any, q: int) -> None:
     """Take the hits of a tile, and lower the threshold to the k-th distance."""
-    threshold, inside, size = state[0], state[1], state[2]  # inside: hits nearer than the threshold, fewer than k
-    for j in range(len(distances)):
-        distance = distances[j]
+    threshold, inside, size = (
+        states[q, 0],
+        states[q, 1],
+        states[q, 2],
+    )  # inside: hits nearer than the threshold, fewer than k
+    for i in range(count):
+        key = hits[i]
+        distance = key >> ROW_BITS
         if distance < threshold:
-            if size == len(keys):
-                size = compact(keys, threshold, k - inside)
-            keys[size] = distance << ROW_BITS | (first + offsets[j])
+            if size == keys.shape[1]:
+                size = compact(keys, q, threshold, k - inside)
+            keys[q, size] = key
             size += 1
             inside += 1
-            histogram[distance] += 1
+            histograms[q, distance] += 1
             while inside >= k:
                 threshold -= 1
-                inside -= histogram[threshold]
-    state[0], state[1], state[2] = threshold, inside, size
+                inside -= histograms[q, threshold]
+    states[q, 0], states[q, 1], states[q, 2] = threshold, inside, size
 
 
-admit = compile_kernel(_admit, nogil=True)
+admit = compile_kernel(_admit, nogil=True, forceinline=True)
+
+
+def _append(hits: Any, count: int, q: int, owners: Any, found: Any, size: int) -> int:
+    """Write the hits of a query behind those that were found, and return how many there are."""
+    for i in range(count):
+        owners[size + i], found[size + i] = q, hits[i]
+    return size + count
+
+
+append = compile_kernel(_append, nogil=True)
+
+
+def _make_room(queries: Any, masked: Any, states: Any) -> Any:
+    """What looking through a segment needs: tile, offsets, hits; planes, room, picks, biases, near; active queries."""
+    count, width = queries.shape
+    many, live = count >= _MANY, 0
+    tile, offsets, hits = np.empty(TILE * width if masked else 0, np.uint64), np.arange(TILE), np.empty(TILE, np.int64)
+    planes, room = np.empty(width * PLANES * LANES if many else 0, np.uint64), np.empty(TILE, np.uint64)
+    picks, biases = pick_planes(queries if many else queries[:0]), np.empty((count, BIAS), np.uint64)
+    active, near = np.empty(count, np.int64), np.empty(LANES, np.uint64)
+    for q in range(count):
+        write_bias(states[q, 0], biases, q)
+        active[live] = q
+        live += states[q, 0] > 0
+    return tile, offsets, hits, planes, room, picks, biases, near, active, live
+
+
+make_room = compile_kernel(_make_room, nogil=True)
+
+
+def _look_through(
+    queries: Any, words: Any, start: int, stop: int, row: int, alive: Any, where: Any, k: int, keys: Any,
+    histograms: Any, states: Any, owners: Any, found: Any, size: int,
+) -> Any:  # fmt: skip
+    """Look through the codes start..stop of a segment, whose first row is ``row``.
+
+    With k, the nearest are taken into ``keys``. Without, all hits are written to ``owners`` and ``found`` from ``size``
+    on, as long as there is room for those of a tile; returns how far it came, and the new size.
+    """
+    width, masked, seen = queries.shape[1], len(alive) + len(where) > 0, 0
+    tile, offsets, hits, planes, room, picks, biases, near, active, live = make_room(queries, masked, states)
+    source = tile if masked else words
+    while start < stop and live > 0 and (k > 0 or size + len(queries) * TILE <= len(found)):
+        at, codes, passed, place = start * width, min(TILE, stop - start), min(TILE, stop - start), 0
+        if masked:
+            at = 0
+            codes, passed = gather(words, start, stop, width, row, alive, where, tile, offsets)
+        # The counter of bit planes knows no threshold beyond the length of a code: none is after k codes.
+        sliced = len(picks) > 0 and codes == TILE and seen >= k and states[active[0], 0] <= 64 * width
+        if sliced:
+            slice_tile(source, at, width, room, planes)
+        while True:
+            if sliced:
+                place = next_near(planes, picks, biases, active, place, live, near)
+            if place >= live:
+                break
+            q, counted = active[place], 0
+            if sliced:
+                counted = list_near(near, hits)
+            elif may_hold_nearer(source, at, codes, queries, q, states[q, 0]):
+                counted = list_blocks(source, at, codes, queries, q, states[q, 0], hits)
+            if counted:
+                counted = keep_hits(source, at, queries, q, states[q, 0], row, offsets, hits, counted)
+                if k:
+                    admit(hits, counted, k, keys, histograms, states, q)
+                    write_bias(states[q, 0], biases, q)
+                else:
+                    size = append(hits, counted, q, owners, found, size)
+            if states[q, 0] == 0:  # nothing is nearer than what was found
+                live -= 1
+                active[place] = active[live]
+            else:
+                place += 1
+        start, row, seen = start + passed, row + passed, seen + codes
+    return start, size
+
+
+look_through = compile_kernel(_look_through, nogil=True)
+
+
+def _sort_out(keys: Any, histograms: Any, states: Any, k: int) -> Any:
+    """The k nearest of each query in their order, int64 (Q, k), by counting; FAR where there are fewer."""
+    nearest = np.full((len(keys), k), FAR)
+    for q in range(len(keys)):
+        threshold, begin = states[q, 0], 0
+        for distance in range(min(threshold + 1, histograms.shape[1])):
+            count, histograms[q, distance] = histograms[q, distance], begin
+            begin += count
+        for i in range(states[q, 2]):
+            distance = keys[q, i] >> ROW_BITS
+            if distance <= threshold and histograms[q, distance] < k:
+                nearest[q, histograms[q, distance]] = keys[q, i]
+                histograms[q, distance] += 1
+    return nearest
+
+
+sort_out = compile_kernel(_sort_out, nogil=True)
 
 
 def _nearest(queries: Any, base: Any, tail: Any, first: int, end: int, alive: Any, where: Any, k: int) -> Any:
-    """Keys of the k nearest among the rows first..end, int64 (Q, some more than k), in no order; the rest is FAR."""
-    count, width, split = len(queries), queries.shape[1], len(base) // queries.shape[1]
-    room, offsets, distances = np.empty(TILE * width, np.uint64), np.arange(TILE), np.empty(TILE, np.int64)
-    keys = np.full((count, min(2 * k + TILE, end - first)), FAR)
+    """Sorted keys of the k nearest among the rows first..end, int64 (Q, at most k); FAR where there are fewer."""
+    count, width = queries.shape
+    keys, nothing = np.empty((count, min(2 * k + _SPARE, end - first)), np.int64), np.empty(0, np.int64)
     histograms, states = np.zeros((count, 64 * width + 1), np.int64), np.zeros((count, 3), np.int64)
     for q in range(count):
         states[q, 0] = 64 * width + 1
-    row = first
-    while row < end:
-        stop = tile_end(row, end, width, split)
-        tile = tile_of(base, tail, row, stop, width, alive, where, room, offsets)
-        of_tile = distances[: len(tile) // width]
-        for q in range(count):
-            if holds_nearer(tile, queries, q, states[q, 0], of_tile):
-                measure(tile, queries, q, of_tile)
-                admit(of_tile, offsets, row, k, keys[q], histograms[q], states[q])
-        row = stop
-    for q in range(count):
-        for i in range(states[q, 2], keys.shape[1]):  # what was thrown out lies behind the hits
-            keys[q, i] = FAR
-    return keys
+    for words, begin in ((base, 0), (tail, len(base) // width)):
+        start, stop = max(first - begin, 0), min(end - begin, len(words) // width)
+        if start < stop:
+            look_through(
+                queries, words, start, stop, begin + start, alive, where, k, keys, histograms, states, nothing,
+                nothing, 0,
+            )  # fmt: skip
+    return sort_out(keys, histograms, states, min(k, end - first))
 
 
 nearest = compile_kernel(_nearest, nogil=True)
@@ -187,23 +203,30 @@ doubled = compile_kernel(_doubled, nogil=True)
 
 def _within(queries: Any, base: Any, tail: Any, first: int, end: int, alive: Any, where: Any, radius: int) -> Any:
     """Queries and keys of all hits among the rows first..end, two int64 (hits,); those of a query ordered by row."""
-    width, split, size = queries.shape[1], len(base) // queries.shape[1], 0
-    room, offsets, distances = np.empty(TILE * width, np.uint64), np.arange(TILE), np.empty(TILE, np.int64)
-    owners, keys = np.empty(2 * TILE, np.int64), np.empty(2 * TILE, np.int64)
-    row = first
-    while row < end:
-        stop = tile_end(row, end, width, split)
-        tile = tile_of(base, tail, row, stop, width, alive, where, room, offsets)
-        of_tile = distances[: len(tile) // width]
-        for q in range(len(queries)):
-            if holds_nearer(tile, queries, q, radius + 1, of_tile):
-                measure(tile, queries, q, of_tile)
-                if size + TILE > len(keys):
-                    owners, keys = doubled(owners), doubled(keys)
-                for j in range(len(of_tile)):
-                    owners[size], keys[size] = q, of_tile[j] << ROW_BITS | (row + offsets[j])
-                    size += of_tile[j] <= radius
-        row = stop
+    count, width = queries.shape
+    owners, keys, size = np.empty(2 * TILE * count, np.int64), np.empty(2 * TILE * count, np.int64), 0
+    states, nothing = np.full((count, 3), radius + 1), np.empty((count, 0), np.int64)
+    for words, begin in ((base, 0), (tail, len(base) // width)):
+        start, stop = max(first - begin, 0), min(end - begin, len(words) // width)
+        while start < stop:
+            start, size = look_through(
+                queries,
+                words,
+                start,
+                stop,
+                begin + start,
+                alive,
+                where,
+                0,
+                nothing,
+                nothing,
+                states,
+                owners,
+                keys,
+                size,
+            )
+            if start < stop:
+                owners, keys = doubled(owners), doubled(keys)
     return owners[:size], keys[:size]
 
 

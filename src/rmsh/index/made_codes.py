@@ -1,4 +1,4 @@
-"""Codes to measure searching with: uniform, clustered, or learned ones made more by noise."""
+"""Codes to measure searching with, as words: uniform, clustered, or learned ones made more by noise."""
 
 from __future__ import annotations
 
@@ -8,64 +8,59 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from rmsh.codes import Codes, check_bits, pack
+from rmsh.codes import check_bits, pack, to_words
 from rmsh.codes_file import CodesFile
 from rmsh.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from rmsh.types import PackedArray
+    from rmsh.types import WordArray
 
-__all__ = ["clustered", "enlarged", "from_file", "made", "uniform"]
+__all__ = ["Maker", "clustered", "enlarged", "from_file", "made", "uniform"]
 
-# Makes so many codes, from a seed: the codes searched and the queries are two seeds of one maker.
-Maker: TypeAlias = Callable[[int, int], Codes]
+# Makes so many codes, uint64 (n, width), from a seed: the codes searched and the queries are two seeds of one maker.
+Maker: TypeAlias = Callable[[int, int], "WordArray"]
 
 _CENTRES = 2000
 _FLIPPED = 0.05  # of the bits
 _BLOCK = 1 << 18  # items made at once
 
 
-def _named(packed: PackedArray, bits: int) -> Codes:
-    return Codes(packed, bits, np.arange(len(packed)).astype(np.str_))
-
-
-def uniform(items: int, bits: int, *, seed: int = 0) -> Codes:
+def uniform(items: int, bits: int, *, seed: int = 0) -> WordArray:
     """Independent fair bits: the hardest codes, no item has near neighbours.
 
     Example:
-        >>> uniform(3, 13).packed.shape
+        >>> uniform(3, 65).shape
         (3, 2)
     """
-    packed = np.random.default_rng(seed).integers(0, 256, (items, -(-bits // 8)), dtype=np.uint8)
-    if bits % 8:
-        packed[:, -1] &= (1 << bits % 8) - 1
-    return _named(packed, bits)
+    words = np.random.default_rng(seed).integers(0, 1 << 64, (items, -(-bits // 64)), dtype=np.uint64)
+    words[:, -1] >>= np.uint64(-bits % 64)
+    return words
 
 
-def clustered(items: int, bits: int, *, seed: int = 0) -> Codes:
+def clustered(items: int, bits: int, *, seed: int = 0) -> WordArray:
     """Codes around 2,000 centres, which are the same for every seed, 5 % of the bits flipped."""
-    return enlarged(uniform(_CENTRES, bits, seed=_CENTRES), items, share=_FLIPPED, seed=seed)
+    return enlarged(uniform(_CENTRES, bits, seed=_CENTRES), items, bits=bits, share=_FLIPPED, seed=seed)
 
 
-def enlarged(codes: Codes, items: int, *, share: float = 0.02, seed: int = 0) -> Codes:
+def enlarged(words: WordArray, items: int, *, bits: int, share: float = 0.02, seed: int = 0) -> WordArray:
     """As many codes as asked for: given ones drawn at random, with a share of their bits flipped.
 
     Raises:
         InputError: there are no codes to start from.
 
     Example:
-        >>> enlarged(uniform(2, 8), 5, share=0.0).packed.shape
+        >>> enlarged(uniform(2, 8), 5, bits=8, share=0.0).shape
         (5, 1)
     """
-    if not len(codes):
+    if not len(words):
         raise InputError("No codes were given to make more of; give a codes file with at least one item.")
     rng = np.random.default_rng(seed)
-    packed = np.empty((items, codes.packed.shape[1]), dtype=np.uint8)
+    more = np.empty((items, words.shape[1]), dtype=np.uint64)
     for start in range(0, items, _BLOCK):
-        rows = rng.integers(0, len(codes), min(_BLOCK, items - start))
-        noise = rng.random((len(rows), codes.bits), dtype=np.float32) < share
-        packed[start : start + len(rows)] = codes.packed[rows] ^ pack(noise)
-    return _named(packed, codes.bits)
+        rows = rng.integers(0, len(words), min(_BLOCK, items - start))
+        noise = rng.random((len(rows), bits), dtype=np.float32) < share
+        more[start : start + len(rows)] = words[rows] ^ to_words(pack(noise))
+    return more
 
 
 def made(kind: str, bits: int) -> Maker:
@@ -86,8 +81,9 @@ def made(kind: str, bits: int) -> Maker:
     return lambda items, seed: makers[kind](items, length, seed=seed)
 
 
-def from_file(path: Path) -> Maker:
-    """A maker of codes like those of a codes file, texts where it has them, else pictures."""
+def from_file(path: Path) -> tuple[Maker, int]:
+    """A maker of codes like those of a codes file, of pictures and texts where it has both; and their length."""
     file = CodesFile.load(path)
-    codes = file.codes("text" if file.text is not None else "image")
-    return lambda items, seed: enlarged(codes, items, seed=seed)
+    parts = [to_words(packed) for packed in (file.image, file.text) if packed is not None]
+    words = np.concatenate(parts)
+    return lambda items, seed: enlarged(words, items, bits=file.bits, seed=seed), file.bits

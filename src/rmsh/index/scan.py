@@ -29,7 +29,8 @@ __all__ = ["Scan", "has_kernels", "kernel_inputs", "nearest_keys", "within_keys"
 
 _WORDS_A_THREAD = 1 << 18  # below, waking another thread costs more than it saves
 _QUERIES_A_THREAD = 8  # below, the queries of a thread do not keep it busier than reading memory does
-_BLOCK_BYTES = 64 << 20  # of the hits kept for the queries that are looked for at once
+_BLOCK_BYTES = 1 << 19  # of the hits kept for the queries that are looked for at once: they stay in the cache of a core
+_BLOCK_QUERIES = 64  # at least, so that what is done for all of them together pays
 
 _NO_MASK = sealed(np.empty(0, dtype=np.bool_))
 
@@ -132,16 +133,15 @@ def kernel_inputs(store: CodeStore, where: BitArray | None) -> tuple[Any, Any, A
 
 
 def _nearest_of(part: _Part, store: CodeStore, words: WordArray, k: int, where: BitArray | None) -> IntArray:
-    from rmsh.index.kernels import TILE, nearest
+    from rmsh.index.kernels import nearest
 
     base, tail, alive, mask = kernel_inputs(store, where)
-    size = max(1, _BLOCK_BYTES // (8 * (2 * k + TILE)))
+    size = max(_BLOCK_QUERIES, _BLOCK_BYTES // (16 * k))
     found = []
     for start in range(part.queries.start, part.queries.stop, size):
         queries = sealed(words[start : min(start + size, part.queries.stop)])
-        keys = nearest(queries, base, tail, part.first, part.end, alive, mask, k)
-        found.append(np.sort(keys, axis=1)[:, :k])
-    return np.concatenate(found)
+        found.append(nearest(queries, base, tail, part.first, part.end, alive, mask, k))
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def _within_of(
