@@ -1,14 +1,29 @@
-"""Fixtures: where the real data is, when it is there."""
+"""Fixtures: where the real data is, when it is there, and a small library whose hits anybody can foretell."""
 
 from __future__ import annotations
 
 import os
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 # Tests are small: a second thread would cost more in waiting than it brings, above all on a busy machine.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import pytest  # after the threads are limited
+import numpy as np  # after the threads are limited
+import pytest
+from PIL import Image
+
+from rmsh.codes import Codes
+from rmsh.features import ENCODERS
+from rmsh.features.bag_of_words import BagOfWords
+from rmsh.features.pictures import Picture, read_picture
+from rmsh.hash_function import HashFunction, Layer
+from rmsh.library import Item, Library
+from rmsh.model import Model
+from rmsh.types import FloatArray, Modality
 
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED_DATA = PROJECT.parent / "shared" / "data"
@@ -31,3 +46,126 @@ def coco66k_root() -> Path:
 def mirflickr_root() -> Path:
     """The folder of the MIRFLICKR-25K label and tag matrices."""
     return _folder("mirflickr25k")
+
+
+@pytest.fixture(scope="session")
+def milvus_server() -> str:
+    """The server that tests ask, as in http://127.0.0.1:19530."""
+    server = os.environ.get("MILVUS_URI")
+    if not server:
+        pytest.skip("no Milvus server is named by MILVUS_URI; `make test-milvus` starts one")
+    return server.rstrip("/")
+
+
+@pytest.fixture(scope="session")
+def new_address(milvus_server: str) -> Iterator[Callable[[], str]]:
+    """Addresses of collections that are not there yet; what is made under them is dropped at the end."""
+    from rmsh.index.milvus_connection import Settings, connect
+
+    names: list[str] = []
+
+    def make() -> str:
+        names.append(f"rmsh_test_{uuid.uuid4().hex}")
+        return f"{milvus_server}/{names[-1]}"
+
+    yield make
+    client = connect(milvus_server, Settings.read())
+    for name in names:
+        client.drop_alias(name)  # whether it is there or not
+    for name in client.list_collections():
+        if re.sub("_[0-9a-f]{16}$", "", name) in names:
+            client.drop_collection(name)
+    client.close()
+
+
+class MeanColour:
+    """An encoder of pictures that needs no weights: how red, green and blue a picture is."""
+
+    name: ClassVar[str] = "mean-colour"
+    modality: ClassVar[Modality] = "image"
+    dim = 3
+    fingerprint = "0"
+
+    @classmethod
+    def prepare(cls, items: Sequence[str]) -> MeanColour:
+        return cls()
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+    @classmethod
+    def restore(cls, description: Mapping[str, Any]) -> MeanColour:
+        return cls()
+
+    def encode(self, items: Sequence[Picture], *, on_progress: object = None) -> FloatArray:
+        pixels = [np.asarray(read_picture(item), np.float32).mean(axis=(0, 1)) / 255 for item in items]
+        return np.array(pixels, dtype=np.float32).reshape(-1, 3)
+
+
+COLOURS = {"black": "", "red": "red", "green": "green", "blue": "blue"} | {
+    "yellow": "red and green",
+    "magenta": "red and blue",
+    "cyan": "green and blue",
+    "white": "red, green and blue",
+}
+_LIGHTS = ("red", "green", "blue")
+
+
+def colour_model(repeats: int = 4) -> Model:
+    """A picture and the words for the lights it is made of have the same code: one bit a light, so many times over."""
+    layer = Layer(np.tile(np.eye(3, dtype=np.float32), repeats), np.full(3 * repeats, -0.5, np.float32), "none")
+    encoders = {"image": MeanColour().describe(), "text": BagOfWords(_LIGHTS).describe()}
+    return Model({m: HashFunction((layer,)) for m in ("image", "text")}, "colours", {}, encoders=encoders)
+
+
+@pytest.fixture(scope="session")
+def _colour_encoder() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(ENCODERS._builtin, MeanColour.name, f"{__name__}:MeanColour")
+        yield
+
+
+@pytest.fixture
+def new_colours(_colour_encoder: None, tmp_path: Path) -> Path:
+    """The folder of a model for colours whose codes are longer than those of the library."""
+    colour_model(repeats=5).save(tmp_path / "new colours")
+    return tmp_path / "new colours"
+
+
+@pytest.fixture
+def colours(_colour_encoder: None, tmp_path: Path) -> Path:
+    """A library of eight pictures, each of one colour, with the lights it is made of as text and as labels."""
+    return make_colours(tmp_path / "colours", list(COLOURS))
+
+
+@pytest.fixture(scope="session")
+def many_colours(_colour_encoder: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with eight shades of each colour: enough for a second page."""
+    names = [f"{name} {shade}" for name in COLOURS for shade in range(8)]
+    return make_colours(tmp_path_factory.mktemp("many") / "colours", names)
+
+
+def make_colours(folder: Path, names: Sequence[str]) -> Path:
+    """A library of items whose names begin with a colour."""
+    model, texts = colour_model(), [f"light that is {COLOURS[name.split()[0]] or 'off'}" for name in names]
+    with Library.create(folder, model) as library:
+        for name in names:
+            _draw(name, folder / f"{name}.png")
+        pictures = [str(folder / f"{name}.png") for name in names]
+        codes: dict[Modality, Codes] = {
+            "image": model.encode(MeanColour().encode(pictures), "image", ids=names),
+            "text": model.encode(BagOfWords(_LIGHTS).encode(texts), "text", ids=names),
+        }
+        items = [
+            Item(name, text=text, picture=f"{name}.png", labels=tuple(light for light in _LIGHTS if light in text))
+            for name, text in zip(names, texts, strict=True)
+        ]
+        library.add(items, codes, model=model.fingerprint)
+    return folder
+
+
+def _draw(name: str, path: Path) -> None:
+    colour, _, shade = name.partition(" ")
+    picture = Image.new("RGB", (64, 48), "lime" if colour == "green" else colour)
+    picture.paste("grey", (4, 4, 6 + int(shade or 0), 8))  # so that shades differ
+    picture.save(path)

@@ -77,19 +77,19 @@ def test_raw_texts_need_a_model_trained_on_raw_texts(tmp_path: Path) -> None:
         pipeline.code(model, _raw())
 
 
-def test_raw_images_have_no_default_encoder() -> None:
+def test_raw_images_need_an_encoder() -> None:
     opened = _raw()
     paths = np.array([f"{i}.jpg" for i in range(60)])
     with pytest.raises(DataError, match="the images are raw and there is no encoder for them"):
         pipeline.prepare_encoders(replace(opened, pairs=opened.pairs.with_column("image", paths)), {"text": "minilm"})
 
 
-def test_validation_queries_come_from_the_database_and_leave_the_queries_alone() -> None:
+def test_validation_queries_come_from_the_training_rows_and_leave_the_queries_alone() -> None:
     opened = open_pairs("generated:4000")
     held = pipeline.for_validation(opened)
     assert opened.split is not None
     assert held.split is not None
-    assert len(held.split.query) == 2000
+    assert len(held.split.query) == len(opened.split.train) // 10
     assert set(held.split.query) <= set(opened.split.database)
     with pytest.raises(DataError, match="has no split"):
         pipeline.for_validation(replace(opened, split=None))

@@ -23,9 +23,10 @@ from rmsh.self_test import CHECKS, Check, Outcome, run_checks
 
 __all__ = ["Package", "Report", "Weights", "encoder_weights", "examine", "packages", "processor", "threads"]
 
-# Distributions whose module has another name.
+# Distributions whose module has another name than theirs with underscores.
 _MODULES = {
     "faiss-cpu": "faiss",
+    "open-clip-torch": "open_clip",
     "pillow": "PIL",
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
@@ -129,7 +130,7 @@ def _requirements() -> Iterator[tuple[str, str | None]]:
 
 def _look_at(name: str, extra: str | None) -> Package:
     version = _version(name)
-    problem = None if version is None else _import_problem(_MODULES.get(name, name))
+    problem = None if version is None else _import_problem(_MODULES.get(name, name.replace("-", "_")))
     return Package(name, extra, version, problem)
 
 

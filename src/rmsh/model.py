@@ -99,7 +99,7 @@ class Model:
             "method": self.method,
             "bits": self.bits,
             "options": dict(self.options),
-            "activations": {m: [layer.activation for layer in f.layers] for m, f in self.functions.items()},
+            "activations": {m: f.kinds for m, f in self.functions.items()},
             "facts": dict(self.facts),
             "encoders": {m: dict(e) for m, e in self.encoders.items()},
         }
@@ -138,7 +138,7 @@ def load(folder: Path | str) -> Model:
 def _card(model: Model) -> str:
     """A page about the model for people."""
     shapes = "\n".join(
-        f"- {modality}: {' -> '.join(str(len(layer.weight)) for layer in f.layers)} -> {f.bits}"
+        f"- {modality}: {' -> '.join(str(layer.inputs) for layer in f.layers)} -> {f.bits}"
         for modality, f in model.functions.items()
     )
     facts = "\n".join(f"- {name}: {json.dumps(value)}" for name, value in model.facts.items() if name != "history")

@@ -39,11 +39,11 @@ __all__ = [
     "training_rows",
 ]
 
-DEFAULT_ENCODERS: Mapping[Modality, str] = {"text": "minilm"}
+DEFAULT_ENCODERS: Mapping[Modality, str] = {"image": "efficientnet-lite0", "text": "minilm"}
 
 
 def for_validation(opened: Opened) -> Opened:
-    """The same data, with 2,000 database pairs in the place of the queries: what anything is chosen on.
+    """The same data, with training pairs in the place of the queries: what anything is chosen on.
 
     Raises:
         DataError: the data has no split to take them from.
