@@ -8,8 +8,6 @@ from typing import Any
 from bench.tables import markdown
 from rmsh.files import write_text
 
-KINDS = ("uniform", "clustered", "learned")
-
 
 def write_tables(results: dict[str, Any], path: Path) -> None:
     """Print the tables and write them to a file."""
@@ -117,6 +115,6 @@ def write_plot(results: dict[str, Any], path: Path) -> None:
         panel.set_title(f"{bits} bits")
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("queries a second, times faiss")
-    panels[1].legend(frameon=False, title="black line: aim")
+    panels[1].legend(*panels[0].get_legend_handles_labels(), frameon=False, title="black line: aim")
     figure.savefig(path, dpi=150)
     plt.close(figure)
