@@ -19,7 +19,7 @@ from rmsh.serve.answers import Answers
 from rmsh.serve.app import create_app
 from rmsh.serve.security import Access
 
-expect.set_options(timeout=15_000)  # a busy machine is slow, and that is no fault of the page
+expect.set_options(timeout=60_000)  # a busy machine is slow, and that is no fault of the page
 OpenPage = Callable[..., Page]
 
 
@@ -42,7 +42,7 @@ def running(folder: Path, **access: Any) -> Iterator[str]:
         thread.join()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright keeps an event loop in this thread; tests after these run one of their own
 def chromium() -> Iterator[Browser]:
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
