@@ -18,7 +18,10 @@ from rmsh.methods.base import Method
 from rmsh.model import load
 
 # Options that make a method quick; a method without them is quick by itself.
-QUICK: dict[str, dict[str, Any]] = {"rmsh": {"epochs": 2, "batch": 32, "hidden": 16}}
+_FEW_STEPS = {"epochs": 2, "batch": 32, "hidden": 16}
+QUICK: dict[str, dict[str, Any]] = dict.fromkeys(
+    ("classifier-itq", "dcmh", "rmsh", "ssah", "svhn", "tdh", "uch"), _FEW_STEPS
+)
 
 pytestmark = pytest.mark.parametrize("name", METHODS.names())
 

@@ -8,7 +8,7 @@ import torch
 from scipy import sparse
 
 from rmsh.feature_matrix import moments
-from rmsh.training.networks import INPUT_NORM, HashNetwork, InputScaling, dropout_mask
+from rmsh.training.networks import INPUT_NORM, HashNetwork, InputScaling, LabelNetwork, dropout_mask
 
 
 def _features(seed: int = 0) -> np.ndarray:
@@ -67,3 +67,17 @@ def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
     mask = dropout_mask(torch.empty(999, 33), 0.3)
     assert (mask == 0).float().mean().item() == pytest.approx(0.3, abs=0.01)
     assert mask.mean().item() == pytest.approx(1.0, abs=0.01)
+
+
+def test_an_exported_network_of_labels_equals_the_network() -> None:
+    torch.manual_seed(0)
+    network, labels = LabelNetwork(4, 3, widths=(6, 5), output="tanh"), np.eye(4, dtype=np.uint8)
+    expected = network(torch.from_numpy(labels).float()).detach().numpy()
+    np.testing.assert_allclose(network.export()(labels), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_network_may_end_without_an_activation() -> None:
+    network = HashNetwork(InputScaling(_features()), 5, hidden=11, activation="relu", output="none")
+    expected = network(torch.from_numpy(_features()) * 50).detach().numpy()
+    assert np.abs(expected).max() > 1
+    np.testing.assert_allclose(network.export()(_features() * 50), expected, rtol=1e-4, atol=1e-4)

@@ -19,6 +19,7 @@ COMMANDS = (
     "add",
     "remove",
     "bounds",
+    "methods",
     "train",
     "encode",
     "evaluate",

@@ -10,16 +10,32 @@ from rmsh.registry import Registry
 if TYPE_CHECKING:
     from rmsh.methods.base import Method
 
-__all__ = ["METHODS", "create"]
+__all__ = ["METHODS", "create", "method_class"]
 
-METHODS = Registry("method", "rmsh.methods", {"rmsh": "rmsh.methods.rmsh:RMSH"})
+METHODS = Registry(
+    "method",
+    "rmsh.methods",
+    {
+        "cca-itq": "rmsh.methods.cca_itq:CCAITQ",
+        "classifier-itq": "rmsh.methods.classifier_itq:ClassifierITQ",
+        "cmfh": "rmsh.methods.cmfh:CMFH",
+        "dcmh": "rmsh.methods.dcmh:DCMH",
+        "rmsh": "rmsh.methods.rmsh:RMSH",
+        "scm": "rmsh.methods.scm:SCM",
+        "seph": "rmsh.methods.seph:SePH",
+        "ssah": "rmsh.methods.ssah:SSAH",
+        "svhn": "rmsh.methods.svhn:SVHN",
+        "tdh": "rmsh.methods.tdh:TDH",
+        "uch": "rmsh.methods.uch:UCH",
+    },
+)
 
 
-def create(name: str, *, preset: str | None = None, **options: Any) -> Method:
-    """A method by name, with options; nothing is learned yet.
+def method_class(name: str) -> type[Method]:
+    """The class of a method by name.
 
     Raises:
-        ConfigError: the name, the preset or an option is unknown, or a value is out of range.
+        ConfigError: the name is unknown.
         MissingExtraError: the method needs torch.
     """
     try:
@@ -30,4 +46,14 @@ def create(name: str, *, preset: str | None = None, **options: Any) -> Method:
         raise MissingExtraError(
             f'The method {name!r} learns with torch, which is not installed; run: pip install "rmsh[train]"'
         ) from error
-    return cls(preset=preset, **options)
+    return cls
+
+
+def create(name: str, *, preset: str | None = None, **options: Any) -> Method:
+    """A method by name, with options; nothing is learned yet.
+
+    Raises:
+        ConfigError: the name, the preset or an option is unknown, or a value is out of range.
+        MissingExtraError: the method needs torch.
+    """
+    return method_class(name)(preset=preset, **options)

@@ -1,11 +1,12 @@
 """The networks that methods share: from features to relaxed codes, and the plain arrays they leave for numpy.
 
-A hash network scales its input, then D -> hidden -> K with tanh at the end. Scaling and batch
+A hash network scales its input, then D -> hidden -> K, mostly with tanh at the end. Scaling and batch
 normalisation are affine, so that a trained network is exported as two matrix products.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -19,9 +20,11 @@ from rmsh.hash_function import Activation, HashFunction, Layer
 if TYPE_CHECKING:
     from rmsh.types import Features
 
-__all__ = ["HashNetwork", "InputScaling", "Scaling", "dropout_mask"]
+__all__ = ["HashNetwork", "InputScaling", "LabelNetwork", "Scaling", "dropout_mask"]
 
 Scaling = Literal["standardise", "norm"]
+
+_ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"none": lambda x: x, "relu": F.relu, "tanh": torch.tanh}
 
 # Standardised features have about this Euclidean norm, whatever their number, so that one learning rate fits all.
 INPUT_NORM = 10.0
@@ -70,14 +73,15 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
 
 
 class HashNetwork(nn.Module):
-    """D -> hidden -> K with tanh: the hash function of one modality.
+    """D -> hidden -> K: the hash function of one modality.
 
     Args:
         scaling: of the input.
         bits: K.
         hidden: width of the hidden layer.
         activation: of the hidden layer.
-        batch_norm: normalise over the batch before the last tanh, which keeps bits from being constant.
+        output: the activation of the last layer.
+        batch_norm: normalise over the batch before the last activation, which keeps bits from being constant.
         dropout: of the hidden layer.
     """
 
@@ -88,6 +92,7 @@ class HashNetwork(nn.Module):
         *,
         hidden: int = 1024,
         activation: Activation = "tanh",
+        output: Activation = "tanh",
         batch_norm: bool = False,
         dropout: float = 0.0,
     ) -> None:
@@ -96,16 +101,21 @@ class HashNetwork(nn.Module):
         self.hidden = _linear(scaling.scale.numel(), hidden)
         self.output = _linear(hidden, bits)
         self.norm = nn.BatchNorm1d(bits) if batch_norm else None
-        self.activation: Activation = activation
+        self.activations: tuple[Activation, Activation] = (activation, output)
         self.dropout = dropout
 
     def forward(self, x: Tensor) -> Tensor:
-        h = self.hidden(self.scaling(x))
-        h = torch.tanh(h) if self.activation == "tanh" else F.relu(h)
-        if self.dropout and self.training:
-            h = h * dropout_mask(h, self.dropout)
-        z = self.output(h)
-        return torch.tanh(z if self.norm is None else self.norm(z))
+        return self.code(self.represent(self.scaling(x)))
+
+    def represent(self, scaled: Tensor) -> Tensor:
+        """The hidden layer, (n, hidden), of features that were scaled."""
+        h = _ACTIVATIONS[self.activations[0]](self.hidden(scaled))
+        return h * dropout_mask(h, self.dropout) if self.dropout and self.training else h
+
+    def code(self, representation: Tensor) -> Tensor:
+        """The relaxed code, (n, K), of the hidden layer's output."""
+        z = self.output(representation)
+        return _ACTIVATIONS[self.activations[1]](z if self.norm is None else self.norm(z))
 
     @torch.no_grad()
     def export(self) -> HashFunction:
@@ -116,10 +126,48 @@ class HashNetwork(nn.Module):
             gain = self.norm.weight / torch.sqrt(_running(self.norm.running_var) + self.norm.eps)
             shift = self.norm.bias + gain * (self.output.bias - _running(self.norm.running_mean))
         layers = (
-            _exported(weight * scaling.scale, self.hidden.bias + weight @ scaling.offset, self.activation),
-            _exported(self.output.weight * gain[:, None], shift, "tanh"),
+            _exported(weight * scaling.scale, self.hidden.bias + weight @ scaling.offset, self.activations[0]),
+            _exported(self.output.weight * gain[:, None], shift, self.activations[1]),
         )
         return HashFunction(layers)
+
+
+class LabelNetwork(nn.Module):
+    """Labels -> hidden -> representation -> K, ReLU between: the codes that labels alone would have.
+
+    Args:
+        classes: C.
+        bits: K.
+        widths: of the hidden layer and of the representation.
+        output: the activation of the last layer.
+    """
+
+    def __init__(self, classes: int, bits: int, *, widths: tuple[int, int], output: Activation) -> None:
+        super().__init__()
+        hidden, width = widths
+        self.first, self.second, self.output = _linear(classes, hidden), _linear(hidden, width), _linear(width, bits)
+        self.activation: Activation = output
+
+    def forward(self, labels: Tensor) -> Tensor:
+        return self.code(self.represent(labels))
+
+    def represent(self, labels: Tensor) -> Tensor:
+        """The representation, (n, width), of labels (n, C)."""
+        return F.relu(self.second(F.relu(self.first(labels))))
+
+    def code(self, representation: Tensor) -> Tensor:
+        """The relaxed code, (n, K), of a representation."""
+        return _ACTIVATIONS[self.activation](self.output(representation))
+
+    @torch.no_grad()
+    def export(self) -> HashFunction:
+        """The trained network as three layers of plain arrays."""
+        layers: tuple[tuple[nn.Linear, Activation], ...] = (
+            (self.first, "relu"),
+            (self.second, "relu"),
+            (self.output, self.activation),
+        )
+        return HashFunction(tuple(_exported(layer.weight, layer.bias, activation) for layer, activation in layers))
 
 
 def _linear(inputs: int, outputs: int) -> nn.Linear:

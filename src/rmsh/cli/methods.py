@@ -1,0 +1,65 @@
+"""List the methods that learn codes: what each does, where it is from, whether it needs labels, its options.
+
+With NAME, the options of that method with their defaults and what they do.
+
+Example:
+    rmsh methods
+    rmsh methods cmfh
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmsh.cli.console import Console, Json, Quiet, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from rmsh.methods.catalogue import Entry
+
+__all__ = ["methods"]
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show the options of this method only.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show the catalogue, or one method of it."""
+    from rmsh.methods import method_class
+    from rmsh.methods.catalogue import catalogue, describe
+
+    console = Console(json=json, quiet=quiet)
+    if name is not None:
+        entry = describe(name, method_class(name))
+        console.result(entry.to_json(), *_one(entry))
+        return
+    entries, missing = catalogue()
+    for sentence in missing:
+        console.note(sentence)
+    console.result({"methods": [entry.to_json() for entry in entries], "missing": missing}, *_all(entries))
+
+
+def _all(entries: Sequence[Entry]) -> list[str | Table]:
+    rows = [[e.name, "labels" if e.supervised else "no labels", e.summary, e.reference] for e in entries]
+    options = [f"{e.name}: {', '.join(option.name for option in e.options)}" for e in entries]
+    return [
+        table("Methods", ["name", "learns from", "what it does", "reference"], rows),
+        "Options, as --set NAME=VALUE of rmsh train takes them; `rmsh methods NAME` explains those of one method:",
+        *options,
+    ]
+
+
+def _one(entry: Entry) -> list[str | Table]:
+    rows = [[o.name, o.allowed, "none" if o.default is None else o.default, o.description] for o in entry.options]
+    return [
+        f"{entry.name}: {entry.summary}",
+        f"{entry.reference}; learns {'from labels' if entry.supervised else 'without labels'}.",
+        f"Presets: {', '.join(entry.presets) or 'none'}.",
+        table("Options", ["option", "values", "default", "what it does"], rows),
+    ]

@@ -1,0 +1,99 @@
+"""The catalogue: every method that can be asked for, ours and those of other packages, and the options of each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from rmsh.errors import MissingExtraError
+from rmsh.methods import METHODS, method_class
+
+if TYPE_CHECKING:
+    from rmsh.methods.base import Method
+
+__all__ = ["Entry", "Option", "catalogue", "describe"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One field of a method's configuration.
+
+    Args:
+        name: how it is given.
+        allowed: its type, or its values.
+        default: what it is where it is not given.
+        description: what it does.
+    """
+
+    name: str
+    allowed: str
+    default: Any
+    description: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method.
+
+    Args:
+        name: how it is asked for.
+        summary: what it does, in a line.
+        reference: where it is from.
+        supervised: whether it learns from labels.
+        presets: named sets of options.
+        options: in the order of its configuration.
+    """
+
+    name: str
+    summary: str
+    reference: str
+    supervised: bool
+    presets: tuple[str, ...]
+    options: tuple[Option, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def catalogue() -> tuple[list[Entry], list[str]]:
+    """All methods, sorted by name, and a sentence for each that cannot be loaded because an extra is missing."""
+    entries: list[Entry] = []
+    missing: list[str] = []
+    for name in METHODS.names():
+        try:
+            entries.append(describe(name, method_class(name)))
+        except MissingExtraError as error:
+            missing.append(str(error))
+    return entries, missing
+
+
+def describe(name: str, cls: type[Method]) -> Entry:
+    """What a class of methods says of itself, under the name it is registered by.
+
+    Example:
+        >>> entry = describe("cca-itq", method_class("cca-itq"))
+        >>> entry.supervised, entry.options[0]
+        (False, Option(name='bits', allowed='int', default=64, description='length of a code'))
+    """
+    options = tuple(
+        Option(field_name, _allowed(field.annotation), field.default, field.description or "")
+        for field_name, field in cls.Config.model_fields.items()
+    )
+    return Entry(name, cls.summary, cls.reference, cls.supervised, tuple(cls.presets), options)
+
+
+def _allowed(annotation: Any) -> str:
+    """A type as a user reads it.
+
+    Example:
+        >>> _allowed(float | None), _allowed(Literal["a", "b"])
+        ('float or none', 'a, b')
+    """
+    if get_origin(annotation) is Literal:
+        return ", ".join(map(str, get_args(annotation)))
+    parts = get_args(annotation)
+    if parts:
+        return " or ".join(_allowed(part) for part in parts)
+    return "none" if annotation is NoneType else str(annotation.__name__)

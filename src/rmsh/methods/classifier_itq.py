@@ -1,0 +1,119 @@
+"""Classifier-ITQ: a classifier a modality, square roots of its label probabilities, PCA, iterative quantisation.
+
+What a sensible engineer with labels tries first; there is no paper to follow. One network D -> 1024 -> C a modality
+learns to name the labels. The square roots of its C probabilities (whose inner product is the Bhattacharyya coefficient
+of two items, class by class) are a common space by themselves, so that one mean, one projection to K dimensions and one
+rotation, learned on pictures and texts together, serve both.
+
+Codes longer than there are classes are rotated out of C dimensions: see ``rmsh.training.itq``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from rmsh.hash_function import HashFunction, Layer
+from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
+from rmsh.training.centred import Centred, cross_products
+from rmsh.training.itq import ITERATIONS, iterative_quantisation
+from rmsh.training.loop import Batch, Outcome, TrainingSet
+from rmsh.training.losses import classification_loss
+from rmsh.types import MODALITIES
+
+if TYPE_CHECKING:
+    from rmsh.data.pairs import Pairs
+    from rmsh.hash_function import AnyLayer
+    from rmsh.methods.base import Run
+    from rmsh.model import Model
+    from rmsh.types import FloatArray, Modality, ScoreArray
+
+__all__ = ["ClassifierITQ", "ClassifierITQConfig", "Classifiers", "principal_directions"]
+
+
+class ClassifierITQConfig(DeepConfig):
+    """Options of classifier-ITQ."""
+
+    iterations: int = Field(ITERATIONS, ge=1, description="of the quantisation")
+
+
+class Classifiers(HashObjective):
+    """One network a modality, and the cross-entropy of its labels."""
+
+    def __init__(self, data: TrainingSet, config: DeepConfig) -> None:
+        super().__init__(data, config, output="none", outputs=data.labels.shape[1])
+
+    def forward(self, batch: Batch) -> Outcome:
+        even = torch.ones(())
+        logits = {"image": self.image(batch.images), "text": self.text(batch.texts)}
+        return Outcome(
+            {m: classification_loss(z, batch.labels, positive_weight=even).mean() for m, z in logits.items()}
+        )
+
+    def export(self) -> dict[Modality, HashFunction]:
+        """The square roots of the probabilities as functions of the features."""
+        return {m: _rooted(function) for m, function in super().export().items()}
+
+
+def _rooted(function: HashFunction) -> HashFunction:
+    *others, last = function.layers
+    if not isinstance(last, Layer):
+        raise TypeError("a classifier ends with a matrix product")
+    return HashFunction((*others, last._replace(activation="root-sigmoid")))
+
+
+def principal_directions(products: ScoreArray, count: int) -> ScoreArray:
+    """The ``count`` directions of most variance, or all, (d, k); most first.
+
+    Example:
+        >>> abs(principal_directions(np.diag([1.0, 5.0]), 1)).tolist()
+        [[0.0], [1.0]]
+    """
+    return np.asarray(np.linalg.eigh(products)[1][:, ::-1][:, :count])
+
+
+class ClassifierITQ(DeepMethod):
+    """Classifiers, the square roots of their probabilities, and iterative quantisation.
+
+    Example:
+        >>> from rmsh.data.generated import generate_pairs
+        >>> pairs = generate_pairs(60)
+        >>> ClassifierITQ(bits=16, epochs=1, hidden=8).fit(pairs).encode(pairs.images, "image").packed.shape
+        (60, 2)
+    """
+
+    name = "classifier-itq"
+    summary = "a classifier a modality, square roots of label probabilities, PCA, iterative quantisation"
+    reference = "no paper; the quantisation is Gong, Lazebnik: Iterative Quantization, CVPR 2011"
+    Config = ClassifierITQConfig
+    config: ClassifierITQConfig
+    default_epochs = 4
+    original_epochs = "none: this has no original"
+
+    def _objective(self, data: TrainingSet) -> Classifiers:
+        return Classifiers(data, self.config)
+
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
+        classifiers = super()._learn(pairs, run, facts)
+        values = np.concatenate([classifiers.project(pairs.features(m), m) for m in MODALITIES])
+        rotation, told = self._rotation(values)
+        functions = {m: HashFunction((*f.layers, rotation)) for m, f in classifiers.functions.items()}
+        return replace(classifiers, functions=functions, facts={**classifiers.facts, **told})
+
+    def _rotation(self, values: FloatArray) -> tuple[AnyLayer, dict[str, Any]]:
+        """Mean, principal directions and rotation as one layer, and what there is to tell of them."""
+        centred = Centred.of(values)
+        directions = principal_directions(cross_products(centred, centred), self.config.bits)
+        rotation, losses = iterative_quantisation(
+            centred.times(directions),
+            self.config.bits,
+            rng=np.random.default_rng(self.config.seed),
+            iterations=self.config.iterations,
+        )
+        ends = [round(losses[0], 6), round(losses[-1], 6)]
+        (layer,) = centred.linear_hash(directions @ rotation).layers
+        return layer, {"dimensions": directions.shape[1], "quantisation_loss": ends}

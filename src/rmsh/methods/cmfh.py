@@ -1,0 +1,194 @@
+"""CMFH: collective matrix factorisation hashing (Ding, Guo, Zhou, CVPR 2014); unsupervised, linear, closed form.
+
+One latent matrix V (N, K) is to explain both modalities, X_t = V U_t, and to follow from either, V = X_t W_t:
+
+    min  sum over t of  lambda_t [ |X_t - V U_t|^2 + mu |V - X_t W_t|^2 + gamma (|U_t|^2 + |W_t|^2 + |V|^2) ]
+
+U, V and W are solved for by turns. After its first update V is X P for a matrix P (D, K) of X = [X_image, X_text], so
+that every update needs only the products X^T X: their size does not grow with the items, and an iteration takes
+milliseconds.
+
+Deviations: 200 iterations instead of 25, because from the original's start, uniform in [0, 1), all bits begin alike,
+and on 56,947 pairs 25 iterations leave them so (mean correlation of two bits 0.89, after 200 it is 0.09; preset
+"original" has 25). W is the stationary solution of the objective; the authors' program divides by mu where it means
+to multiply, and its W is smaller by mu^2. Features are centred, as in the original, and divided by one number a
+modality, so that items have a mean square norm of 1, since mu and gamma depend on the scale.
+
+The original has two kinds of database codes: those of one modality, as for a query (the default here), and sgn(V),
+which takes both modalities of an item. ``encode`` sees one modality, so that the second kind is what
+``encode_database`` gives where ``database_codes="unified"``, after ``fit``; a saved model codes one modality at a
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+from scipy.linalg import cho_factor, cho_solve, solve
+
+from rmsh.codes import Codes
+from rmsh.errors import DataError
+from rmsh.methods.base import Method, MethodConfig, Run
+from rmsh.model import Model
+from rmsh.training.centred import Centred, cross_products
+from rmsh.types import MODALITIES
+
+if TYPE_CHECKING:
+    from rmsh.data.pairs import Pairs
+    from rmsh.hash_function import HashFunction
+    from rmsh.types import Modality, ScoreArray
+
+__all__ = ["CMFH", "CMFHConfig", "Factorisation"]
+
+
+class CMFHConfig(MethodConfig):
+    """Options of CMFH."""
+
+    weight: float = Field(0.5, gt=0, lt=1, description="lambda of the pictures; that of the texts is the rest to 1")
+    mu: float = Field(100.0, gt=0, description="weight of V following from the features")
+    gamma: float = Field(0.01, gt=0, description="weight of all squared norms")
+    iterations: int = Field(200, ge=1, description="rounds of the three updates")
+    database_codes: Literal["view", "unified"] = Field(
+        "view", description="encode_database takes one modality, or both as sgn(V)"
+    )
+
+
+class Factors(NamedTuple):
+    """The unknowns, of both modalities side by side."""
+
+    u: ScoreArray  # (K, D)
+    p: ScoreArray  # (D, K), V = X P
+    w: ScoreArray  # (D, K)
+
+
+class Factorisation:
+    """The objective and its three updates, in terms of products.
+
+    Args:
+        products: X^T X of both modalities side by side, (D, D).
+        views: the columns of each modality.
+        weights: lambda of each.
+    """
+
+    def __init__(
+        self, products: ScoreArray, views: list[slice], weights: list[float], *, mu: float, gamma: float
+    ) -> None:
+        self.products, self.views, self.weights, self.mu, self.gamma = products, views, weights, mu, gamma
+        self._grams = [cho_factor(_plus(products[v, v], gamma / mu)) for v in views]
+
+    def update_u(self, vv: ScoreArray, vx: ScoreArray) -> ScoreArray:
+        """U = (V^T V + gamma I)^-1 V^T X."""
+        return np.asarray(solve(_plus(vv, self.gamma), vx, assume_a="pos"))
+
+    def update_p(self, u: ScoreArray, w: ScoreArray) -> ScoreArray:
+        """V = [sum lambda_t X_t (U_t^T + mu W_t)] [sum lambda_t (U_t U_t^T + (mu + gamma) I)]^-1, as P."""
+        terms = list(zip(self.views, self.weights, strict=True))
+        right = _plus(np.sum([weight * u[:, v] @ u[:, v].T for v, weight in terms], axis=0), self.mu + self.gamma)
+        left = np.concatenate([weight * (u[:, v].T + self.mu * w[v]) for v, weight in terms])
+        return np.asarray(solve(right, left.T, assume_a="pos").T)
+
+    def update_w(self, p: ScoreArray) -> ScoreArray:
+        """W_t = (X_t^T X_t + gamma / mu I)^-1 X_t^T V."""
+        xv = self.products @ p
+        return np.concatenate([cho_solve(gram, xv[v]) for gram, v in zip(self._grams, self.views, strict=True)])
+
+    def loss(self, factors: Factors) -> float:
+        """The objective, from products alone."""
+        u, p, w = factors
+        xv = self.products @ p
+        vv = p.T @ xv
+        total = 0.0
+        for v, weight in zip(self.views, self.weights, strict=True):
+            gram = self.products[v, v]
+            explained = np.trace(gram) - 2 * (u[:, v].T * xv[v]).sum() + (vv * (u[:, v] @ u[:, v].T)).sum()
+            followed = np.trace(vv) - 2 * (w[v] * xv[v]).sum() + (w[v] * (gram @ w[v])).sum()
+            norms = np.square(u[:, v]).sum() + np.square(w[v]).sum() + np.trace(vv)
+            total += weight * (explained + self.mu * followed + self.gamma * norms)
+        return float(total)
+
+    def rounds(self, vv: ScoreArray, vx: ScoreArray, w: ScoreArray) -> Iterator[Factors]:
+        """The three updates by turns, from V^T V and V^T X of a first V, and from a first W; the loss never rises."""
+        while True:
+            u = self.update_u(vv, vx)
+            p = self.update_p(u, w)
+            w = self.update_w(p)
+            yield Factors(u, p, w)
+            vx = (self.products @ p).T
+            vv = vx @ p
+
+
+def _plus(matrix: ScoreArray, level: float) -> ScoreArray:
+    return matrix + level * np.eye(len(matrix))
+
+
+class CMFH(Method):
+    """Collective matrix factorisation hashing.
+
+    Example:
+        >>> from rmsh.data.generated import generate_pairs
+        >>> pairs = generate_pairs(60)
+        >>> CMFH(bits=16).fit(pairs).encode(pairs.images, "image").packed.shape
+        (60, 2)
+    """
+
+    name = "cmfh"
+    summary = "one latent matrix that explains both modalities and follows linearly from each"
+    reference = "Ding, Guo, Zhou: Collective Matrix Factorization Hashing for Multimodal Data, CVPR 2014"
+    supervised = False
+    Config = CMFHConfig
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"original": {"iterations": 25}}
+    config: CMFHConfig
+
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:  # noqa: ARG002  # nothing to resume
+        config, rng = self.config, np.random.default_rng(self.config.seed)
+        sides = [Centred.of(pairs.features(m)) for m in MODALITIES]
+        products, views, scale = _scaled_products(*sides)
+        v = rng.random((len(pairs), config.bits))
+        vx = np.concatenate([side.transposed_times(v) for side in sides]).T * scale
+        w = rng.random((len(scale), config.bits))
+        weights = [config.weight, 1 - config.weight]
+        factorisation = Factorisation(products, views, weights, mu=config.mu, gamma=config.gamma)
+        rounds = islice(factorisation.rounds(v.T @ v, vx, w), config.iterations)
+        first = last = next(rounds)
+        for last in rounds:  # noqa: B007  # the last one counts
+            pass
+        losses = [factorisation.loss(first), factorisation.loss(last)]
+        facts |= {"iterations": config.iterations, "original_iterations": 25, "loss": losses}
+
+        def functions(weight: ScoreArray) -> dict[Modality, HashFunction]:
+            of_view = zip(MODALITIES, sides, views, strict=True)
+            return {m: side.linear_hash(weight[view] * scale[view, None]) for m, side, view in of_view}
+
+        self.joint_ = functions(last.p)
+        return Model(functions(last.w), self.name, config.model_dump(), facts)
+
+    def encode_database(self, pairs: Pairs, modality: Modality) -> Codes:
+        """The codes of one modality, or with ``database_codes="unified"`` those of both together, sgn(V).
+
+        Raises:
+            DataError: unified codes are asked for and an item has one modality only.
+        """
+        codes = super().encode_database(pairs, modality)
+        if self.config.database_codes == "view":
+            return codes
+        incomplete = int((~(pairs.has_image & pairs.has_text)).sum())
+        if incomplete:
+            raise DataError(
+                f"{pairs.source}: {incomplete} items have no picture or no text, and unified codes need both; leave "
+                'them out, or choose database_codes="view".'
+            )
+        values = [function(pairs.features(m)) for m, function in self.joint_.items()]
+        return Codes.from_values(values[0] + values[1], pairs.ids)
+
+
+def _scaled_products(image: Centred, text: Centred) -> tuple[ScoreArray, list[slice], ScoreArray]:
+    """X^T X of both modalities scaled to a mean square norm of 1, the columns of each, and the scale of each column."""
+    xx, yy, xy = cross_products(image, image), cross_products(text, text), cross_products(image, text)
+    factors = [np.sqrt(len(image) / max(float(np.trace(square)), 1e-12)) for square in (xx, yy)]
+    scale = np.repeat(factors, [image.width, text.width])
+    products = np.block([[xx, xy], [xy.T, yy]]) * scale[:, None] * scale
+    return products, [slice(0, image.width), slice(image.width, len(scale))], scale

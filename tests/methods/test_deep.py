@@ -1,0 +1,94 @@
+"""What the deep baselines share: the schedule, sweeps, and going on bit for bit after being killed."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rmsh.data.generated import generate_pairs
+from rmsh.data.pairs import Pairs
+from rmsh.methods import METHODS, create
+from rmsh.methods.base import Method
+from rmsh.methods.deep import DeepConfig, SweepingObjective
+from rmsh.metrics.report import evaluate
+from rmsh.training.loop import TrainingSet
+
+DEEP = ["dcmh", "ssah", "svhn", "tdh", "uch"]
+
+
+def _method(name: str) -> Method:
+    return create(name, bits=10, hidden=8, epochs=3, batch=20)
+
+
+def _pairs() -> Pairs:
+    return generate_pairs(80, image_dim=9, text_dim=7)
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_a_run_killed_at_three_steps_ends_with_identical_weights(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objective: Any = importlib.import_module(METHODS.load(name).__module__).Objective
+    forward, file = objective.forward, tmp_path / "checkpoint.safetensors"
+    expected = _method(name).fit(_pairs())
+    for fatal in (2, 7, 5):
+        left = [fatal]
+
+        def dying(self: Any, batch: Any, left: list[int] = left) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return forward(self, batch)
+
+        monkeypatch.setattr(objective, "forward", dying)
+        with pytest.raises(KeyboardInterrupt):
+            _method(name).fit(_pairs(), checkpoint=file)
+    monkeypatch.setattr(objective, "forward", forward)
+    resumed = _method(name).fit(_pairs(), checkpoint=file)
+    assert resumed.model.fingerprint == expected.model.fingerprint
+    assert resumed.model.facts == expected.model.facts
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_learning_beats_chance_on_generated_pairs(name: str) -> None:
+    pairs = generate_pairs(300, noise=0.5, seed=3)
+    method = create(name, bits=32, hidden=64, epochs=12, batch=50, learning_rate=1e-3).fit(pairs)
+    pictures, texts = (method.encode(pairs.features(m), m) for m in ("image", "text"))
+    labels = np.asarray(pairs.labels)
+    for query, database in ((pictures, texts), (texts, pictures)):
+        ndcg = evaluate(query, database, labels, labels, k=50).ndcg
+        assert ndcg.value > 1.2 * ndcg.chance
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_facts_say_how_many_epochs_were_made_and_what_the_original_made(name: str) -> None:
+    facts = _method(name).fit(_pairs()).model.facts
+    assert facts["epochs"] == 3
+    assert facts["original_epochs"]
+    assert facts["batch"] == 20
+
+
+def test_few_pairs_pass_more_often() -> None:
+    facts = create("dcmh", bits=4, hidden=2, batch=40).fit(_pairs()).model.facts
+    assert facts["epochs"] == 400  # of 2 steps
+
+
+def test_an_objective_sweeps_over_pictures_and_texts_in_turn() -> None:
+    pairs = _pairs()
+    data = TrainingSet(np.asarray(pairs.images), np.asarray(pairs.texts), np.asarray(pairs.labels))
+    objective = SweepingObjective(data, DeepConfig(bits=3, hidden=4), output="none")
+    objective.begin_epoch(0, data)
+    assert objective.network is objective.image
+    torch.testing.assert_close(objective.outputs[1], objective.text(torch.from_numpy(data.texts).float()))
+    with torch.no_grad():
+        objective.image.output.bias += 1.0
+    moved = objective.image(torch.from_numpy(data.images[:9]).float())
+    torch.testing.assert_close(objective.mean_output(torch.arange(9), moved), objective.outputs[0].mean(dim=0) + 1)
+    objective.begin_epoch(1, data)
+    assert objective.network is objective.text
+    torch.testing.assert_close(objective.outputs[0, :9], moved)

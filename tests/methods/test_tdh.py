@@ -1,0 +1,97 @@
+"""TDH: triplets, the loss against plain loops, and the update of B against the dense solution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from rmsh.data.generated import generate_pairs
+from rmsh.methods.tdh import Objective, TDHConfig, draw_triplets, update_codes
+from rmsh.training.label_graph import LabelGraph
+from rmsh.training.likelihood import share_a_label
+from rmsh.training.loop import TrainingSet
+
+ROWS = np.arange(0, 30, 3)
+
+
+def _data(n: int = 30) -> TrainingSet:
+    pairs = generate_pairs(n, classes=6, image_dim=6, text_dim=4)
+    return TrainingSet(np.asarray(pairs.images), np.asarray(pairs.texts), np.asarray(pairs.labels))
+
+
+def _objective() -> Objective:
+    torch.manual_seed(0)
+    objective = Objective(_data(), TDHConfig(bits=3, hidden=5, alpha=0.5, gamma=2.0, eta=3.0, triplets=4))
+    objective.begin_epoch(0, _data())
+    return objective
+
+
+def test_a_triplet_has_a_positive_that_shares_a_label_and_a_negative_that_does_not() -> None:
+    labels = torch.from_numpy(_data().labels).float()
+    q, p, n = draw_triplets(share_a_label(labels, labels), 5)
+    assert len(q) > 0
+    assert (q != p).all()
+    assert ((labels[q] * labels[p]).sum(dim=1) > 0).all()
+    assert ((labels[q] * labels[n]).sum(dim=1) == 0).all()
+
+
+def test_items_without_both_kinds_of_partners_have_no_triplet() -> None:
+    assert [len(part) for part in draw_triplets(torch.ones(4, 4), 3)] == [0, 0, 0]
+    assert [len(part) for part in draw_triplets(torch.eye(4), 3)] == [0, 0, 0]
+
+
+def test_the_terms_equal_the_sums_over_triplets() -> None:
+    objective = _objective()
+    batch = _data().batch(ROWS)
+    torch.manual_seed(7)
+    terms = {name.split()[1]: term.item() for name, term in objective(batch).terms.items()}
+    torch.manual_seed(7)
+    triplets = draw_triplets(share_a_label(batch.labels, batch.labels), 4)
+    f, g = (outputs[ROWS].double().numpy() for outputs in objective.outputs)
+    inter = intra = 0.0
+    for q, p, n in torch.stack(triplets).T.tolist():
+        inter += np.log1p(np.exp(-(0.5 * f[q] @ (g[p] - g[n]) - 0.5)))
+        inter += np.log1p(np.exp(-(0.5 * g[q] @ (f[p] - f[n]) - 0.5)))
+        intra += np.log1p(np.exp(-(0.5 * f[q] @ (f[p] - f[n]) - 0.5)))
+    b = objective.codes[ROWS].numpy()
+    assert terms["inter"] == pytest.approx(inter / 10, rel=1e-4)
+    assert terms["intra"] == pytest.approx(intra / 10, rel=1e-4)
+    assert terms["quantisation"] == pytest.approx(2.0 * np.square(b - f).sum() / 10, rel=1e-4)
+    mean = objective.outputs[0].mean(dim=0).double().numpy()
+    assert terms["balance"] == pytest.approx(3.0 * 10 * np.square(mean).sum(), rel=1e-3)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.01, 0.5])
+def test_the_update_of_codes_equals_the_dense_solution(ratio: float) -> None:
+    labels = _data().labels.astype(np.float64)
+    sums = torch.randn(30, 4, generator=torch.Generator().manual_seed(1)) + 3
+    shared = labels @ labels.T > 0
+    matrix = 2 * np.eye(30) + ratio * (np.diag(shared.sum(axis=1)) - shared)
+    dense = np.linalg.solve(matrix, (sums - sums.mean(dim=0)).double().numpy())
+    ours = update_codes(LabelGraph.of(_data().labels, at_most=99), sums, ratio=ratio).numpy()
+    clear = np.abs(dense) > 5e-3 * np.abs(dense).max()
+    np.testing.assert_array_equal(ours[clear], np.where(dense >= 0, 1.0, -1.0)[clear])
+
+
+def test_the_codes_lower_the_graph_term_when_it_weighs_more() -> None:
+    data = _data()
+    labels = data.labels.astype(np.float64)
+    shared = labels @ labels.T > 0
+    laplacian = np.diag(shared.sum(axis=1)) - shared
+    sums = torch.randn(30, 8, generator=torch.Generator().manual_seed(2))
+    graph = LabelGraph.of(data.labels, at_most=99)
+    free, bound = (update_codes(graph, sums, ratio=ratio).double().numpy() for ratio in (0.0, 1.0))
+    assert np.trace(bound.T @ laplacian @ bound) < np.trace(free.T @ laplacian @ free)
+
+
+def test_codes_are_updated_when_both_networks_have_learned() -> None:
+    objective, data = _objective(), _data()
+    first = objective.codes.clone()
+    with torch.no_grad():
+        objective.image.output.weight.mul_(-1)
+        objective.text.output.weight.mul_(-1)
+    objective.begin_epoch(1, data)
+    assert torch.equal(objective.codes, first)
+    objective.begin_epoch(2, data)
+    assert not torch.equal(objective.codes, first)
