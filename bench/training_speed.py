@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rmsh.types import FloatArray
 
-STEPS = 60
+STEPS = 150
 DELTA = 11.0
 
 
