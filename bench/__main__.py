@@ -9,6 +9,7 @@ make bench ARGS="coco"                preparing a made-up MS COCO tree of 100,00
 make bench ARGS="pictures"            picture encoding speed beside the plain torch model
 make bench ARGS="serve"               the server under load: 16 clients, 60 s, 100,000 items
 make bench ARGS="search --only learned"  search speed of the cases whose name an expression finds
+make bench ARGS="threads"             one query by two threads, beside two processes that share nothing
 make bench ARGS="faults --runs 200"   writers of a library killed at random moments
 """
 
@@ -16,7 +17,17 @@ from __future__ import annotations
 
 import argparse
 
-from bench import coco_preparation, evaluation_speed, faults, pictures, quality, search_speed, serving, training_speed
+from bench import (
+    coco_preparation,
+    evaluation_speed,
+    faults,
+    pictures,
+    quality,
+    search_speed,
+    serving,
+    training_speed,
+    two_threads,
+)
 
 MEASUREMENTS = {
     "training": training_speed.main,
@@ -26,6 +37,7 @@ MEASUREMENTS = {
     "pictures": pictures.main,
     "serve": serving.main,
     "search": search_speed.main,
+    "threads": two_threads.main,
     "quality": quality.main,
 }
 

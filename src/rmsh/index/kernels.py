@@ -25,7 +25,7 @@ from rmsh.index.bit_counter import BIAS, next_near, pick_planes, write_bias
 from rmsh.index.bit_planes import PLANES, TILE, slice_tile
 from rmsh.index.keys import FAR, ROW_BITS
 from rmsh.index.tile_hits import gather, keep_hits, list_blocks, list_near
-from rmsh.index.vectors import LANES, may_hold_nearer
+from rmsh.index.vectors import LANES
 
 __all__ = ["doubled", "nearest", "within"]
 
@@ -128,18 +128,17 @@ def _look_through(
                 place = next_near(planes, picks, biases, active, place, live, near)
             if place >= live:
                 break
-            q, counted = active[place], 0
-            if sliced:
-                counted = list_near(near, hits)
-            elif may_hold_nearer(source, at, codes, queries, q, states[q, 0]):
-                counted = list_blocks(source, at, codes, queries, q, states[q, 0], hits)
+            q = active[place]
+            counted = (
+                list_near(near, hits) if sliced else list_blocks(source, at, codes, queries, q, states[q, 0], hits)
+            )
             if counted:
                 counted = keep_hits(source, at, queries, q, states[q, 0], row, offsets, hits, counted)
-                if k:
-                    admit(hits, counted, k, keys, histograms, states, q)
-                    write_bias(states[q, 0], biases, q)
-                else:
-                    size = append(hits, counted, q, owners, found, size)
+            if counted and k:
+                admit(hits, counted, k, keys, histograms, states, q)
+                write_bias(states[q, 0], biases, q)
+            elif counted:
+                size = append(hits, counted, q, owners, found, size)
             if states[q, 0] == 0:  # nothing is nearer than what was found
                 live -= 1
                 active[place] = active[live]

@@ -55,6 +55,8 @@ list_near = compile_kernel(_list_near, nogil=True, forceinline=True)
 def _list_blocks(words: Any, at: int, codes: int, queries: Any, q: int, threshold: int, hits: Any) -> int:
     """Write which codes of a tile lie where there may be a hit, and return how many they are."""
     size, width = 0, queries.shape[1]
+    if not may_hold_nearer(words, at, codes, queries, q, threshold):  # as is mostly so
+        return size
     block = max(STEP // width, 1)
     for first in range(0, codes, block):
         count = min(block, codes - first)
