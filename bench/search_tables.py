@@ -61,9 +61,10 @@ def _choices(measured: dict[str, Any]) -> str:
         notes = {m["batch"]: m["note"].split(":")[0] for m in result["one thread"] if m["engine"] == "auto"}
         rate = _rates(result)
         for batch in (1, 32, 1000):
-            scan, mih, auto = (rate[engine, batch] for engine in ("scan", "mih", "auto"))
-            cells = [f"{scan:,.0f}", f"{mih:,.0f}", f"{mih / scan:.2f}", f"{auto:,.0f}", notes[batch]]
-            rows.append([*_label(name), str(batch), *cells, f"{max(scan, mih) / auto:.2f}"])
+            scan, auto, mih = rate["scan", batch], rate["auto", batch], rate.get(("mih", batch))
+            hashing = [f"{mih:,.0f}", f"{mih / scan:.2f}"] if mih else ["–", "–"]
+            cells = [f"{scan:,.0f}", *hashing, f"{auto:,.0f}", notes[batch], f"{max(scan, mih or 0) / auto:.2f}"]
+            rows.append([*_label(name), str(batch), *cells])
     columns = ["codes", "items", "bits", "batch", "scan", "mih", "mih / scan", "auto", "chose", "better / auto"]
     return markdown("Multi-index hashing, and what `auto` takes: queries a second", columns, rows)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Measured", "measure"]
 
-_ROUNDS = 5
+_ROUNDS = 7
 _LEAST_SECONDS = 0.2  # of one engine in one round: short searches are repeated
 _MOST_SECONDS = 40.0  # of a batch size: no further round begins, except for the first three
 

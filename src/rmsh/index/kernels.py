@@ -24,8 +24,8 @@ from rmsh.compiled import compile_kernel
 from rmsh.index.bit_counter import BIAS, next_near, pick_planes, write_bias
 from rmsh.index.bit_planes import PLANES, TILE, slice_tile
 from rmsh.index.keys import FAR, ROW_BITS
-from rmsh.index.tile_hits import gather, keep_hits, list_blocks, list_near
-from rmsh.index.vectors import LANES
+from rmsh.index.tile_hits import gather, keep_hits, list_blocks, list_near, pass_over
+from rmsh.index.vectors import LANES, may_hold_nearer
 
 __all__ = ["doubled", "nearest", "within"]
 
@@ -113,8 +113,11 @@ def _look_through(
     """
     width, masked, seen = queries.shape[1], len(alive) + len(where) > 0, 0
     tile, offsets, hits, planes, room, picks, biases, near, active, live = make_room(queries, masked, states)
-    source = tile if masked else words
+    source, alone = tile if masked else words, len(queries) == 1 and not masked
     while start < stop and live > 0 and (k > 0 or size + len(queries) * TILE <= len(found)):
+        if alone:
+            over = pass_over(words, start, stop, queries, states[0, 0])
+            start, row = start + over, row + over
         at, codes, passed, place = start * width, min(TILE, stop - start), min(TILE, stop - start), 0
         if masked:
             at = 0
@@ -128,10 +131,11 @@ def _look_through(
                 place = next_near(planes, picks, biases, active, place, live, near)
             if place >= live:
                 break
-            q = active[place]
-            counted = (
-                list_near(near, hits) if sliced else list_blocks(source, at, codes, queries, q, states[q, 0], hits)
-            )
+            q, counted = active[place], 0
+            if sliced:
+                counted = list_near(near, hits)
+            elif alone or may_hold_nearer(source, at, codes, queries, q, states[q, 0]):
+                counted = list_blocks(source, at, codes, queries, q, states[q, 0], hits)
             if counted:
                 counted = keep_hits(source, at, queries, q, states[q, 0], row, offsets, hits, counted)
             if counted and k:

@@ -11,7 +11,7 @@ from rmsh.index.bit_planes import TILE
 from rmsh.index.keys import ROW_BITS
 from rmsh.index.vectors import LANES, STEP, may_hold_nearer
 
-__all__ = ["gather", "keep_hits", "list_blocks", "list_near"]
+__all__ = ["gather", "keep_hits", "list_blocks", "list_near", "pass_over"]
 
 
 def _gather(
@@ -35,6 +35,17 @@ def _gather(
 gather = compile_kernel(_gather, nogil=True)
 
 
+def _pass_over(words: Any, start: int, stop: int, queries: Any, threshold: int) -> int:
+    """How many codes from ``start`` on lie in whole tiles without a hit of the only query."""
+    width, at = queries.shape[1], start
+    while at + TILE <= stop and not may_hold_nearer(words, at * width, TILE, queries, 0, threshold):
+        at += TILE
+    return at - start
+
+
+pass_over = compile_kernel(_pass_over, nogil=True, forceinline=True)
+
+
 def _list_near(near: Any, hits: Any) -> int:
     """Write which codes of a tile a plane tells of, in increasing order, and return how many they are."""
     size, left = 0, near[0]
@@ -55,8 +66,6 @@ list_near = compile_kernel(_list_near, nogil=True, forceinline=True)
 def _list_blocks(words: Any, at: int, codes: int, queries: Any, q: int, threshold: int, hits: Any) -> int:
     """Write which codes of a tile lie where there may be a hit, and return how many they are."""
     size, width = 0, queries.shape[1]
-    if not may_hold_nearer(words, at, codes, queries, q, threshold):  # as is mostly so
-        return size
     block = max(STEP // width, 1)
     for first in range(0, codes, block):
         count = min(block, codes - first)
