@@ -59,8 +59,9 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"{HUGE} ...", flush=True)
         results[HUGE] = _measure_huge(100_000_000)
         write_json(RESULT, results)
-    write_tables(results, RESULTS / "search_speed.md")
-    write_plot(results, RESULTS / "search_speed.png")
+    ordered = {name: results[name] for name in [*(name for name, *_ in cases()), HUGE] if name in results}
+    write_tables(ordered, RESULTS / "search_speed.md")
+    write_plot(ordered, RESULTS / "search_speed.png")
 
 
 def _measure(kind: str, items: int, bits: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Scan", "has_kernels", "kernel_inputs", "nearest_keys", "within_keys"]
 
-_WORDS_A_THREAD = 1 << 18  # below, waking another thread costs more than it saves
+_WORDS_A_THREAD = 1 << 20  # below, waking another thread costs more than it saves: a tenth of a millisecond
 _QUERIES_A_THREAD = 8  # below, the queries of a thread do not keep it busier than reading memory does
 _BLOCK_BYTES = 1 << 19  # of the hits kept for the queries that are looked for at once: they stay in the cache of a core
 _BLOCK_QUERIES = 64  # at least, so that what is done for all of them together pays
