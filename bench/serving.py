@@ -42,6 +42,7 @@ SHARES = {"words": 50, "words and filter": 20, "picture": 20, "thumbnail": 10}  
 WARM_UP = 5.0  # seconds before anything is counted
 
 PARTS = 6  # between which memory is looked at
+_PROCESSOR = "process_cpu_seconds_total"
 
 
 class Seen(NamedTuple):
@@ -63,8 +64,9 @@ def main(arguments: argparse.Namespace) -> None:
     print(f"{'':18}| count | p50 ms | p95 ms | p99 ms")
     for kind, row in result["milliseconds"].items():
         print(f"{kind:18}| {row['count']:5} | {row['p50']:6.1f} | {row['p95']:6.1f} | {row['p99']:6.1f}")
-    for stage, spent in result["mean_ms_of_a_stage"].items():
-        print(f"in the server, {stage}: {spent:.1f} ms")
+    print(f"{result['processor_seconds_a_second']:.2f} processors are busy in the server; where its time goes:")
+    for stage, row in result["where_the_time_goes"].items():
+        print(f"{stage:18}| {row['share']:6.1%} | {row['mean_ms']:6.1f} ms each")
 
 
 def _make_library(folder: Path) -> tuple[list[str], list[bytes]]:
@@ -104,13 +106,12 @@ def measure(library: Path, captions: list[str], pictures: list[bytes], *, second
             assert process.stdout is not None  # noqa: S101
             port = int(json.loads(process.stdout.readline())["url"].rstrip("/").rpartition(":")[2])
             _load(port, captions, pictures, seconds=WARM_UP)
-            memory, start = [_memory(process.pid)], time.perf_counter()
+            before, memory, start = _metrics(port), [_memory(process.pid)], time.perf_counter()
             seen: list[Seen] = []
             for _ in range(PARTS):
                 seen += _load(port, captions, pictures, seconds=seconds / PARTS)
                 memory.append(_memory(process.pid))
-            spent = time.perf_counter() - start
-            stages = _stages(port)
+            spent, after = time.perf_counter() - start, _metrics(port)
         finally:
             process.terminate()
     return {
@@ -122,7 +123,8 @@ def measure(library: Path, captions: list[str], pictures: list[bytes], *, second
         "errors": Counter(str(one.status) for one in seen if one.status != 200),
         "memory_mb": memory,
         "milliseconds": {kind: _percentiles([one.seconds for one in seen if one.kind == kind]) for kind in SHARES},
-        "mean_ms_of_a_stage": stages,
+        "processor_seconds_a_second": (after[_PROCESSOR] - before[_PROCESSOR]) / spent,
+        "where_the_time_goes": _stages(before, after),
     }
 
 
@@ -172,15 +174,22 @@ def _request(kind: str, chance: random.Random, captions: list[str], pictures: li
     return "GET", f"/api/search?text={quote_plus(chance.choice(captions))}{where}"
 
 
-def _stages(port: int) -> dict[str, float]:
-    """Mean milliseconds of each stage, as the server measured them."""
+def _metrics(port: int) -> dict[str, float]:
+    """What the server measured so far: the value of each series, by its name."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
-    found = re.findall(r'rmsh_stage_seconds_(sum|count)\{stage="([^"]+)"\} (\S+)', text)
-    values = {(part, stage): float(value) for part, stage, value in found}
-    return {
-        stage: round(1000 * value / values["count", stage], 2)
-        for (part, stage), value in values.items()
-        if part == "sum"
-    }
+    return {name: float(value) for name, value in re.findall(r"^(\w[^ ]*(?:\{.*\})?) (\S+)$", text, re.MULTILINE)}
+
+
+def _stages(before: dict[str, float], after: dict[str, float]) -> dict[str, dict[str, float]]:
+    """Share of all the time that requests took, and mean milliseconds, of each stage and of what is in none."""
+    grown = {name: value - before.get(name, 0.0) for name, value in after.items()}
+    whole = sum(grown[name] for name in grown if name.startswith("rmsh_request_seconds_sum{") and "/api/" in name)
+    requests = sum(grown[name] for name in grown if name.startswith("rmsh_request_seconds_count{") and "/api/" in name)
+    stages: dict[str, dict[str, float]] = {}
+    for stage in sorted(re.findall(r'rmsh_stage_seconds_sum\{stage="([^"]+)"\}', "\n".join(grown))):
+        spent, count = (grown[f'rmsh_stage_seconds_{part}{{stage="{stage}"}}'] for part in ("sum", "count"))
+        stages[stage] = {"share": spent / whole, "mean_ms": 1000 * spent / count}
+    rest = 1 - sum(row["share"] for row in stages.values())
+    return stages | {"HTTP and the rest": {"share": rest, "mean_ms": 1000 * rest * whole / requests}}

@@ -19,6 +19,7 @@ from PIL import Image
 from rmsh.codes import Codes
 from rmsh.features import ENCODERS
 from rmsh.features.bag_of_words import BagOfWords
+from rmsh.features.picture_encoder import PictureEncoder
 from rmsh.features.pictures import Picture, read_picture
 from rmsh.hash_function import HashFunction, Layer
 from rmsh.library import Item, Library
@@ -78,11 +79,11 @@ def new_address(milvus_server: str) -> Iterator[Callable[[], str]]:
     client.close()
 
 
-class MeanColour:
+class MeanColour(PictureEncoder):
     """An encoder of pictures that needs no weights: how red, green and blue a picture is."""
 
     name: ClassVar[str] = "mean-colour"
-    modality: ClassVar[Modality] = "image"
+    batch = 1 << 10
     dim = 3
     fingerprint = "0"
 
@@ -97,9 +98,11 @@ class MeanColour:
     def restore(cls, description: Mapping[str, Any]) -> MeanColour:
         return cls()
 
-    def encode(self, items: Sequence[Picture], *, on_progress: object = None) -> FloatArray:
-        pixels = [np.asarray(read_picture(item), np.float32).mean(axis=(0, 1)) / 255 for item in items]
-        return np.array(pixels, dtype=np.float32).reshape(-1, 3)
+    def _read(self, picture: Picture) -> FloatArray:
+        return np.asarray(read_picture(picture), np.float32).mean(axis=(0, 1)) / 255
+
+    def _embed(self, pictures: Sequence[FloatArray]) -> FloatArray:
+        return np.array(pictures, dtype=np.float32)
 
 
 COLOURS = {"black": "", "red": "red", "green": "green", "blue": "blue"} | {

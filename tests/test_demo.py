@@ -24,8 +24,11 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return commands
 
 
-def test_it_draws_builds_and_searches(tmp_path: Path, ran: list[list[str]]) -> None:
+def test_it_draws_builds_searches_and_says_how_to_look_at_it(
+    tmp_path: Path, ran: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert demo.demonstrate(tmp_path, serve=False, scenes=3) == 0
+    assert f"rmsh serve {tmp_path / 'library'}" in capsys.readouterr().err
     assert [words[0] for words in ran] == ["build", "search", "search", "search"]
     assert ran[0] == ["build", str(tmp_path / "scenes"), "--out", str(tmp_path / "library"), "--overwrite"]
     assert len([*(tmp_path / "scenes").rglob("*.jpg")]) == 3

@@ -9,28 +9,36 @@ import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import typer.main
 import yaml
 
 from rmsh import __version__
-from rmsh.cli.main import COMMANDS, app
+from rmsh.cli.main import COMMANDS, app, run
 
 PROJECT = Path(__file__).resolve().parent.parent
 RUNNING = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 PAGES = sorted({*RUNNING, *PROJECT.glob("*.md")})
-FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w*(?: runs)?)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 by_name = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-def _blocks(text: str, *languages: str) -> Iterator[tuple[int, str]]:
-    """The fenced blocks of some languages, each with the number of its first line."""
+class Block(NamedTuple):
+    """A fenced block: its language ("sh runs" where a shell block is to be run), its first line and its text."""
+
+    language: str
+    line: int
+    source: str
+
+
+def _blocks(text: str, *languages: str) -> Iterator[Block]:
+    """The fenced blocks of some languages."""
     for match in FENCE.finditer(text):
         if match[1] in languages:
-            yield text.count("\n", 0, match.start(2)) + 1, match[2]
+            yield Block(match[1], text.count("\n", 0, match.start(2)) + 1, match[2])
 
 
 def _command_lines(text: str) -> Iterator[list[str]]:
@@ -60,18 +68,22 @@ def _unknown(words: list[str], commands: Mapping[str, Any] | None = None) -> lis
 
 
 @pytest.mark.parametrize("page", RUNNING, ids=lambda page: page.name)
-def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_run_in_their_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for line, source in _blocks(page.read_text(encoding="utf-8"), "python"):
-        code = compile("\n" * (line - 1) + source, page, "exec")  # so that a traceback shows the line of the page
-        exec(code, namespace)  # noqa: S102
+    for block in _blocks(page.read_text(encoding="utf-8"), "python", "sh runs"):
+        if block.language == "python":
+            padded = "\n" * (block.line - 1) + block.source  # so that a traceback shows the line of the page
+            exec(compile(padded, page, "exec"), namespace)  # noqa: S102
+        else:
+            for words in _command_lines(block.source):
+                assert run(words) == 0, f"{page.name}: rmsh {shlex.join(words)}"
 
 
 @by_name
 def test_commands_in_pages_exist(page: Path) -> None:
-    for _, block in _blocks(page.read_text(encoding="utf-8"), "console", "sh", "bash"):
-        for words in _command_lines(block):
+    for block in _blocks(page.read_text(encoding="utf-8"), "console", "sh", "sh runs", "bash"):
+        for words in _command_lines(block.source):
             assert not _unknown(words), f"{page.name}: rmsh {shlex.join(words)}"
 
 
@@ -122,5 +134,6 @@ def test_the_check_of_commands_finds_what_does_not_exist(line: str, unknown: lis
 
 
 def test_blocks_are_found_with_their_line() -> None:
-    page = "# Title\n\n```python\nx = 1\n```\n\n```sh\nrmsh doctor\n```\n"
-    assert list(_blocks(page, "python", "sh")) == [(4, "x = 1\n"), (8, "rmsh doctor\n")]
+    page = "# Title\n\n```python\nx = 1\n```\n\n```sh runs\nrmsh doctor\n```\n\n```sh\nls\n```\n"
+    assert list(_blocks(page, "python", "sh runs")) == [("python", 4, "x = 1\n"), ("sh runs", 8, "rmsh doctor\n")]
+    assert [block.line for block in _blocks(page, "sh")] == [12]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rmsh.data.pairs import Pairs
+from rmsh.data.skipped import Skipped
 from rmsh.errors import DataError, InputError
 from rmsh.item_codes import item_coder
 from rmsh.library import Item, Library
@@ -50,13 +51,50 @@ def test_an_item_without_features_is_named(new_colours: Path) -> None:
         item_coder(load(new_colours), picture_path=_nowhere, features=pairs)(ITEMS)
 
 
-def test_a_picture_that_is_gone_is_named(colours: Path, new_colours: Path) -> None:
+def test_a_picture_that_is_gone_stops_where_nobody_is_told(colours: Path, new_colours: Path) -> None:
     (colours / "red.png").unlink()
     with Library.open(colours) as library:
         item = library.get("red")
         assert item is not None
-        with pytest.raises(DataError, match=r"The picture of the item 'red' is not at .*red.png"):
+        with pytest.raises(
+            DataError, match=r"1 of the items' pictures cannot be read, such as that of 'red': There is"
+        ):
             item_coder(load(new_colours), picture_path=library.picture_path)([item])
+
+
+def _lose(colours: Path, name: str, how: str) -> None:
+    (colours / f"{name}.png").unlink()
+    if how == "damaged":
+        (colours / f"{name}.png").write_bytes(b"damaged")
+    if how == "elsewhere":
+        (colours / f"{name}.png").symlink_to(Path(__file__))
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"), [("gone", "There is no file"), ("damaged", "cannot be read"), ("elsewhere", "leads out of")]
+)
+def test_an_item_whose_picture_is_lost_is_coded_by_its_text_and_told_of(
+    how: str, reason: str, *, colours: Path, new_colours: Path
+) -> None:
+    _lose(colours, "red", how)
+    told: list[Skipped] = []
+    with Library.open(colours) as library:
+        items = [item for name in ("red", "blue") if (item := library.get(name)) is not None]
+        coded = item_coder(load(new_colours), picture_path=library.picture_path, on_skipped=told.extend)(items)
+    assert {modality: codes.ids.tolist() for modality, codes in coded.items()} == {
+        "image": ["blue"],
+        "text": ["red", "blue"],
+    }
+    assert [(one.id, one.file, one.left_out) for one in told] == [("red", "red.png", "picture")]
+    assert reason in told[0].reason
+
+
+def test_an_item_of_which_nothing_is_left_is_told_of_as_a_whole(new_colours: Path) -> None:
+    told: list[Skipped] = []
+    only = Item("x", picture="x.png")
+    coded = item_coder(load(new_colours), picture_path=lambda _: Path("x.png"), on_skipped=told.extend)([only])
+    assert coded == {}
+    assert [(one.id, one.left_out) for one in told] == [("x", "item")]
 
 
 def test_a_model_trained_on_matrices_asks_for_features(new_colours: Path) -> None:

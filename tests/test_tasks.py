@@ -147,6 +147,11 @@ def test_an_environment_without_pip_is_made_anew(script: ModuleType, tmp_path: P
     assert not script._has_pip(tmp_path / "python")
 
 
+def test_every_test_that_asks_a_milvus_server_is_run_with_one(tasks: ModuleType) -> None:
+    marked = {path for path in (PROJECT / "tests").rglob("test_*.py") if "mark.milvus" in path.read_text()}
+    assert {path.relative_to(PROJECT).as_posix() for path in marked - {Path(__file__)}} == set(tasks.MILVUS_TESTS)
+
+
 def test_make_knows_every_task(tasks: ModuleType) -> None:
     targets = re.search(r"^(?!help)([\w -]+):$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
     assert targets is not None

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rmsh.builder import build
     from rmsh.codes import Codes
     from rmsh.coding.bounds import choose_delta
     from rmsh.data.open import open_pairs
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rmsh.methods import create
     from rmsh.metrics.report import evaluate
     from rmsh.model import Model, load
+    from rmsh.search import Searcher
 
 __version__ = "0.1.0"
 
@@ -25,6 +27,8 @@ _EXPORTS = {
     "Codes": "rmsh.codes",
     "Model": "rmsh.model",
     "Pairs": "rmsh.data.pairs",
+    "Searcher": "rmsh.search",
+    "build": "rmsh.builder",
     "choose_delta": "rmsh.coding.bounds",
     "create": "rmsh.methods",
     "create_index": "rmsh.index",
@@ -37,7 +41,9 @@ __all__ = [
     "Codes",
     "Model",
     "Pairs",
+    "Searcher",
     "__version__",
+    "build",
     "choose_delta",
     "create",
     "create_index",

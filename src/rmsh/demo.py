@@ -53,6 +53,10 @@ def demonstrate(folder: Path, *, serve: bool, scenes: int) -> int:
         code = run([str(folder / word) if word in ("scenes", "library") else word for word in words])
         if code:
             return code
+    if not serve:
+        console.note(
+            f"\nTo look at it in a browser: {Path(sys.executable).with_name('rmsh')} serve {folder / 'library'}"
+        )
     return 0
 
 

@@ -13,6 +13,7 @@ from rmsh.data.pairs import is_raw
 from rmsh.data.splits import Split, hold_out_validation
 from rmsh.errors import DataError, InputError
 from rmsh.features import extract
+from rmsh.features.base import refuse
 from rmsh.progress import OnProgress, ignore
 from rmsh.types import MODALITIES
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rmsh.data.open import Opened
     from rmsh.data.pairs import Pairs
     from rmsh.features.base import Encoder
+    from rmsh.features.extract import OnUnreadable
     from rmsh.methods.base import Method
     from rmsh.model import Model
     from rmsh.types import IntArray, Modality
@@ -96,11 +98,12 @@ def encode_raw(
     encoders: Mapping[Modality, Encoder],
     *,
     cache: Path | None = None,
+    on_unreadable: OnUnreadable = refuse,
     on_progress: OnProgress = ignore,
 ) -> Pairs:
-    """The same pairs with features in place of raw columns."""
+    """The same pairs with features in place of raw columns; pictures that cannot be read are refused, or missing."""
     for encoder in encoders.values():
-        pairs = extract.extract(pairs, encoder, cache=cache, on_progress=on_progress)
+        pairs = extract.extract(pairs, encoder, cache=cache, on_unreadable=on_unreadable, on_progress=on_progress)
     return pairs
 
 
@@ -112,6 +115,7 @@ def learn(
     encoders: Mapping[Modality, str] = DEFAULT_ENCODERS,
     cache: Path | None = None,
     strict: bool = False,
+    on_unreadable: OnUnreadable = refuse,
     on_progress: OnProgress = ignore,
 ) -> Model:
     """Learn from the training rows of some data and write the model folder; an interrupted run goes on.
@@ -122,7 +126,7 @@ def learn(
     if (out / "config.json").exists():
         raise InputError(f"{out} holds a finished model; give another folder, or remove this one.")
     prepared = prepare_encoders(opened, encoders)
-    pairs = encode_raw(opened.pairs, prepared, cache=cache, on_progress=on_progress)
+    pairs = encode_raw(opened.pairs, prepared, cache=cache, on_unreadable=on_unreadable, on_progress=on_progress)
     checkpoint = out / "checkpoint.safetensors"
     method.fit(pairs.take(training_rows(opened)), strict=strict, checkpoint=checkpoint, on_progress=on_progress)
     model = method.model.with_encoders({m: e.describe() for m, e in prepared.items()})
@@ -131,9 +135,17 @@ def learn(
     return model
 
 
-def code(model: Model, opened: Opened, *, cache: Path | None = None, on_progress: OnProgress = ignore) -> CodesFile:
+def code(
+    model: Model,
+    opened: Opened,
+    *,
+    cache: Path | None = None,
+    on_unreadable: OnUnreadable = refuse,
+    on_progress: OnProgress = ignore,
+) -> CodesFile:
     """The codes of all items of some data, with its labels and split, as the file `rmsh evaluate` reads."""
-    pairs = encode_raw(opened.pairs, restore_encoders(model, opened.pairs), cache=cache, on_progress=on_progress)
+    encoders = restore_encoders(model, opened.pairs)
+    pairs = encode_raw(opened.pairs, encoders, cache=cache, on_unreadable=on_unreadable, on_progress=on_progress)
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
     if not codes:
         raise DataError(f"{opened.name}: there are neither images nor texts to code.")

@@ -30,10 +30,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @contextmanager
-def running(folder: Path, **access: Any) -> Iterator[str]:
-    """A server of a library, in a thread of its own."""
-    with Searcher.open(folder) as searcher, socket.create_server(("127.0.0.1", 0)) as listener:
-        app = create_app(Answers(searcher, name=folder.name), Access(**access))
+def running(
+    place: Path | str, *, model: Path | None = None, pictures: Path | None = None, **access: Any
+) -> Iterator[str]:
+    """A server of a library or of a collection, in a thread of its own."""
+    opened = Searcher.open(place, model=model, pictures=pictures)
+    with opened as searcher, socket.create_server(("127.0.0.1", 0)) as listener:
+        app = create_app(Answers(searcher, name=Path(place).name), Access(**access))
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -59,7 +62,7 @@ def address(many_colours: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def serve_folder() -> Callable[..., Any]:
     return running
 

@@ -68,6 +68,16 @@ def test_before_anything_is_asked_the_page_shows_some_of_the_library(page: Page)
     expect(page.locator(".distance")).to_have_count(0)
 
 
+def test_a_picture_is_shown_whole_and_its_frame_takes_the_colours_of_its_edges(page: Page) -> None:
+    _search(page, "blue")
+    picture = _cards(page).first.locator("img")
+    picture.scroll_into_view_if_needed()
+    picture.evaluate("image => image.decode()")
+    assert picture.evaluate("image => getComputedStyle(image).objectFit") == "contain"
+    ground = picture.evaluate("image => getComputedStyle(image).backgroundImage")
+    assert re.fullmatch(r"linear-gradient\(.*rgb\(\d, \d, 25\d\) 50%, rgb\(\d, \d, 25\d\) 50%\)", ground)
+
+
 def test_words_find_pictures_of_those_things(page: Page) -> None:
     _search(page, "red and blue")
     expect(_cards(page)).to_have_count(24)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +14,10 @@ import pytest
 
 from rmsh.builder import BuildConfig, Built, build
 from rmsh.builder.add import add
+from rmsh.builder.shelf import own_pictures
 from rmsh.errors import DataError, InputError
 from rmsh.library import Library
+from rmsh.model import Model, load
 
 Draw = Callable[..., Path]
 
@@ -35,6 +39,37 @@ def test_new_items_of_the_folder_are_added_and_found(of_folder: Path, drawings: 
         assert {"40.png", "41.png"} <= {hit.item.id for hit in hits}
         assert len({hit.distance for hit in hits if hit.item.id in ("40.png", "10.png")}) == 1  # the same drawing
         assert add(library, drawings).added == 0
+
+
+def test_new_items_get_labels_from_their_texts_where_the_build_found_labels_there(
+    drawings: Path, quick: BuildConfig, tmp_path: Path
+) -> None:
+    mined = quick.model_copy(update={"labels_from": "text"})
+    folder = build(drawings, tmp_path / "mined", config=mined).library
+    (drawings / "words.jsonl").write_text('{"id": "w", "text": "one more red thing"}\n')
+    with Library.open(folder, writable=True) as library:
+        assert add(library, drawings / "words.jsonl").added == 1
+        item = library.get("w")
+        assert item is not None
+        assert item.labels == ("red",)
+
+
+def test_labels_are_the_texts_of_new_items_where_they_were_at_the_build(
+    drawings: Path, quick: BuildConfig, tmp_path: Path
+) -> None:
+    (drawings / "metadata.csv").unlink()
+    for number in range(40):
+        kind = drawings / ("even" if number % 2 == 0 else "odd")
+        kind.mkdir(exist_ok=True)
+        (drawings / f"{number}.png").rename(kind / f"{number}.png")
+    folder = build(drawings, tmp_path / "classes", config=quick).library
+    shutil.copy(drawings / "odd" / "1.png", drawings / "odd" / "41.png")
+    with Library.open(folder, writable=True) as library:
+        assert add(library, drawings).added == 1
+        item = library.get("odd/41.png")
+        assert item is not None
+        assert (item.text, item.labels) == ("odd", ("odd",))
+        assert library.code("odd/41.png", "text") is not None
 
 
 def test_a_picture_that_cannot_be_read_is_listed(of_folder: Path, drawings: Path, draw: Draw) -> None:
@@ -101,6 +136,27 @@ def test_shards_are_copied_into_a_library_that_keeps_its_pictures(
         assert item is not None
         assert library.picture_path(item) == (built.library / "pictures" / "11.png").resolve()
         assert (built.library / "pictures" / "11.png").is_file()
+
+
+def test_a_model_that_was_trained_on_features_cannot_code_pictures(
+    built: Built, drawings: Path, tmp_path: Path
+) -> None:
+    bare = Model(load(built.library / "model").functions, "test", {})
+    with Library.create(tmp_path / "bare", bare, source=drawings) as library:
+        with pytest.raises(InputError, match="trained on features of images that were made elsewhere"):
+            add(library, drawings)
+        assert library.count() == 0
+
+
+def test_pictures_are_copied_where_the_disk_has_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(source: Path, target: Path) -> None:
+        raise OSError("not on this disk")
+
+    (tmp_path / "from" / "a").mkdir(parents=True)
+    (tmp_path / "from" / "a" / "1.png").write_bytes(b"picture")
+    monkeypatch.setattr(os, "link", no_links)
+    own_pictures(tmp_path / "from", ["a/1.png"], into=tmp_path / "library")
+    assert (tmp_path / "library" / "pictures" / "a" / "1.png").read_bytes() == b"picture"
 
 
 def test_features_are_refused(built: Built, tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ def test_the_road_of_a_builder(photos: Path, capsys: Capture) -> None:
 
     Image.new("RGB", (8, 8), "red").save(photos / "8.png")
     assert run(["add", "library", str(photos)]) == 0
-    assert "1 items were added, 8 were there; it has 9 now" in capsys.readouterr().out
+    assert "1 added, 8 were there; it has 9 items now" in capsys.readouterr().out
     assert run(["remove", "library", "8.png", "0.png"]) == 0
-    assert "2 items removed, 7 are left" in capsys.readouterr().out
+    assert "2 removed, 7 items are left" in capsys.readouterr().out
 
 
 def test_results_as_json(photos: Path, capsys: Capture) -> None:

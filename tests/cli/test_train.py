@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from rmsh.cli.main import run
 from rmsh.codes_file import CodesFile
+from rmsh.model import load
 
 QUICK = ["--bits", "16", "--set", "epochs=2", "--set", "hidden=8", "--set", "batch=16"]
 
@@ -65,3 +67,49 @@ def test_bad_options_end_with_one_sentence_and_exit_code_2(
 def test_coding_without_a_model_says_how_to_get_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["encode", str(tmp_path), "generated:80", "--out", str(tmp_path / "codes.npz")]) == 2
     assert "train one with `rmsh train`" in capsys.readouterr().err
+
+
+@pytest.fixture
+def pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Eight pictures of plain colour, with a text beside each and a folder a class."""
+    monkeypatch.setenv("RMSH_CACHE", str(tmp_path / "cache"))
+    for number, colour in enumerate(["red", "blue"] * 4):
+        folder = tmp_path / "pictures" / colour
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8), colour).save(folder / f"{number}.png")
+        (folder / f"{number}.txt").write_text(f"a {colour} picture")
+    return str(tmp_path / "pictures")
+
+
+@pytest.mark.usefixtures("_colour_encoder")
+def test_raw_pictures_and_texts_go_through_the_encoders_that_are_named(pictures: str, tmp_path: Path) -> None:
+    encoders = ["--image-encoder", "mean-colour", "--text-encoder", "bag-of-words"]
+    assert run(["train", pictures, "--out", str(tmp_path / "model"), *QUICK, *encoders]) == 0
+    described = load(tmp_path / "model").encoders
+    assert {modality: one["name"] for modality, one in described.items()} == {
+        "image": "mean-colour",
+        "text": "bag-of-words",
+    }
+
+
+@pytest.mark.usefixtures("_colour_encoder")
+def test_a_picture_that_cannot_be_read_counts_as_missing_and_strict_stops(
+    pictures: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (Path(pictures) / "red" / "0.png").write_bytes(b"damaged")
+    encoders = ["--image-encoder", "mean-colour", "--text-encoder", "bag-of-words"]
+    model, codes = tmp_path / "model", tmp_path / "codes.npz"
+    assert run(["train", pictures, "--out", str(model), *QUICK, *encoders, "--strict"]) == 2
+    assert run(["train", pictures, "--out", str(model), *QUICK, *encoders]) == 0
+    said = capsys.readouterr().err
+    assert "Unreadable pictures, which count as missing: 1; the first:" in said
+    assert "1 items without image were skipped" in said
+    assert run(["encode", str(model), pictures, "--out", str(codes)]) == 0
+    assert np.asarray(CodesFile.load(codes).has_image).sum() == 7
+
+
+def test_an_encoder_of_the_other_kind_is_refused(
+    pictures: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", pictures, "--out", str(tmp_path / "model"), "--image-encoder", "minilm"]) == 2
+    assert "minilm was given for images, but it encodes texts" in capsys.readouterr().err

@@ -35,6 +35,8 @@ class Network(torch.nn.Module):
     def encode_text(self, tokens: torch.Tensor, normalize: bool) -> torch.Tensor:
         return torch.nn.functional.normalize(tokens.float()) if normalize else tokens.float()
 
+    max_seq_length = 256
+
     def encode(self, texts: list[str], **_: Any) -> np.ndarray:
         return np.array([[len(text), 1.0] for text in texts])
 
@@ -118,6 +120,47 @@ def test_the_weights_of_open_clip_can_be_named_and_are_never_random(open_clip: l
     assert open_clip == ["openai"]
     with pytest.raises(ConfigError, match="open_clip has no weights for 'Nothing'"):
         OpenClip("Nothing").encode([RED])
+    with pytest.raises(ConfigError, match="open_clip has no weights 'opnai' for ViT; it has openai, laion2b_s1"):
+        OpenClip("ViT/opnai").encode([RED])
+
+
+@pytest.mark.parametrize("kind", [OpenClip, OpenClipText])
+def test_where_the_preprocessing_lies_in_memory_does_not_matter(
+    kind: Any, *, open_clip: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = kind("ViT").describe()
+
+    def transform(picture: Image.Image) -> torch.Tensor:
+        return _transform(picture)
+
+    transform.__qualname__ = _transform.__qualname__  # as it is called in another process, at another address
+    tokens = sys.modules["open_clip"].get_tokenizer("ViT")  # another one each time
+    monkeypatch.setattr(sys.modules["open_clip"], "get_tokenizer", lambda name: tokens)
+    monkeypatch.setattr(
+        sys.modules["open_clip"], "create_model_and_transforms", lambda name, pretrained: (Network(), None, transform)
+    )
+    assert restore(before).describe() == before
+
+
+def test_networks_of_other_number_types_have_a_fingerprint_and_give_floats(
+    timm: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(name: str, **_: Any) -> Network:
+        return Network(0.5).bfloat16()
+
+    monkeypatch.setattr(sys.modules["timm"], "create_model", half)
+    encoder = Timm("net")
+    assert len(encoder.fingerprint) == 16
+    assert encoder.encode([RED]).dtype == np.float32
+
+
+def test_what_a_library_cannot_load_is_a_sentence(timm: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(name: str, **_: Any) -> Network:
+        raise RuntimeError(f"Unknown model ({name})")
+
+    monkeypatch.setattr(sys.modules["timm"], "create_model", unknown)
+    with pytest.raises(ConfigError, match=r"timm:rennet cannot be loaded \(Unknown model \(rennet\)\); check the name"):
+        Timm("rennet").encode([RED])
 
 
 def test_sentence_transformers_encode_texts(monkeypatch: pytest.MonkeyPatch) -> None:

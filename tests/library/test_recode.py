@@ -163,9 +163,38 @@ def test_codes_of_another_length_than_the_model_makes_are_refused(
     assert _nearest(stocked, code(NAMES)) == NAMES
 
 
-def test_an_item_that_gets_no_code_is_named(stocked: Library, new_model: Model, code: Code) -> None:
-    with pytest.raises(CodesError, match="The item 'n0' has no code"):
-        recode(stocked, new_model, encode=lambda items: {"text": code([item.id for item in items[1:]], bits=24)})
+def _all_but(code: Code, *names: str) -> Callable[[Sequence[Item]], Mapping[Modality, Codes]]:
+    return lambda items: {"text": code([item.id for item in items if item.id not in names], bits=24)}
+
+
+def test_items_that_get_no_code_are_named_after_all_others_and_the_old_codes_stay(
+    stocked: Library, folder: Path, new_model: Model, code: Code
+) -> None:
+    with pytest.raises(CodesError, match=r"no code for 'n0', 'n4', and the library keeps its old codes; all others"):
+        recode(stocked, new_model, encode=_all_but(code, "n0", "n4"), batch=3)
+    assert _nearest(stocked, code(NAMES)) == NAMES
+    assert verify(folder).problems == ()
+
+
+def test_a_recoding_that_lacked_a_code_ends_when_its_item_can_be_coded_or_is_gone(
+    stocked: Library, folder: Path, new_model: Model, code: Code
+) -> None:
+    with pytest.raises(CodesError, match="no code for 'n0', 'n4'"):
+        recode(stocked, new_model, encode=_all_but(code, "n0", "n4"), batch=3)
+    stocked.remove(["n4"])
+    again = Encoder(code)
+    recode(stocked, new_model, encode=again)
+    assert again.seen == ["n0"]
+    assert _nearest(stocked, code(["n0", "n9"], bits=24)) == ["n0", "n9"]
+    assert verify(folder).problems == ()
+
+
+def test_many_items_without_a_code_are_not_all_named(
+    library: Library, fill: Fill, new_model: Model, code: Code
+) -> None:
+    fill(library, [f"x{number}" for number in range(30)])
+    with pytest.raises(CodesError, match=r"'x9' and more, and the library"):
+        recode(library, new_model, encode=lambda _: {}, batch=7)
 
 
 def test_progress_is_reported(stocked: Library, new_model: Model, code: Code) -> None:

@@ -243,7 +243,8 @@ def test_metrics_count_requests_by_route_and_time_stages(client: TestClient) -> 
     assert 'rmsh_requests_total{route="/api/search",status="200"} 1.0' in text
     assert 'rmsh_requests_total{route="/api/item",status="404"} 1.0' in text
     assert 'rmsh_requests_total{route="none",status="404"} 1.0' in text
-    assert 'rmsh_stage_seconds_count{stage="encode text"} 1.0' in text
+    for stage in ("wait", "encode text", "search", "describe"):
+        assert f'rmsh_stage_seconds_count{{stage="{stage}"}} 1.0' in text
     assert "rmsh_items 8.0" in text
     assert "made/up" not in text
 

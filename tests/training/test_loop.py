@@ -12,6 +12,8 @@ from torch import nn
 
 from rmsh.errors import FormatError, TrainingError
 from rmsh.progress import Progress
+from rmsh.training import loop
+from rmsh.training.checkpoint import Checkpoint
 from rmsh.training.loop import Batch, Outcome, Schedule, TrainingSet, rate_at, train
 from rmsh.training.networks import dropout_mask
 
@@ -77,6 +79,21 @@ def test_a_run_killed_at_any_step_goes_on_to_identical_weights(tmp_path: Path, f
     history = train(resumed, _data(), schedule=SCHEDULE, seed=0, checkpoint=file)
     assert torch.equal(resumed.linear.weight, whole.linear.weight)
     assert history == expected
+
+
+def test_a_run_of_many_epochs_is_kept_fifty_times_and_goes_on_to_identical_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule, kept, save = Schedule(120, 12, 0.01), [], Checkpoint.save
+    monkeypatch.setattr(Checkpoint, "save", lambda self, *given: (kept.append(self.epoch), save(self, *given)))
+    whole, killed, resumed = _model(), _model(), _model()
+    expected = train(whole, _data(), schedule=schedule, seed=0)
+    killed.fuse = 31
+    with pytest.raises(KeyboardInterrupt):
+        train(killed, _data(), schedule=schedule, seed=0, checkpoint=tmp_path / "checkpoint")
+    assert train(resumed, _data(), schedule=schedule, seed=0, checkpoint=tmp_path / "checkpoint") == expected
+    assert torch.equal(resumed.linear.weight, whole.linear.weight)
+    assert kept == list(range(3, 121, 3))
 
 
 def test_the_callers_random_state_is_left_alone() -> None:
@@ -156,3 +173,10 @@ def test_a_parameter_without_a_part_in_the_loss_is_left_alone() -> None:
     before = model.idle.weight.detach().clone()
     train(model, _data(), schedule=SCHEDULE, seed=0)
     assert torch.equal(model.idle.weight, before)
+
+
+def test_a_run_of_two_stages_goes_through_the_rates_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+    monkeypatch.setattr(loop, "rate_at", lambda progress, schedule: seen.append(progress) or schedule.rate)
+    train(_model(), _data(16), schedule=Schedule(2, 8, 0.1, "linear", cycles=2), seed=0)
+    assert seen == [0.25, 0.75, 0.25, 0.75]

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rmsh.builder.build import read_report
 from rmsh.builder.features import encode_source
 from rmsh.builder.shelf import PICTURES, add_items, own_pictures
-from rmsh.builder.source import Source
+from rmsh.builder.source import Source, read_raw, with_classes, with_texts
 from rmsh.cache import cache_folder
-from rmsh.data.open import open_pairs
-from rmsh.data.skipped import Skipped, refuse_skipped
-from rmsh.errors import DataError, InputError
+from rmsh.errors import InputError
 from rmsh.features import extract
 from rmsh.progress import OnProgress, ignore
 
 if TYPE_CHECKING:
     from rmsh.data.records import Origin
+    from rmsh.data.skipped import Skipped
     from rmsh.library import Library
     from rmsh.types import IntArray
 
@@ -42,7 +43,7 @@ class Added:
 
 
 def add(library: Library, data: str | Path, *, strict: bool = False, on_progress: OnProgress = ignore) -> Added:
-    """Add the items of some data whose ids are new.
+    """Add the items of some data whose ids are new; what the build did for labels and texts is done for them too.
 
     A library keeps its own pictures, which are copied into it, or finds them in the folder it was built from; then new
     pictures must lie in that folder too.
@@ -57,14 +58,7 @@ def add(library: Library, data: str | Path, *, strict: bool = False, on_progress
         DataError: the data is not raw, or strict was asked for.
         InputError: pictures lie outside the library's folder of pictures, or its model takes features only.
     """
-    opened = open_pairs(data)
-    if opened.origin is None:
-        raise DataError(
-            f"{data} holds features, and items are added from pictures and texts; give a folder of pictures."
-        )
-    if strict:
-        refuse_skipped(opened.origin.skipped, opened.name)
-    source = Source(opened.pairs, opened.origin, opened.notes, opened.name)
+    source = _like_build(read_raw(data, strict=strict), read_report(library.folder))
     new = np.array([library.get(record.id) is None for record in source.origin.records], dtype=np.bool_)
     source = _taken(source, np.flatnonzero(new))
     root = _picture_folder(library)
@@ -78,6 +72,12 @@ def add(library: Library, data: str | Path, *, strict: bool = False, on_progress
     inside = "" if root is not None else f"{PICTURES}/"
     add_items(library, library.model(), encoded, rows=rows, inside=inside, on_progress=on_progress)
     return Added(len(rows), int((~new).sum()), encoded.origin.skipped)
+
+
+def _like_build(source: Source, report: Mapping[str, Any] | None) -> Source:
+    """Labels found in texts, and labels taken for texts, where the build of the library did so."""
+    classes = None if report is None else report.get("classes")
+    return with_texts(source if classes is None else with_classes(source, classes))
 
 
 def _taken(source: Source, rows: IntArray) -> Source:

@@ -32,7 +32,7 @@ from rmsh.library.faults import explained
 from rmsh.library.folder import MANIFEST
 from rmsh.progress import OnProgress, ignore
 
-__all__ = ["Built", "build", "work_folder"]
+__all__ = ["Built", "build", "read_report", "work_folder"]
 
 REPORT, PAGE, SKIPPED = "report.json", "report.html", "skipped.csv"
 
@@ -97,7 +97,7 @@ def build(
     for note in source.notes:
         tell(note)
     key = digest(chosen.model_dump(mode="json", exclude={"strict"}), source.key())
-    done = _report_of(folder)
+    done = read_report(folder)
     if done is not None and done["key"] == key:
         tell(f"{out} was built from the same items with the same options; nothing is left to do")
         return Built(folder, done, is_new=False)
@@ -123,8 +123,8 @@ def _alone(work: Path) -> Iterator[None]:
         yield
 
 
-def _report_of(folder: Path) -> dict[str, Any] | None:
-    """The report of a finished library."""
+def read_report(folder: Path) -> dict[str, Any] | None:
+    """The report of a library; None where no build made it, or it is not finished."""
     try:
         report = read_json(folder / REPORT)
         return report if (folder / MANIFEST).is_file() and "key" in report else None

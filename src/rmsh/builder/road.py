@@ -177,6 +177,7 @@ class Road:
                 "held_out": int(split.query.size),
             },
             "options": self.config.model_dump(mode="json"),
+            "classes": None if self.source.classes is None else {n: [*w] for n, w in self.source.classes.items()},
             "scores": scores,
             "no_scores": "" if scores else _no_scores(split),
             "searches": searches,

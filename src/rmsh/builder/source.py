@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmsh.builder.stages import digest
-from rmsh.data.beside import CREDIT
+from rmsh.data.beside import read_credit
 from rmsh.data.mined_labels import label_texts, mine_classes, read_classes, write_classes
-from rmsh.data.open import Opened, open_pairs
+from rmsh.data.open import open_pairs
 from rmsh.data.skipped import refuse_skipped
 from rmsh.errors import DataError
 from rmsh.files import sha256
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
     from rmsh.data.records import Origin
 
-__all__ = ["CLASSES", "Source", "read_source"]
+__all__ = ["CLASSES", "Source", "read_raw", "read_source", "with_classes", "with_texts"]
 
 CLASSES = "classes.txt"
 _LEAST_ITEMS = 3
-_LONGEST_CREDIT = 2_000  # characters
 _MOST_SHOWN = 12  # classes in a note
 
 
@@ -40,18 +39,19 @@ class Source:
         origin: where they are from and what was left out, one record an item of ``pairs``.
         notes: what was guessed, for the user to read.
         name: a short name of the data.
+        classes: where labels were found in the texts, the words that stand for each.
     """
 
     pairs: Pairs
     origin: Origin
     notes: tuple[str, ...]
     name: str
+    classes: Classes | None = None
 
     @property
     def credit(self) -> str:
         """Whom to thank for the pictures, from a CREDIT.txt among them; "" where there is none."""
-        file = self.origin.folder / CREDIT
-        return file.read_text(encoding="utf-8", errors="replace")[:_LONGEST_CREDIT].strip() if file.is_file() else ""
+        return read_credit(self.origin.folder)
 
     def key(self) -> str:
         """Names all that a build makes of the items: another one when a row, a label or a picture file changes."""
@@ -88,58 +88,71 @@ def read_source(data: str | Path, config: BuildConfig, *, work: Path) -> Source:
     Raises:
         DataError: the data is not raw, or has neither texts nor labels, or strict was asked for.
     """
-    opened = open_pairs(data)
-    if opened.origin is None:
-        raise DataError(
-            f"{data} holds features, and a library is built from pictures and texts; give a folder of pictures, or use "
-            "`rmsh train` for features."
-        )
-    if config.strict:
-        refuse_skipped(opened.origin.skipped, opened.name)
-    pairs, notes = _labelled(opened, config.labels_from, work / CLASSES)
-    source = _with_texts(Source(pairs, opened.origin, (*opened.notes, *notes), opened.name))
+    source = with_texts(_labelled(read_raw(data, strict=config.strict), config.labels_from, work / CLASSES))
     _check_labels(source.pairs)
     return source
 
 
-def _labelled(opened: Opened, labels_from: str | None, file: Path) -> tuple[Pairs, list[str]]:
-    pairs = opened.pairs
+def read_raw(data: str | Path, *, strict: bool) -> Source:
+    """Read items as they are, with the labels and texts that they have.
+
+    Raises:
+        DataError: the data is not raw, or strict was asked for and something would be left out.
+    """
+    opened = open_pairs(data)
+    if opened.origin is None:
+        raise DataError(
+            f"{data} holds features, and libraries are made of pictures and texts; give a folder of pictures, or use "
+            "`rmsh train` for features."
+        )
+    if strict:
+        refuse_skipped(opened.origin.skipped, opened.name)
+    return Source(opened.pairs, opened.origin, opened.notes, opened.name)
+
+
+def _labelled(source: Source, labels_from: str | None, file: Path) -> Source:
+    pairs = source.pairs
     if labels_from == "data" or (labels_from is None and pairs.labels is not None):
         if pairs.labels is None:
-            raise DataError(f"{opened.name}: no item has a label; give some, or mine them with --labels-from text.")
-        return pairs, []
+            raise DataError(f"{source.name}: no item has a label; give some, or mine them with --labels-from text.")
+        return source
     if pairs.texts is None:
         raise DataError(
-            f"{opened.name}: no item has a label or a text to mine some from, so that nothing says what the pictures "
+            f"{source.name}: no item has a label or a text to mine some from, so that nothing says what the pictures "
             "show; add a metadata.csv with a column 'text' or 'labels', a .txt beside each picture, or one folder a "
             "class."
         )
-    texts = np.asarray(pairs.texts).tolist()
-    if labels_from not in (None, "text"):
-        classes = read_classes(Path(labels_from))
-        return _with_classes(pairs, texts, classes), [f"labels by the classes of {labels_from}: {_shown(classes)}"]
-    return _mined(pairs, texts, file)
+    if labels_from in (None, "text"):
+        return _mined(source, file)
+    classes = read_classes(Path(labels_from))
+    return with_classes(source, classes, f"labels by the classes of {labels_from}: {_shown(classes)}")
 
 
-def _mined(pairs: Pairs, texts: list[str], file: Path) -> tuple[Pairs, list[str]]:
+def _mined(source: Source, file: Path) -> Source:
     """Mine classes into a file; one that somebody edited is used as it is."""
     written = file.with_name(f".{file.name}.sha256")
     edited = file.is_file() and (not written.is_file() or written.read_text() != sha256(file))
     if edited:
         classes = read_classes(file)
-        return _with_classes(pairs, texts, classes), [f"labels by your classes in {file}: {_shown(classes)}"]
-    classes = mine_classes([text for text, present in zip(texts, pairs.has_text, strict=True) if present])
-    labelled = _with_classes(pairs, texts, classes)
-    write_classes(file, classes, np.asarray(labelled.labels))
-    written.write_text(sha256(file))
-    return labelled, [
+        return with_classes(source, classes, f"labels by your classes in {file}: {_shown(classes)}")
+    classes = mine_classes(np.asarray(source.pairs.texts)[source.pairs.has_text].tolist())
+    labelled = with_classes(
+        source,
+        classes,
         f"no labels were given; the texts' most frequent words are the classes: {_shown(classes)}",
         f"to change them, edit {file} and build again",
-    ]
+    )
+    write_classes(file, classes, np.asarray(labelled.pairs.labels))
+    written.write_text(sha256(file))
+    return labelled
 
 
-def _with_classes(pairs: Pairs, texts: list[str], classes: Classes) -> Pairs:
-    return replace(pairs, labels=label_texts(texts, classes), class_names=tuple(classes))
+def with_classes(source: Source, classes: Classes, *notes: str) -> Source:
+    """The same items, with labels that are found in their texts; an item without a text has none."""
+    pairs = source.pairs
+    texts = [""] * len(pairs) if pairs.texts is None else np.asarray(pairs.texts).tolist()
+    labelled = replace(pairs, labels=label_texts(texts, classes), class_names=tuple(classes))
+    return replace(source, pairs=labelled, notes=(*source.notes, *notes), classes=classes)
 
 
 def _shown(classes: Classes) -> str:
@@ -148,10 +161,10 @@ def _shown(classes: Classes) -> str:
     return ", ".join(names[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _with_texts(source: Source) -> Source:
+def with_texts(source: Source) -> Source:
     """Where no item has a text, its labels are its text, so that words find pictures all the same."""
     pairs, origin = source.pairs, source.origin
-    if pairs.texts is not None:
+    if pairs.texts is not None or not pairs.labelled.any():
         return source
     texts = [", ".join(record.labels) for record in origin.records]
     records = (replace(record, text=text or None) for record, text in zip(origin.records, texts, strict=True))

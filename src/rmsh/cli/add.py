@@ -42,5 +42,5 @@ def add(
         write_skipped(skipped, found.skipped)
     console.result(
         {"added": found.added, "there": found.there, "skipped": len(found.skipped), "items": total},
-        f"{library}: {found.added:,} items were added, {found.there:,} were there; it has {total:,} now",
+        f"{library}: {found.added:,} added, {found.there:,} were there; it has {total:,} items now",
     )

@@ -7,7 +7,7 @@ progress. Progress is drawn on a terminal only.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -19,7 +19,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from rmsh.progress import OnProgress, Progress
 
-__all__ = ["Console", "Json", "Quiet", "table"]
+__all__ = ["Console", "Json", "Quiet", "duration", "table"]
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No notes and no progress on standard error.")]
@@ -66,16 +66,16 @@ class Console:
 
 def _line(progress: Progress) -> str:
     left = progress.seconds_left
-    time_left = "" if left is None else f", {_duration(left)} left"
+    time_left = "" if left is None else f", {duration(left)} left"
     values = "  ".join(f"{name} {value:.4g}" for name, value in progress.values.items())
     return f"{progress.stage}: {progress.unit} {progress.done}/{progress.total}{time_left}  {values}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Seconds as a person says them.
 
     Example:
-        >>> _duration(75), _duration(3), _duration(7300)
+        >>> duration(75), duration(3), duration(7300)
         ('1 min 15 s', '3 s', '2 h 1 min')
     """
     whole = round(seconds)
@@ -86,11 +86,13 @@ def _duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """A table: the first column to the left, numbers to the right."""
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, words: Collection[str] = ()
+) -> Table:
+    """A table: the first column and those of words to the left, numbers to the right."""
     built = Table(title=title, title_justify="left")
     for position, column in enumerate(columns):
-        built.add_column(column, justify="left" if position == 0 else "right")
+        built.add_column(column, justify="left" if position == 0 or column in words else "right")
     for row in rows:
         built.add_row(*(escape(str(cell)) for cell in row))
     return built

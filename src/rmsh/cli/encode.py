@@ -8,6 +8,7 @@ Example:
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,7 @@ def encode(
     quiet: Quiet = False,
 ) -> None:
     from rmsh import pipeline
+    from rmsh.cli.train import tell_unreadable
     from rmsh.data.open import open_pairs
     from rmsh.features.extract import cache_folder
     from rmsh.model import load
@@ -39,7 +41,9 @@ def encode(
         console.note(note)
     opened = pipeline.for_validation(opened) if validation else opened
     with console.progress() as report:
-        codes = pipeline.code(learned, opened, cache=cache_folder(), on_progress=report)
+        codes = pipeline.code(
+            learned, opened, cache=cache_folder(), on_unreadable=partial(tell_unreadable, console), on_progress=report
+        )
     codes.save(out)
     count = len(codes.ids)
     console.result(

@@ -29,4 +29,4 @@ def remove(
     with Library.open(library, writable=True) as opened:
         opened.remove(ids)
         total = opened.count()
-    console.result({"removed": len(ids), "items": total}, f"{library}: {len(ids):,} items removed, {total:,} are left")
+    console.result({"removed": len(ids), "items": total}, f"{library}: {len(ids):,} removed, {total:,} items are left")

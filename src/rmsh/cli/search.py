@@ -74,4 +74,5 @@ def _shown(hits: list[Hit], target: str) -> Any:
     if not hits:
         return f"No {target} were found; a filter may admit none, or the library has no codes of {target}."
     rows = [[hit.item.id, hit.distance, ", ".join(hit.item.labels), hit.item.text or ""] for hit in hits]
-    return table(f"The {len(hits)} nearest {target}", ["id", "distance", "labels", "text"], rows)
+    columns = ["id", "distance", "labels", "text"]
+    return table(f"The {len(hits)} nearest {target}", columns, rows, words=("labels", "text"))

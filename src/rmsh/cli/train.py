@@ -1,6 +1,6 @@
 """Learn hash functions from pairs of pictures and texts.
 
-DATA is a file of matrices (.npz, .mat, .h5), a folder of such files, coco66k:FOLDER, or generated:N.
+DATA is a file of matrices (.npz, .mat, .h5), a folder of such files or of pictures, coco66k:FOLDER, or generated:N.
 A run that was stopped goes on when the same command is given again.
 
 Example:
@@ -9,8 +9,10 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
@@ -18,7 +20,12 @@ import yaml
 from rmsh.cli.console import Console, Json, Quiet
 from rmsh.errors import ConfigError
 
-__all__ = ["parse_options", "train"]
+if TYPE_CHECKING:
+    from rmsh.data.open import Opened
+    from rmsh.features.base import Unreadable
+    from rmsh.methods.base import Method
+
+__all__ = ["parse_options", "tell_unreadable", "train"]
 
 
 def train(
@@ -30,7 +37,8 @@ def train(
     preset: Annotated[str | None, typer.Option(help="A named set of options, such as paper.")] = None,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
     options: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="An option.")] = None,
-    text_encoder: Annotated[str, typer.Option(help="For raw texts: minilm or bag-of-words.")] = "minilm",
+    image_encoder: Annotated[str, typer.Option(help="For raw pictures; or timm:NAME.")] = "efficientnet-lite0",
+    text_encoder: Annotated[str, typer.Option(help="For raw texts; or bag-of-words.")] = "minilm",
     validation: Annotated[bool, typer.Option(help="Leave out 2,000 pairs to choose options on.")] = False,
     strict: Annotated[bool, typer.Option(help="Refuse incomplete items instead of skipping them.")] = False,
     json: Json = False,
@@ -38,33 +46,42 @@ def train(
 ) -> None:
     from rmsh import pipeline
     from rmsh.data.open import open_pairs
+    from rmsh.features.base import refuse
     from rmsh.features.extract import cache_folder
     from rmsh.methods import create
 
     console = Console(json=json, quiet=quiet)
     learner = create(method, preset=preset, bits=bits, seed=seed, **parse_options(options or []))
     opened = open_pairs(data, strict=strict)
-    for note in opened.notes:
-        console.note(note)
     opened = pipeline.for_validation(opened) if validation else opened
-    console.note(
-        f"{method} learns {bits}-bit codes from {len(pipeline.training_rows(opened)):,} of {len(opened.pairs):,} pairs "
-        f"of {opened.name}; the model goes to {out}."
-    )
+    for note in (*opened.notes, _plan(learner, opened, out)):
+        console.note(note)
+    raw: dict[str, Any] = {
+        "encoders": {"image": image_encoder, "text": text_encoder},
+        "cache": cache_folder(),
+        "on_unreadable": refuse if strict else partial(tell_unreadable, console),
+    }
     with console.progress() as report:
-        model = pipeline.learn(
-            learner,
-            opened,
-            out=out,
-            encoders={**pipeline.DEFAULT_ENCODERS, "text": text_encoder},
-            cache=cache_folder(),
-            strict=strict,
-            on_progress=report,
-        )
+        model = pipeline.learn(learner, opened, out=out, strict=strict, on_progress=report, **raw)
     for sentence in _told(model.facts):
         console.note(sentence)
     result = {"model": str(out), "fingerprint": model.fingerprint, "bits": model.bits, "facts": dict(model.facts)}
     console.result(result, f"{out}: {model.method}, {model.bits} bits, fingerprint {model.fingerprint}")
+
+
+def tell_unreadable(console: Console, unreadable: Sequence[Unreadable]) -> None:
+    """Say that pictures count as missing, and why the first does."""
+    console.note(f"Unreadable pictures, which count as missing: {len(unreadable):,}; the first: {unreadable[0].reason}")
+
+
+def _plan(learner: Method, opened: Opened, out: Path) -> str:
+    """What will happen, before it does."""
+    from rmsh.pipeline import training_rows
+
+    return (
+        f"{learner.name} learns {learner.config.bits}-bit codes from {len(training_rows(opened)):,} of "
+        f"{len(opened.pairs):,} pairs of {opened.name}; the model goes to {out}."
+    )
 
 
 def parse_options(options: list[str]) -> dict[str, Any]:

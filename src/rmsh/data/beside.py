@@ -10,13 +10,14 @@ from pathlib import Path, PurePosixPath
 from rmsh.data.records import Record
 from rmsh.data.skipped import Skipped
 
-__all__ = ["CREDIT", "LARGEST_TEXT", "PICTURE_SUFFIXES", "is_picture", "records_of_files"]
+__all__ = ["CREDIT", "LARGEST_TEXT", "PICTURE_SUFFIXES", "is_picture", "read_credit", "records_of_files"]
 
 PICTURE_SUFFIXES = frozenset(
     ".jpg .jpeg .jpe .jfif .png .apng .webp .gif .bmp .tif .tiff .ppm .pgm .jp2 .avif".split()  # noqa: SIM905
 )
 LARGEST_TEXT = 1 << 20  # bytes of a file with one text
 CREDIT = "CREDIT.txt"  # whom to thank for the pictures; no item
+_LONGEST_CREDIT = 2_000  # characters
 
 
 def is_picture(name: str) -> bool:
@@ -27,6 +28,12 @@ def is_picture(name: str) -> bool:
         (True, False)
     """
     return PurePosixPath(name).suffix.lower() in PICTURE_SUFFIXES
+
+
+def read_credit(folder: Path) -> str:
+    """Whom to thank for the pictures of a folder, from its CREDIT.txt; "" where there is none."""
+    file = folder / CREDIT
+    return file.read_text(encoding="utf-8", errors="replace")[:_LONGEST_CREDIT].strip() if file.is_file() else ""
 
 
 def records_of_files(folder: Path, files: Sequence[str]) -> tuple[list[Record], list[Skipped], list[str]]:

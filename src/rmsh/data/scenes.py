@@ -53,7 +53,9 @@ def scene_pairs(n: int, *, seed: int = 0, folder: Path | None = None) -> Pairs:
     )
 
 
-def write_scenes(folder: Path, n: int, *, seed: int = 0, side: int = 256, on_progress: OnProgress = ignore) -> Pairs:
+def write_scenes(
+    folder: Path | str, n: int, *, seed: int = 0, side: int = 256, on_progress: OnProgress = ignore
+) -> Pairs:
     """Write n scenes as a folder of pictures with ``metadata.jsonl`` (file_name, text, labels) and a credit.
 
     A folder that holds just these scenes is left as it is.
@@ -72,7 +74,7 @@ def write_scenes(folder: Path, n: int, *, seed: int = 0, side: int = 256, on_pro
         DataError: the folder holds something else.
         MissingExtraError: the package with the icons is not installed.
     """
-    made = {"form": _FORM, "scenes": n, "seed": seed, "side": side, "credit": CREDIT}
+    folder, made = Path(folder), {"form": _FORM, "scenes": n, "seed": seed, "side": side, "credit": CREDIT}
     manifest = folder / "manifest.json"
     if not manifest.exists() or read_json(manifest) != made:
         if folder.exists() and any(folder.iterdir()):

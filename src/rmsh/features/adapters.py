@@ -6,6 +6,7 @@ the preprocessing, so that a model of the same name with other weights is notice
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from rmsh.errors import ConfigError, require
+from rmsh.errors import ConfigError, RmshError, require
 from rmsh.features.base import refuse_others
 from rmsh.features.picture_encoder import PictureEncoder
 from rmsh.features.pictures import Picture, read_picture
@@ -49,7 +50,14 @@ class _Adapter(ABC):
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
         """The network, and what prepares items for it."""
-        return self._load()
+        try:
+            return self._load()
+        except RmshError:
+            raise
+        except Exception as error:  # an unknown name, no network, a full disk: each library has its own
+            raise ConfigError(
+                f"{self.name} cannot be loaded ({error}); check the name, and that its weights can be fetched."
+            ) from error
 
     @abstractmethod
     def _load(self) -> tuple[Any, Any]:
@@ -59,9 +67,12 @@ class _Adapter(ABC):
     def fingerprint(self) -> str:
         """Of the weights and the preprocessing."""
         network, preprocessing = self._loaded
-        digest = sha256(f"{self.name}\n{preprocessing}".encode())
+        # Functions and objects without a form of their own show where they lie in memory, which says nothing.
+        shown = re.sub(r" at 0x[0-9a-fA-F]+", "", str(preprocessing))
+        digest = sha256(f"{self.name}\n{shown}".encode())
+        byte = require("torch", "hub").uint8  # numpy knows not every type of torch
         for name, tensor in sorted(network.state_dict().items()):
-            digest.update(name.encode() + np.ascontiguousarray(tensor.numpy(force=True)).tobytes())
+            digest.update(name.encode() + tensor.detach().cpu().contiguous().reshape(-1).view(byte).numpy().tobytes())
         return digest.hexdigest()[:16]
 
     def describe(self) -> dict[str, Any]:
@@ -172,10 +183,12 @@ class SentenceTransformers(_TextAdapter):
     library = "sentence-transformers"
 
     def _load(self) -> tuple[Any, Any]:
-        return require("sentence_transformers", "hub").SentenceTransformer(self.model), ""
+        network = require("sentence_transformers", "hub").SentenceTransformer(self.model)
+        return network, f"at most {network.max_seq_length} tokens"
 
     def _embed(self, texts: Sequence[str]) -> FloatArray:
-        return _floats(self._loaded[0].encode(list(texts), convert_to_numpy=True, show_progress_bar=False))
+        features = self._loaded[0].encode(list(texts), convert_to_numpy=True, show_progress_bar=False)
+        return np.asarray(features, dtype=np.float32)
 
 
 def _clip(model: str) -> tuple[Any, Any, Any]:
@@ -185,11 +198,13 @@ def _clip(model: str) -> tuple[Any, Any, Any]:
     known = library.list_pretrained_tags_by_model(name)
     if not known:  # the library would make a network with random weights
         raise ConfigError(f"open_clip has no weights for {name!r}; open_clip.list_pretrained() shows what it has.")
+    if weights and weights not in known:
+        raise ConfigError(f"open_clip has no weights {weights!r} for {name}; it has {', '.join(known)}.")
     chosen = weights or next((tag for tag in known if tag.startswith("laion2b_s")), known[0])
     network, training, use = library.create_model_and_transforms(name, pretrained=chosen)
     return network.eval(), training, use
 
 
-def _floats(values: Any) -> FloatArray:
-    """Of a tensor or an array."""
-    return np.asarray(values, dtype=np.float32)
+def _floats(tensor: Any) -> FloatArray:
+    """The values of a tensor, which may be of a type that numpy does not know."""
+    return np.asarray(tensor.float().cpu())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from rmsh.codes import Codes
+from rmsh.data.beside import read_credit
 from rmsh.errors import CodesError, FormatError
 from rmsh.index.base import check_k, check_radius
 from rmsh.index.milvus_connection import Address, Settings
@@ -124,8 +125,8 @@ class Collection:
         return None if self._pictures is None else picture_inside(self._pictures, item)
 
     def credit(self) -> str:
-        """Nobody is named: a collection keeps items alone."""
-        return ""
+        """Whom to thank for the pictures, from CREDIT.txt in their folder; "" where there is none on this machine."""
+        return "" if self._pictures is None else read_credit(self._pictures)
 
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
         """The k nearest items of each query, nearest first; which of equally distant ones come last is open.

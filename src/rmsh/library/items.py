@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmsh.errors import CodesError, InputError
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from rmsh.types import Modality
 
 __all__ = ["Batch", "Hit", "Item", "check_modality", "checked_ids", "picture_inside"]
+
+_DRIVE = re.compile("[a-zA-Z]:")  # of Windows
 
 
 @dataclass(frozen=True)
@@ -171,8 +174,7 @@ def _name(value: object, what: str) -> str:
 def _inside(value: object, name: str) -> str:
     """A relative path that stays below where it starts, on every system."""
     path = _name(value, f"the picture of the item {name!r}")
-    parts = PurePosixPath(path).parts
-    if path.startswith("/") or ".." in parts or "\\" in path or PureWindowsPath(path).drive:
+    if path.startswith("/") or ".." in path.split("/") or "\\" in path or _DRIVE.match(path):
         raise InputError(
             f"The picture {path!r} of the item {name!r} may lie outside the folder of the pictures; give a path "
             'relative to it, with "/" between folders and without "..".'

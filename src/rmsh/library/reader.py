@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from rmsh.codes import Codes
-from rmsh.data.beside import CREDIT
+from rmsh.data.beside import read_credit
 from rmsh.errors import FormatError, RmshError
 from rmsh.library.database import DATABASE, Readers
 from rmsh.library.filters_sql import filter_mask
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rmsh.types import IntArray, Modality
 
 __all__ = ["Reader"]
-
-_LONGEST_CREDIT = 2_000  # characters
 
 
 class Reader:
@@ -125,8 +123,7 @@ class Reader:
 
     def credit(self) -> str:
         """Whom to thank for the pictures, from CREDIT.txt in the folder; "" where there is none."""
-        file = self.folder / CREDIT
-        return file.read_text(encoding="utf-8", errors="replace")[:_LONGEST_CREDIT].strip() if file.is_file() else ""
+        return read_credit(self.folder)
 
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
         """The k nearest items of each query, nearest first; equal distances are ordered by row.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,8 +123,16 @@ class Answers:
                 hits=shown,
             )
 
-        with self._turns.turn():
+        with self._turn():
             return self._searcher.asked(make, use)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """A block that computes, when its turn has come."""
+        with ExitStack() as turn:
+            with self.metrics.stage("wait"):
+                turn.enter_context(self._turns.turn())
+            yield
 
     def _has_pictures(self, hits: Iterable[Hit]) -> bool:
         """Whether this place has its pictures here; one tells it for all, and looking up each would take long."""
@@ -180,7 +189,7 @@ class Answers:
 
         def make() -> bytes:
             try:
-                with self._turns.turn(), self.metrics.stage("thumbnail"):
+                with self._turn(), self.metrics.stage("thumbnail"):
                     return self._thumbnails.jpeg(path, side)
             except (DataError, OSError):
                 raise gone from None

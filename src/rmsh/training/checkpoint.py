@@ -1,4 +1,4 @@
-"""Checkpoints: the whole state of a run in one safetensors file, replaced atomically after every epoch."""
+"""Checkpoints: the whole state of a run in one safetensors file, replaced atomically."""
 
 from __future__ import annotations
 

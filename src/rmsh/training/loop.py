@@ -1,7 +1,8 @@
 """The training loop: shuffles, steps, reports, checkpoints. A method gives it a module that returns loss terms.
 
-A run can be killed at any moment and goes on from its last epoch with bit-identical results, because everything random
-in an epoch follows from the seed and the epoch's number alone.
+A run can be killed at any moment and goes on from its last checkpoint with bit-identical results, because everything
+random in an epoch follows from the seed and the epoch's number alone. There is a checkpoint after every epoch, or after
+every few where a run has more than fifty: few items make many short epochs, which writing the state would make long.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ __all__ = [
     "train",
 ]
 
+_MOST_CHECKPOINTS = 50  # of a run
+
 History = list[dict[str, float]]  # the mean of each loss term, an entry an epoch
 Shape: TypeAlias = Literal["constant", "one-cycle", "linear"]
 
@@ -71,12 +74,14 @@ class Schedule:
         rate: Adam's learning rate, its peak where it varies.
         shape: "constant"; "one-cycle": a linear rise over the first fifth, then a cosine down to zero; or "linear":
             a straight line down to zero.
+        cycles: how many times a run goes through the shape: as many as it has stages of equal length.
     """
 
     epochs: int
     batch: int
     rate: float
     shape: Shape = "constant"
+    cycles: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,12 +167,22 @@ def train(
             if isinstance(objective, Alternating):
                 objective.begin_epoch(epoch, data)
             history.append(_epoch(objective, data, optimizer, schedule, epoch))
-        if checkpoint is not None:
+        if checkpoint is not None and _is_kept(epoch + 1, schedule.epochs):
             Checkpoint(len(history), history, fingerprint).save(checkpoint, objective, optimizer)
         done, total = epoch + 1 - resumed, schedule.epochs - resumed
         on_progress(Progress("train", done, total, "epoch", time.perf_counter() - start, history[-1]))
     objective.eval()
     return history
+
+
+def _is_kept(done: int, epochs: int) -> bool:
+    """Whether there is a checkpoint after some of a run's epochs.
+
+    Example:
+        >>> [done for done in range(1, 131) if _is_kept(done, 130)][-3:]
+        [126, 129, 130]
+    """
+    return done == epochs or done % -(-epochs // _MOST_CHECKPOINTS) == 0
 
 
 @contextmanager
@@ -195,7 +210,7 @@ def _epoch(
     for step, rows in enumerate(np.array_split(torch.randperm(len(data)).numpy(), steps)):
         progress = (epoch + (step + 0.5) / steps) / schedule.epochs
         for group in optimizer.param_groups:
-            group["lr"] = rate_at(progress, schedule)
+            group["lr"] = rate_at(progress * schedule.cycles % 1.0, schedule)
         terms, watched = objective(data.batch(rows))
         values = {name: float(term.detach()) for name, term in terms.items()}
         if not math.isfinite(sum(values.values())):

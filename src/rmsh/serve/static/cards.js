@@ -13,7 +13,20 @@ export function picture(hit, side, properties = {}) {
     src: pictureAddress(hit.id, side), alt: altOf(hit), loading: "lazy", decoding: "async", ...properties,
   });
   image.addEventListener("error", () => image.replaceWith(element("span", { class: "gone" }, "The picture cannot be shown")));
+  image.addEventListener("load", () => extend(image));
   return image;
+}
+
+// No picture is cut: what it leaves of its frame takes the colours of its edges.
+function extend(image) {
+  const { naturalWidth: width, naturalHeight: height } = image;
+  const beside = width * image.clientHeight < height * image.clientWidth;
+  const [across, down] = beside ? [Math.ceil(width / 40), height] : [width, Math.ceil(height / 40)];
+  const pen = element("canvas", { width: 2, height: 1 }).getContext("2d");
+  pen.drawImage(image, 0, 0, across, down, 0, 0, 1, 1);
+  pen.drawImage(image, width - across, height - down, across, down, 1, 0, 1, 1);
+  const [first, last] = [0, 4].map((at) => `rgb(${pen.getImageData(0, 0, 2, 1).data.slice(at, at + 3).join(" ")})`);
+  image.style.backgroundImage = `linear-gradient(to ${beside ? "right" : "bottom"}, ${first} 50%, ${last} 50%)`;
 }
 
 // Labels that match stand first; of the others only so many are shown.

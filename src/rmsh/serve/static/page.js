@@ -33,7 +33,7 @@ const run = ({ skip = 0 } = {}) =>
   answered(skip, (signal) => {
     reflect();
     const asked = parametersOf(state, { skip, codes: codes.checked });
-    return api.search(isEmpty(state) ? { ...asked, ...randomCode(), k: 12 } : asked, signal);
+    return isEmpty(state) ? look(asked, signal) : api.search(asked, signal);
   });
 
 async function searchPicture(file) {
@@ -69,7 +69,13 @@ async function answered(skip, question) {
   if (own === running) busy(false);
 }
 
-// Nothing is asked yet: whatever lies near a random code is a look into the library.
+// Nothing is asked yet: some of what lies near a random code, and less near, is a look into the library.
+async function look(asked, signal) {
+  const answer = await api.search({ ...asked, ...randomCode(), k: 96 }, signal);
+  const step = Math.max(1, Math.floor(answer.hits.length / 12));
+  return { ...answer, hits: answer.hits.filter((_, place) => place % step === 0).slice(0, 12) };
+}
+
 function randomCode() {
   const bytes = crypto.getRandomValues(new Uint8Array(Math.ceil(library.bits / 8)));
   if (library.bits % 8) bytes[bytes.length - 1] &= (1 << library.bits % 8) - 1;
