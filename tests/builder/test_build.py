@@ -92,7 +92,7 @@ def test_before_long_work_it_says_what_it_takes_and_which_delta(
     told: list[str] = []
     build(drawings, tmp_path / "library", config=quick, tell=told.append)
     assert any("40 items, 40 with a picture and 40 with a text: about 1 min and" in line for line in told)
-    assert any(line.startswith("delta is ") and "bounds" in line for line in told)
+    assert any("could by the bounds differ in delta = " in line for line in told)
 
 
 def test_bad_items_are_listed_with_their_rows_and_the_rest_is_built(
@@ -222,9 +222,9 @@ def test_a_disk_without_space_is_refused_before_anything(
 
 
 def test_a_delta_of_the_user_is_used_and_said(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
-    config = quick.model_copy(update={"options": {**quick.options, "delta": 5}})
+    config = quick.model_copy(update={"method": "rmsh", "options": {**quick.options, "delta": 5}})
     report = build(drawings, tmp_path / "library", config=config).report
-    assert report["delta"] == {"delta": 5, "reason": "it was given."}
+    assert report["delta"] == {"asked": True, "delta": 5, "reason": "it was given."}
 
 
 def test_a_changed_label_learns_again_but_encodes_nothing(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_the_road_of_a_builder(photos: Path, capsys: Capture) -> None:
     said = capsys.readouterr()
     assert "the texts' most frequent words are the classes: blue, red" in said.err
     assert "1 picture was left out, such as 7.png" in said.err
-    assert "delta is " in said.err
+    assert "differ in delta = " in said.err
     assert "8 items, 16 bits; the report is" in said.out
     assert run(["search", "library", "red", "--to", "images", "-k", "3"]) == 0
 

@@ -16,6 +16,7 @@ __all__ = ["BuildConfig"]
 class BuildConfig(Config):
     """Options of :func:`rmsh.builder.build`."""
 
+    method: str = Field("glint", description="what learns, see `rmsh methods`")
     bits: int = Field(64, ge=1, le=MAX_BITS, description="length of a code")
     seed: int = Field(0, ge=0, description="everything random follows from it")
     labels_from: str | None = Field(None, description='"data", "text", or a file of classes; None: data, else text')

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from rmsh.errors import DataError
 
-__all__ = ["DIRECTION_WORDS", "render_report", "thumbnail"]
+__all__ = ["DIRECTION_WORDS", "about_delta", "render_report", "thumbnail"]
 
 DIRECTION_WORDS = {
     "t2i": "Words find pictures",
@@ -51,7 +51,7 @@ def render_report(value: Mapping[str, Any], *, picture: Picture) -> str:
     parts = [
         f"<h1>{escape(value['name'])}</h1>",
         f"<p>{escape(_summary(value))}</p>",
-        f"<p class=muted>{escape(_about_delta(value))}</p>",
+        f"<p class=muted>{escape(about_delta(value['delta'], value['bits']))}</p>",
         *_scores(value),
         *_searches(value["searches"], picture),
         *_left_out(value["skipped"]),
@@ -78,9 +78,15 @@ def _summary(value: Mapping[str, Any]) -> str:
     )
 
 
-def _about_delta(value: Mapping[str, Any]) -> str:
-    delta = value["delta"]
-    return f"Items that share no label are to differ in at least {delta['delta']} bits: {delta['reason']}"
+def about_delta(chosen: Mapping[str, Any], bits: int) -> str:
+    """Which delta was chosen and why, in a sentence.
+
+    Example:
+        >>> about_delta({"asked": True, "delta": 5, "reason": "it was given."}, 64)
+        'Items that share no label are to differ in delta = 5 of 64 bits: it was given.'
+    """
+    are = "are to" if chosen["asked"] else "could by the bounds"
+    return f"Items that share no label {are} differ in delta = {chosen['delta']} of {bits} bits: {chosen['reason']}"
 
 
 def _scores(value: Mapping[str, Any]) -> list[str]:

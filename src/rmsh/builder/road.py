@@ -6,13 +6,13 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rmsh.builder.examples import example_searches
 from rmsh.builder.features import encode_source
-from rmsh.builder.report import render_report
+from rmsh.builder.report import about_delta, render_report
 from rmsh.builder.scores import LEAST_ITEMS, complete, hold_out, score, split_by
 from rmsh.builder.shelf import PICTURES, add_items, own_pictures
 from rmsh.builder.stages import Stages, digest
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rmsh.builder.source import Source
     from rmsh.data.splits import Split
     from rmsh.features.base import Encoder
-    from rmsh.methods.rmsh import RMSHConfig
     from rmsh.model import Model
     from rmsh.progress import OnProgress
     from rmsh.types import IdArray, Modality
@@ -61,7 +60,7 @@ class Road:
         self.work = stages.folder
         self._tell, self._on_progress = tell, on_progress
         self._key = source.key()
-        self._method = create("rmsh", **{**config.options, "bits": config.bits, "seed": config.seed})
+        self._method = create(config.method, **{**config.options, "bits": config.bits, "seed": config.seed})
 
     def go(self) -> dict[str, Any]:
         """Do every stage that is not done, and return what the report says."""
@@ -102,18 +101,23 @@ class Road:
         return encoders
 
     def _bounds(self, split: Split) -> dict[str, Any]:
-        """Choose delta from the labels to learn from, and say why; the user's own delta wins."""
-        options = cast("RMSHConfig", self._method.config)
+        """Choose delta from the labels to learn from, and say why; the user's own delta wins.
+
+        A method that asks for none finds its own distances: then it is what the bounds would allow.
+        """
+        options = self._method.config
         rows = split.train[complete(self.source.pairs)[split.train]]
         labels = np.asarray(self.source.pairs.labels)[rows]
 
         def work() -> dict[str, Any]:
-            if options.delta is not None:
-                return {"delta": options.delta, "reason": "it was given."}
-            return choose_delta(labels, options.bits, confidence=options.confidence).to_json()
+            asked, given = {"asked": hasattr(options, "delta")}, getattr(options, "delta", None)
+            if given is not None:
+                return asked | {"delta": given, "reason": "it was given."}
+            confidence = getattr(options, "confidence", 0.9)
+            return asked | choose_delta(labels, options.bits, confidence=confidence).to_json()
 
         chosen = self.stages.run("bounds", digest(self._key, options.model_dump(mode="json")), work)
-        self._tell(f"delta is {chosen['delta']} of {options.bits} bits: {chosen['reason']}")
+        self._tell(about_delta(chosen, options.bits))
         return chosen
 
     def _train(self, split: Split, encoders: dict[Modality, Encoder]) -> Model:

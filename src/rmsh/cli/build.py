@@ -31,6 +31,7 @@ def build(
         str | None,
         typer.Option(metavar="data|text|FILE", help="Where labels are from; by default the data, or else its texts."),
     ] = None,
+    method: Annotated[str, typer.Option(help="What learns, see rmsh methods.")] = "glint",
     bits: Annotated[int, typer.Option(help="Length of a code, 1 to 512.")] = 64,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
     image_encoder: Annotated[str, typer.Option(help="Turns pictures into features.")] = "efficientnet-lite0",
@@ -48,6 +49,7 @@ def build(
     console = Console(json=json, quiet=quiet)
     config = BuildConfig.parse(
         {
+            "method": method,
             "bits": bits,
             "seed": seed,
             "labels_from": labels_from,

@@ -20,6 +20,7 @@ METHODS = Registry(
         "classifier-itq": "rmsh.methods.classifier_itq:ClassifierITQ",
         "cmfh": "rmsh.methods.cmfh:CMFH",
         "dcmh": "rmsh.methods.dcmh:DCMH",
+        "glint": "rmsh.methods.glint:GLINT",
         "rmsh": "rmsh.methods.rmsh:RMSH",
         "scm": "rmsh.methods.scm:SCM",
         "seph": "rmsh.methods.seph:SePH",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rmsh.model import Model
     from rmsh.types import FloatArray, Modality, ScoreArray
 
-__all__ = ["ClassifierITQ", "ClassifierITQConfig", "Classifiers", "principal_directions"]
+__all__ = ["ClassifierITQ", "ClassifierITQConfig", "Classifiers", "principal_directions", "square_rooted"]
 
 
 class ClassifierITQConfig(DeepConfig):
@@ -56,10 +56,11 @@ class Classifiers(HashObjective):
 
     def export(self) -> dict[Modality, HashFunction]:
         """The square roots of the probabilities as functions of the features."""
-        return {m: _rooted(function) for m, function in super().export().items()}
+        return {m: square_rooted(function) for m, function in super().export().items()}
 
 
-def _rooted(function: HashFunction) -> HashFunction:
+def square_rooted(function: HashFunction) -> HashFunction:
+    """A classifier that gives the square roots of probabilities in the place of their logits."""
     *others, last = function.layers
     if not isinstance(last, Layer):
         raise TypeError("a classifier ends with a matrix product")

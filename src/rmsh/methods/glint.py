@@ -1,0 +1,173 @@
+"""GLINT: graded listwise training through label probabilities, this project's own method.
+
+Two stages. First a classifier a modality learns to give each label a probability: a space in which pictures and texts
+meet by themselves. Then a small network a modality, the coder, folds the square roots of these probabilities into bits.
+What the coders minimise is the measure itself, made smooth: in a batch, the softmax over Hamming distances from one
+modality to the other follows the gains of the shared labels (``rmsh.training.listwise``). The classifiers are done by
+then, so that the second stage sees small vectors only and costs little. docs/glint.md has the equations and what each
+part is worth.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812  # its customary name
+from pydantic import Field
+from torch import Tensor, nn
+
+from rmsh.hash_function import HashFunction
+from rmsh.methods.base import Method, MethodConfig, Run
+from rmsh.methods.classifier_itq import square_rooted
+from rmsh.model import Model
+from rmsh.training.listwise import bit_distances, graded_shares, listwise_loss
+from rmsh.training.loop import Batch, Outcome, Schedule, TrainingSet, train
+from rmsh.training.losses import classification_loss
+from rmsh.training.networks import HashNetwork, InputScaling
+
+if TYPE_CHECKING:
+    from rmsh.data.pairs import Pairs
+    from rmsh.types import Features, Modality
+
+__all__ = ["GLINT", "GLINTConfig"]
+
+# Where the user leaves the epochs to us, few pairs pass more often, so that a stage has so many steps.
+_LEAST_STEPS = 800
+_STAGES = 2
+# Rows that pass the classifiers at once between the stages.
+_BLOCK = 4096
+
+
+class GLINTConfig(MethodConfig):
+    """Options of GLINT."""
+
+    gain: float = Field(4.0, gt=1, description="an item deserves a share of gain^r - 1, where r labels are shared")
+    temperature: float | None = Field(
+        None, gt=0, description="of the softmax, in bits; None: from the length of a code"
+    )
+    hidden: int = Field(1024, ge=1, description="width of a classifier's hidden layer")
+    width: int = Field(256, ge=1, description="width of a coder's hidden layer")
+    dropout: float = Field(0.1, ge=0, lt=1, description="of the classifiers' hidden layers")
+    epochs: int | None = Field(None, ge=1, description="passes of each stage; None: 10, more where pairs are few")
+    batch: int | None = Field(None, ge=3, description="items a step; None: 256, fewer where pairs are few")
+    learning_rate: float = Field(5e-3, gt=0, description="of Adam, the peak of each stage")
+
+
+class GLINT(Method):
+    """Graded listwise training through label probabilities.
+
+    Example:
+        >>> from rmsh.data.generated import generate_pairs
+        >>> method = GLINT(bits=16, epochs=1, hidden=8).fit(generate_pairs(60))
+        >>> method.encode(generate_pairs(60).images, "image").packed.shape
+        (60, 2)
+    """
+
+    name = "glint"
+    summary = "label probabilities, coded so that Hamming distances rank a batch by the gains of its shared labels"
+    reference = "this project: docs/glint.md"
+    Config = GLINTConfig
+    config: GLINTConfig
+
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
+        config = self.config
+        data = TrainingSet(pairs.features("image"), pairs.features("text"), np.asarray(pairs.labels))
+        schedule = self._schedule(len(data))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            objective = Objective(data, config, classifier_epochs=schedule.epochs // _STAGES)
+        facts |= {
+            "epochs": objective.classifier_epochs,
+            "batch": schedule.batch,
+            "temperature": objective.temperature,
+        }
+        facts["history"] = train(objective, data, schedule=schedule, seed=config.seed, **self._run_options(pairs, run))
+        return Model(objective.export(), self.name, config.model_dump(), facts)
+
+    def _schedule(self, items: int) -> Schedule:
+        """Few pairs make few steps: batches shrink and epochs multiply until there are enough to learn from."""
+        config = self.config
+        batch = min(config.batch or min(256, max(32, items // 16)), items)
+        epochs = config.epochs or max(10, -(-_LEAST_STEPS // (items // batch)))
+        return Schedule(_STAGES * epochs, batch, config.learning_rate, "one-cycle", cycles=_STAGES)
+
+
+class Objective(nn.Module):
+    """The classifiers' loss in the first epochs, then that of the coders, which see probabilities only."""
+
+    def __init__(self, data: TrainingSet, config: GLINTConfig, *, classifier_epochs: int) -> None:
+        super().__init__()
+        self.config, self.classifier_epochs = config, classifier_epochs
+        self.temperature = config.temperature or max(2.0, config.bits / 16)
+        classes = data.labels.shape[1]
+        self.image, self.text = (_classifier(features, classes, config) for features in (data.images, data.texts))
+        self.image_coder, self.text_coder = (_coder(data, config) for _ in range(2))
+        self.text_coder.load_state_dict(self.image_coder.state_dict())  # what is one label begins as one code
+        self.roots: Tensor | None = None  # (2, N, C) of the training items, once the classifiers are done
+
+    def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
+        """Between the stages, keep what the classifiers say of every item."""
+        if epoch < self.classifier_epochs or self.roots is not None:
+            return
+        self.roots = torch.empty(2, len(data), data.labels.shape[1], dtype=torch.float16)
+        self.image.eval()
+        self.text.eval()
+        for start in range(0, len(data), _BLOCK):
+            batch = data.batch(np.arange(start, min(start + _BLOCK, len(data))))
+            with torch.no_grad():
+                self.roots[:, batch.rows] = square_roots(self._logits(batch)).half()
+
+    def forward(self, batch: Batch) -> Outcome:
+        if self.roots is None:
+            losses = classification_loss(self._logits(batch), batch.labels, positive_weight=torch.ones(()))
+            return Outcome({"pictures named": losses[0].mean(), "texts named": losses[1].mean()})
+        image, text = self.roots[:, batch.rows].float()
+        distances = bit_distances(self.image_coder(image), self.text_coder(text))
+        shares = graded_shares(batch.labels @ batch.labels.T, base=self.config.gain)
+        return Outcome(
+            {
+                "pictures ask": listwise_loss(distances, shares, temperature=self.temperature),
+                "texts ask": listwise_loss(distances.T, shares, temperature=self.temperature),
+            }
+        )
+
+    def _logits(self, batch: Batch) -> Tensor:
+        """What the classifiers say of a batch, (2, n, C)."""
+        return torch.stack([self.image(batch.images), self.text(batch.texts)])
+
+    def export(self) -> dict[Modality, HashFunction]:
+        """The hash functions as plain arrays: classifier, square roots of probabilities, coder."""
+        return {"image": _whole(self.image, self.image_coder), "text": _whole(self.text, self.text_coder)}
+
+
+def _whole(classifier: HashNetwork, coder: HashNetwork) -> HashFunction:
+    return HashFunction((*square_rooted(classifier.export()).layers, *coder.export().layers))
+
+
+def _classifier(features: Features, classes: int, config: GLINTConfig) -> HashNetwork:
+    return HashNetwork(
+        InputScaling(features, "norm"),
+        classes,
+        hidden=config.hidden,
+        activation="relu",
+        output="none",
+        dropout=config.dropout,
+    )
+
+
+def _coder(data: TrainingSet, config: GLINTConfig) -> HashNetwork:
+    # An item's square roots are about as long as the 0/1 labels they stand for, which gives the scale.
+    scaling = InputScaling(data.labels[:_BLOCK].astype(np.float32), "norm")
+    return HashNetwork(scaling, config.bits, hidden=config.width, activation="relu", batch_norm=True)
+
+
+def square_roots(logits: Tensor) -> Tensor:
+    """The square roots of the probabilities that logits stand for.
+
+    Example:
+        >>> round(square_roots(torch.tensor(0.0)).item(), 4)  # of one half
+        0.7071
+    """
+    return torch.exp(0.5 * F.logsigmoid(logits))

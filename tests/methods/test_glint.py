@@ -1,0 +1,134 @@
+"""GLINT: its loss by hand, the functions it exports, its schedule, codes that rank."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rmsh.data.generated import generate_pairs
+from rmsh.methods.glint import GLINT, GLINTConfig, Objective
+from rmsh.metrics.report import evaluate
+from rmsh.progress import OnProgress, Progress
+from rmsh.training.loop import TrainingSet
+from rmsh.types import FloatArray, IntArray, ScoreArray
+
+
+def _objective(**options: object) -> tuple[Objective, TrainingSet]:
+    pairs = generate_pairs(30, image_dim=5, text_dim=4)
+    data = TrainingSet(np.asarray(pairs.images), np.asarray(pairs.texts), np.asarray(pairs.labels))
+    torch.manual_seed(0)
+    config = GLINTConfig.parse({"bits": 8, "hidden": 6, "width": 7, "dropout": 0.0, **options})
+    return Objective(data, config, classifier_epochs=1), data
+
+
+def _asked(distances: ScoreArray, labels: IntArray, temperature: float, gain: float) -> float:
+    """The listwise loss of all rows, with loops."""
+    losses = []
+    for row, own in zip(distances, labels, strict=True):
+        gains = [gain ** int(own @ other) - 1 for other in labels]
+        weights = [math.exp(-d / temperature) for d in row]
+        losses.append(-sum(g / sum(gains) * math.log(w / sum(weights)) for g, w in zip(gains, weights, strict=True)))
+    return float(np.mean(losses))
+
+
+def _probabilities(objective: Objective, data: TrainingSet) -> torch.Tensor:
+    batch = data.batch(np.arange(30))
+    return torch.sigmoid(torch.stack([objective.image(batch.images), objective.text(batch.texts)])).detach()
+
+
+def _codes(objective: Objective, data: TrainingSet) -> tuple[FloatArray, FloatArray]:
+    image, text = _probabilities(objective, data).sqrt()
+    return objective.image_coder(image).detach().numpy(), objective.text_coder(text).detach().numpy()
+
+
+def test_the_classifiers_minimise_the_cross_entropy_of_the_labels() -> None:
+    objective, data = _objective()
+    batch, p = data.batch(np.arange(30)), _probabilities(*_objective())
+    wanted = -(batch.labels * p.log() + (1 - batch.labels) * (1 - p).log()).sum(dim=(1, 2)) / 30
+    terms = objective(batch).terms
+    assert float(terms["pictures named"].detach()) == pytest.approx(float(wanted[0]), rel=1e-4)
+    assert float(terms["texts named"].detach()) == pytest.approx(float(wanted[1]), rel=1e-4)
+
+
+def test_the_coders_minimise_the_listwise_loss_of_codes_of_probabilities() -> None:
+    objective, data = _objective(gain=3.0, temperature=1.5)
+    objective.begin_epoch(1, data)
+    terms = {name: float(term.detach()) for name, term in objective(data.batch(np.arange(30))).terms.items()}
+    image, text = (codes.astype(np.float64) for codes in _codes(objective, data))
+    distances, labels = (8 - image @ text.T) / 2, data.labels.astype(int)
+    assert terms["pictures ask"] == pytest.approx(_asked(distances, labels, 1.5, 3.0), rel=1e-3)
+    assert terms["texts ask"] == pytest.approx(_asked(distances.T, labels, 1.5, 3.0), rel=1e-3)
+
+
+def test_the_coders_leave_the_classifiers_alone() -> None:
+    objective, data = _objective()
+    objective.begin_epoch(1, data)
+    sum(objective(data.batch(np.arange(30))).terms.values()).backward()
+    learning = {name.split(".")[0] for name, p in objective.named_parameters() if p.grad is not None}
+    assert learning == {"image_coder", "text_coder"}
+
+
+def test_the_exported_functions_are_the_networks() -> None:
+    objective, data = _objective()
+    objective.begin_epoch(1, data)
+    objective(data.batch(np.arange(30)))  # moves the running statistics of the normalisation
+    objective.eval()
+    image, text = _codes(objective, data)
+    functions = objective.export()
+    np.testing.assert_allclose(functions["image"](data.images), image, atol=1e-5)
+    np.testing.assert_allclose(functions["text"](data.texts), text, atol=1e-5)
+
+
+def test_every_term_falls_in_its_stage() -> None:
+    history = GLINT(bits=16, epochs=12, hidden=32, batch=32).fit(generate_pairs(300)).model.facts["history"]
+    for first, last, names in ((0, 11, ("pictures named", "texts named")), (12, 23, ("pictures ask", "texts ask"))):
+        assert history[first].keys() == set(names)
+        assert all(history[last][name] < 0.95 * history[first][name] for name in names)
+
+
+def test_a_run_resumed_in_either_stage_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+    pairs, options = generate_pairs(90, image_dim=6, text_dim=5), {"bits": 8, "epochs": 3, "hidden": 8, "batch": 16}
+    whole = GLINT(**options).fit(pairs).model
+    for stop in (2, 5):
+        file = tmp_path / f"{stop}.safetensors"
+        with pytest.raises(KeyboardInterrupt):
+            GLINT(**options).fit(pairs, checkpoint=file, on_progress=_interrupt_after(stop))
+        resumed = GLINT(**options).fit(pairs, checkpoint=file).model
+        assert resumed.fingerprint == whole.fingerprint
+
+
+def _interrupt_after(epochs: int) -> OnProgress:
+    def interrupt(progress: Progress) -> None:
+        if progress.done == epochs:
+            raise KeyboardInterrupt
+
+    return interrupt
+
+
+def test_few_pairs_pass_more_often_in_smaller_batches() -> None:
+    few, many = GLINT()._schedule(200), GLINT()._schedule(100_000)
+    assert (few.batch, few.epochs) == (32, 2 * 134)
+    assert (many.batch, many.epochs) == (256, 2 * 10)
+
+
+def test_a_thousand_classes_most_of_which_never_occur_are_learned() -> None:
+    pairs = generate_pairs(60, image_dim=6, text_dim=5)
+    labels = np.zeros((60, 1000), np.uint8)
+    labels[:, 500:512] = np.asarray(pairs.labels)
+    model = GLINT(bits=16, epochs=2, hidden=8, batch=20).fit(replace(pairs, labels=labels, class_names=())).model
+    assert np.isfinite(model.project(pairs.features("text"), "text")).all()
+
+
+@pytest.mark.parametrize("bits", [16, 64])
+def test_codes_rank_far_above_chance(bits: int) -> None:
+    pairs = generate_pairs(600)
+    method = GLINT(bits=bits, epochs=10, batch=64, hidden=64).fit(pairs)
+    codes = {m: method.encode(pairs.features(m), m) for m in ("image", "text")}
+    scores = evaluate(codes["image"], codes["text"], pairs.labels, pairs.labels, k=50)
+    assert scores.ndcg.value > 1.5 * scores.ndcg.chance
+    assert scores.map.value > 1.3 * scores.map.chance
