@@ -3,6 +3,8 @@
 make bench ARGS="quality"             every missing run of the quality grid, then the tables
 make bench ARGS="quality --only bow"  the runs whose name an expression finds
 make bench ARGS="quality --tables"    the tables alone, from the result files
+make bench ARGS="trials"              six trials of every method on validation, and the options they choose
+make bench ARGS="glint"               GLINT beside RMSH: code lengths, the sign, noisy labels, time
 make bench ARGS="training"            training speed
 make bench ARGS="evaluation"          evaluation speed
 make bench ARGS="coco"                preparing a made-up MS COCO tree of 100,000 pictures
@@ -21,11 +23,13 @@ from bench import (
     coco_preparation,
     evaluation_speed,
     faults,
+    glint,
     pictures,
     quality,
     search_speed,
     serving,
     training_speed,
+    trials,
     two_threads,
 )
 
@@ -39,6 +43,8 @@ MEASUREMENTS = {
     "search": search_speed.main,
     "threads": two_threads.main,
     "quality": quality.main,
+    "trials": trials.main,
+    "glint": glint.main,
 }
 
 
@@ -46,9 +52,8 @@ def main() -> None:
     """Parse the words after `make bench` and run what they name."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", nargs="?", choices=sorted(MEASUREMENTS))
-    parser.add_argument("--only", default="", help="quality, search: runs whose name this regular expression finds")
-    parser.add_argument("--part", default="1/1", help="quality: this worker's share of the runs, such as 1/2")
-    parser.add_argument("--tables", action="store_true", help="quality, search: run nothing, build the tables")
+    parser.add_argument("--only", default="", help="quality, search, glint: runs whose name this expression finds")
+    parser.add_argument("--tables", action="store_true", help="all with tables: run nothing, build the tables")
     parser.add_argument("--runs", type=int, default=200, help="faults: how many writers are killed")
     parser.add_argument("--seed", type=int, default=0, help="faults, coco: what is made up follows from it")
     parser.add_argument("--seconds", type=float, default=60.0, help="serve: how long clients ask")

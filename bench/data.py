@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "bench" / "results"
+GRIDS = PROJECT / "experiments"
 
 
 def coco66k(text: str, *, validation: bool = False) -> Opened:

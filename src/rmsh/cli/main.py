@@ -24,6 +24,8 @@ COMMANDS = (
     "encode",
     "evaluate",
     "audit",
+    "benchmark",
+    "reproduce",
     "search",
     "serve",
     "recode",
