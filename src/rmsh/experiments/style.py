@@ -95,6 +95,7 @@ _LOOKS = {
     "ssah": Look("SSAH", BLUE, _LONG_DASH, "X"),
     "svhn": Look("SVHN", VERMILION, "--", "p"),
     "rmsh": Look("RMSH", BLACK, "-", "o"),
+    "glint": Look("GLINT", VERMILION, "-", "h"),
     "scm": Look("SCM", GREY, _LONG_DASH, "<"),
     "cca-itq": Look("CCA-ITQ", GREY, _SPARSE, ">"),
     "classifier-itq": Look("classifier-ITQ", GREY, "-.", "*"),
