@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -38,12 +39,8 @@ def tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return module
 
 
-def _is_running(pid: str) -> bool:
-    """Whether a process is there and not only waited for."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+def _ended(process: int, *, within: float) -> bool:
+    return bool(select.select([process], [], [], within)[0])
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="namespaces and /proc are those of Linux")
@@ -54,10 +51,11 @@ def test_whatever_ends_the_block_ends_the_server_and_its_children(tool: ModuleTy
     block = tool.running(tmp_path, None)
     block.__enter__()
     pids = (tmp_path / "pids").read_text().split()
-    assert list(map(_is_running, pids)) == [True, True]
+    processes = [os.pidfd_open(int(pid)) for pid in pids]  # readable once a process has ended
+    assert not any(_ended(process, within=0) for process in processes)
     with pytest.raises(KeyboardInterrupt):
         block.gen.throw(KeyboardInterrupt)
-    assert list(map(_is_running, pids)) == [False, False]
+    assert all(_ended(process, within=30) for process in processes)
 
 
 @linux
