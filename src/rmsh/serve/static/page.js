@@ -85,8 +85,9 @@ function randomCode() {
 // Showing
 
 function reflect() {
-  if (document.activeElement !== words) words.value = state.text; // nobody is interrupted while writing
-  where.value = state.where;
+  // Nobody is interrupted while writing.
+  if (document.activeElement !== words) words.value = state.text;
+  if (document.activeElement !== where) where.value = state.where;
   form.elements.to.value = state.to;
   filter.querySelector("summary").textContent = state.where ? "Filter (on)" : "Filter";
   const from = byId("from");
@@ -215,7 +216,7 @@ hits.addEventListener("keydown", (event) => walk(hits, event));
 details.addEventListener("click", (event) => event.target === details && details.close());
 addEventListener("popstate", () => {
   state = fromAddress(location.search);
-  words.value = state.text;
+  [words.value, where.value] = [state.text, state.where];
   run();
 });
 catchPictures({ choose: byId("choose"), file: byId("file"), overlay: byId("drop") }, searchPicture, (sentence) => fail(new api.Problem(sentence)));
