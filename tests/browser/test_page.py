@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from rmsh.codes import Codes
 from rmsh.library import Item, Library
@@ -191,6 +191,18 @@ def test_a_filter_is_written_and_nothing_found_offers_to_clear_it(page: Page) ->
     expect(page.get_by_role("status")).to_have_text("No pictures found.")
     page.get_by_role("button", name="Clear the filter").click()
     expect(_cards(page)).to_have_count(24)
+
+
+def test_a_filter_that_is_being_written_when_the_page_becomes_ready_stays(page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/api/about", lambda route: held.append(route))
+    with page.expect_request("**/api/about"):
+        page.goto(page.url + "?q=red")
+    page.get_by_text("Filter", exact=True).click()
+    page.get_by_label("Only items where").fill("label=red")
+    held[0].continue_()
+    expect(_cards(page)).to_have_count(24)
+    expect(page.get_by_label("Only items where")).to_have_value("label=red")
 
 
 def test_a_filter_that_cannot_be_read_is_explained(open_page: OpenPage) -> None:
