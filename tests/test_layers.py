@@ -41,6 +41,7 @@ LAYERS = [
     "serve",
     "builder",
     "experiments",
+    "reporting",
     "self_test",
     "doctor",
     "cli",

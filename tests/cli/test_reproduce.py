@@ -10,7 +10,7 @@ from rmsh.data.scenes import write_scenes
 from rmsh.experiments.grid import read_grid
 from rmsh.experiments.result import failure, write_result
 from rmsh.experiments.run import Run
-from rmsh.experiments.style import COMPARED
+from rmsh.reporting.names import COMPARED
 
 GRID = """
 datasets: [scenes]

@@ -20,8 +20,8 @@ from rmsh.errors import ConfigError
 
 if TYPE_CHECKING:
     from rmsh.experiments.runner import Report
-    from rmsh.experiments.summary import Row
     from rmsh.registry import Registry
+    from rmsh.reporting.summary import Row
 
 __all__ = ["benchmark"]
 
@@ -44,8 +44,8 @@ def benchmark(
     from rmsh.experiments.grid import Block, Grid
     from rmsh.experiments.references import REFERENCES
     from rmsh.experiments.runner import make_runs, missing_runs, stale_runs
-    from rmsh.experiments.summary import summarise
     from rmsh.methods import METHODS
+    from rmsh.reporting.summary import summarise
 
     console = Console(json=json, quiet=quiet)
     chosen = {"methods": _names(methods, METHODS), "references": _names(references, REFERENCES)}
@@ -72,7 +72,7 @@ def benchmark(
 
 
 def _show(console: Console, data: str, out: Path, rows: list[Row]) -> None:
-    from rmsh.experiments.summary import COST_COLUMNS, SCORE_COLUMNS, chance_cells, cost_cells, score_cells
+    from rmsh.reporting.summary import COST_COLUMNS, SCORE_COLUMNS, chance_cells, cost_cells, score_cells
 
     for row in rows:
         if row.error:

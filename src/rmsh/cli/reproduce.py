@@ -39,11 +39,11 @@ def reproduce(
     quiet: Quiet = False,
 ) -> None:
     from rmsh.experiments.grid import read_grid
-    from rmsh.experiments.outcomes import read_outcomes
-    from rmsh.experiments.reproduction import write_report
     from rmsh.experiments.runner import make_runs, missing_runs
-    from rmsh.experiments.showcase import make_showcase
     from rmsh.features.extract import cache_folder
+    from rmsh.reporting.outcomes import read_outcomes
+    from rmsh.reporting.reproduction import write_report
+    from rmsh.reporting.showcase.store import make_showcase
 
     console = Console(json=json, quiet=quiet)
     runs, places = read_grid(grid).runs(), parse_places(data or [])

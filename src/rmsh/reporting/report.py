@@ -1,0 +1,116 @@
+"""The report of an experiment: claims in words, tables and figures, and which runs are missing or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rmsh.reporting.claims import Claim, check_claims
+from rmsh.reporting.headline import headline
+from rmsh.reporting.lineup import line_up
+from rmsh.reporting.outcomes import Outcome, datasets, done
+from rmsh.reporting.page import inline_picture, render_page
+from rmsh.reporting.tables.table import Table, to_html
+
+if TYPE_CHECKING:
+    from rmsh.experiments.run import Run
+    from rmsh.reporting.figures.catalogue import Drawn
+
+__all__ = ["render_report"]
+
+_MOST_LISTED = 40  # runs that are not there yet
+_LARGEST_VECTOR = 400_000  # bytes; the picture of a larger figure is smaller
+_CLASSES = {"holds": "yes", "holds in part": "partly", "does not hold": "no", "not run": "open"}
+
+
+def render_report(
+    title: str,
+    outcomes: Sequence[Outcome],
+    *,
+    tables: Mapping[str, Sequence[Table]],
+    figures: Sequence[Drawn],
+    wanted: Sequence[Run] = (),
+    remarks: str = "",
+) -> str:
+    """The page.
+
+    Args:
+        title: its heading.
+        outcomes: all results.
+        tables: of each dataset, as tables/catalogue.py makes them.
+        figures: as figures/catalogue.py makes them.
+        wanted: all runs of the grid, to say which are not there.
+        remarks: a text of the author, paragraphs with empty lines between.
+    """
+    parts = [f"<h1>{escape(title)}</h1>", *_state(outcomes, wanted), *_remarks(remarks)]
+    for dataset in datasets(outcomes):
+        claims = check_claims(outcomes, dataset)
+        parts += [f"<h2>{escape(dataset)}</h2>", f"<p>{escape(headline(line_up(outcomes, dataset), claims))}</p>"]
+        parts += ["<h3>What agrees with the paper, and what does not</h3>", *map(_claim, claims)]
+        parts += ["<h3>Tables</h3>", *map(to_html, tables[dataset]), "<h3>Figures</h3>"]
+        parts += [_figure(drawn) for drawn in figures if drawn.dataset == dataset]
+    parts += ["<h2>How it works</h2>", *(_figure(drawn) for drawn in figures if drawn.dataset is None)]
+    parts += _failures(outcomes)
+    return render_page(title, "\n".join(parts))
+
+
+def _state(outcomes: Sequence[Outcome], wanted: Sequence[Run]) -> list[str]:
+    """How many runs there are, which are missing, and with which versions they were made."""
+    finished = done(outcomes)
+    there = {outcome.run.path for outcome in outcomes}
+    missing = [str(run.path) for run in wanted if run.path not in there]
+    words = f"{len(finished)} runs are done, {len(outcomes) - len(finished)} failed"
+    words += f", {len(missing)} of {len(wanted)} are not run." if wanted else "."
+    versions = sorted({f"{name} {version}" for o in finished for name, version in o.result.get("versions", {}).items()})
+    parts = [f"<p>{escape(words)} Every number below is made from the files of these runs.</p>"]
+    parts += [f'<p class="muted">Versions: {escape(", ".join(versions))}.</p>'] if versions else []
+    return parts + (_listed("Not run yet", missing) if missing else [])
+
+
+def _listed(title: str, names: Sequence[str]) -> list[str]:
+    shown = "".join(f"<li>{escape(name)}</li>" for name in names[:_MOST_LISTED])
+    more = f"<li>and {len(names) - _MOST_LISTED} more</li>" if len(names) > _MOST_LISTED else ""
+    return [f"<details><summary>{escape(title)}: {len(names)}</summary><ul>{shown}{more}</ul></details>"]
+
+
+def _remarks(text: str) -> list[str]:
+    return [f"<p>{escape(paragraph.strip())}</p>" for paragraph in text.split("\n\n") if paragraph.strip()]
+
+
+def _claim(claim: Claim) -> str:
+    details = "".join(f"<li>{escape(sentence)}</li>" for sentence in claim.details)
+    return (
+        f'<div class="claim {_CLASSES[claim.verdict]}"><p><b>{escape(claim.statement)}</b> '
+        f"<em>{escape(claim.verdict)}</em></p><p>{escape(claim.summary)}</p>"
+        + (f"<ul>{details}</ul>" if details else "")
+        + "</div>"
+    )
+
+
+def _figure(drawn: Drawn) -> str:
+    heading = f"<h3>{escape(drawn.title)}</h3>"
+    if not drawn.files:
+        return f'{heading}\n<p class="muted">not run</p>'
+    return (
+        f"{heading}\n<figure>{inline_picture(_smaller(drawn.files), drawn.title)}"
+        f"<figcaption>{escape(drawn.caption)}</figcaption></figure>"
+    )
+
+
+def _smaller(files: Sequence[Path]) -> Path:
+    """The vector, or the picture where the vector is large, such as one with photographs in it."""
+    vector, picture = files
+    return vector if vector.stat().st_size <= _LARGEST_VECTOR else picture
+
+
+def _failures(outcomes: Iterable[Outcome]) -> list[str]:
+    failed = [outcome for outcome in outcomes if not outcome.done]
+    if not failed:
+        return []
+    rows = "".join(
+        f"<li><code>{escape(str(outcome.run.path))}</code>: {escape(outcome.result['error'])}</li>"
+        for outcome in failed
+    )
+    return ["<h2>Runs that failed</h2>", f"<ul>{rows}</ul>"]

@@ -1,0 +1,1 @@
+"""Tables, by subject; each is made from result files alone."""

@@ -1,0 +1,85 @@
+"""The paper's Table 1: all methods at all code lengths, in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rmsh.reporting.lineup import Entry, Lineup
+from rmsh.reporting.names import COMPARED, DIRECTION_TITLES
+from rmsh.reporting.outcomes import DIRECTIONS, NDCG, Outcome, done
+from rmsh.reporting.published import paper_score
+from rmsh.reporting.significance import Comparison, compare
+from rmsh.reporting.tables.cells import NOT_RUN, mark, paper_cell, record, score_cell, table_notes
+from rmsh.reporting.tables.table import Cell, Row, Table
+
+__all__ = ["comparison_table", "entries_of"]
+
+
+def comparison_table(lineup: Lineup) -> Table | None:
+    """Table 1: methods, code lengths and both directions; the best of the eight is bold; None without runs."""
+    if not lineup.bits:
+        return None
+    places = [(direction, bits) for direction in DIRECTIONS for bits in lineup.bits]
+    tests = {place: _against_second(lineup, *place) for place in places}
+    rows: list[Row] = [_chance_row(lineup, places)]
+    records: list[dict[str, Any]] = []
+    for entry in entries_of(lineup):
+        cells = []
+        for direction, bits in places:
+            best, test = tests[direction, bits]
+            group = lineup.cell(entry, bits)
+            sign = mark(test) if entry == best else ""
+            cells.append(score_cell(group, direction, bold=entry == best, sign=sign))
+            paper = _paper(lineup.dataset, entry, direction, bits)
+            shown = test if entry == best else None
+            records.append(record(group, direction, name=entry.title, bits=bits, paper=paper, test=shown))
+        rows += [Row(entry.title, tuple(cells)), *_paper_row(lineup.dataset, entry, places)]
+    return Table(
+        f"table1-{lineup.dataset}",
+        f"Table 1, {lineup.dataset}: NDCG@500 of all methods",
+        "method",
+        {title: tuple(f"{bits} bits" for bits in lineup.bits) for title in DIRECTION_TITLES.values()},
+        tuple(rows),
+        table_notes(
+            lineup.dataset, _all(lineup), "Bold: the best of the eight methods; against the second best of them"
+        ),
+        tuple(records),
+    )
+
+
+def entries_of(lineup: Lineup) -> list[Entry]:
+    """The eight methods in the paper's order, run or not; then all else."""
+    eight = [Entry(method) for method in COMPARED]
+    return eight + sorted(e for e in lineup.runs if e not in eight)
+
+
+def _against_second(lineup: Lineup, direction: str, bits: int) -> tuple[Entry | None, Comparison | None]:
+    """The best of the eight, and how sure it is that it is better than the next."""
+    ranked = lineup.ranked(bits, direction, metric=NDCG)
+    if len(ranked) < 2:
+        return (ranked[0] if ranked else None), None
+    first, second = (done(lineup.cell(entry, bits)) for entry in ranked[:2])
+    return ranked[0], compare(first, second, direction)
+
+
+def _chance_row(lineup: Lineup, places: Sequence[tuple[str, int]]) -> Row:
+    anything = done(_all(lineup))
+    cells = tuple(Cell(f"{anything[0].chance(direction):.4f}" if anything else NOT_RUN) for direction, _ in places)
+    return Row("a random ranking", cells)
+
+
+def _paper(dataset: str, entry: Entry, direction: str, bits: int) -> float | None:
+    if entry.preset:
+        return None
+    return paper_score(1, dataset, direction=direction, method=entry.title, bits=bits)
+
+
+def _paper_row(dataset: str, entry: Entry, places: Sequence[tuple[str, int]]) -> list[Row]:
+    scores = [_paper(dataset, entry, direction, bits) for direction, bits in places]
+    known = any(score is not None for score in scores)
+    return [Row(f"{entry.title} in the paper", tuple(map(paper_cell, scores)), quiet=True)] if known else []
+
+
+def _all(lineup: Lineup) -> list[Outcome]:
+    return [outcome for lengths in lineup.runs.values() for group in lengths.values() for outcome in group]

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from rmsh.reporting.lineup import line_up
+from rmsh.reporting.outcomes import Outcome
+from rmsh.reporting.tables.ablation import ablation_table
+from rmsh.reporting.tables.catalogue import make_tables, write_table
+from rmsh.reporting.tables.comparison import comparison_table
+from rmsh.reporting.tables.costs import cost_table
+from rmsh.reporting.tables.table import Row, Table
+
+
+def _row(table: Table, name: str) -> Row:
+    return next(row for row in table.rows if row.name == name)
+
+
+def _texts(table: Table, name: str) -> list[str]:
+    return [cell.text for cell in _row(table, name).cells]
+
+
+def test_the_best_of_the_eight_is_bold_with_the_sign_of_its_test(all_outcomes: list[Outcome]) -> None:
+    table = comparison_table(line_up(all_outcomes, "coco66k"))
+    assert table.columns[:4] == [f"I → T {bits} bits" for bits in (16, 32, 64, 128)]
+    bold = {row.name for row in table.rows for cell in row.cells if cell.bold}
+    assert bold == {"RMSH"}
+    assert [cell.mark for cell in _row(table, "RMSH").cells] == ["†", "†", "*", "†"] * 2
+    assert _texts(table, "RMSH")[2] == "0.6010 ± 0.0010"
+    assert {cell.mark for cell in _row(table, "SVHN").cells} == {""}
+
+
+def test_a_method_beyond_the_eight_is_shown_and_never_bold(make_outcome) -> None:
+    outcomes = [
+        make_outcome(ndcg=0.5),
+        make_outcome(method="scm", ndcg=0.9),
+        make_outcome(method="mlp", bits=0, ndcg=0.8),
+    ]
+    table = comparison_table(line_up(outcomes, "coco66k"))
+    assert _texts(table, "SCM") == ["0.9000", "0.9000"]
+    assert _texts(table, "no codes: MLP classifier") == ["0.8000", "0.8000"]
+    assert [row.name for row in table.rows if row.cells[0].bold] == ["RMSH"]
+
+
+def test_missing_and_failed_runs_are_said_in_words(make_outcome, fail_outcome) -> None:
+    outcomes = [
+        make_outcome(),
+        fail_outcome(method="ssah"),
+        fail_outcome(method="tdh"),
+        make_outcome(method="tdh", seed=1),
+    ]
+    table = comparison_table(line_up(outcomes, "coco66k"))
+    assert _texts(table, "SSAH") == ["failed", "failed"]
+    assert _texts(table, "CMFH") == ["not run", "not run"]
+    assert _texts(table, "TDH") == ["0.5000", "0.5000"]  # one of its two seeds
+    assert next(r for r in table.records if r["name"] == "TDH")["failed"] == 1
+
+
+def test_the_papers_numbers_stand_below_ours_where_the_data_is_the_same(make_outcome) -> None:
+    ours = comparison_table(line_up([make_outcome()], "coco66k"))
+    assert _texts(ours, "RMSH in the paper") == ["0.3855", "0.3050"]
+    assert _row(ours, "RMSH in the paper").quiet
+    record = next(r for r in ours.records if r["name"] == "RMSH" and r["direction"] == "i2t")
+    assert (record["paper"], record["minus_paper"]) == (0.3855, 0.1145)
+    assert any("ResNet-152" in note for note in ours.notes)
+    others = comparison_table(line_up([make_outcome(dataset="scenes")], "scenes"))
+    assert not [row for row in others.rows if row.quiet]
+
+
+def test_a_random_ranking_is_the_first_row(make_outcome) -> None:
+    table = comparison_table(line_up([make_outcome()], "coco66k"))
+    assert (table.rows[0].name, table.rows[0].cells[0].text) == ("a random ranking", "0.1300")
+
+
+def test_no_runs_with_codes_give_no_table(make_outcome) -> None:
+    reference = make_outcome(method="mlp", bits=0)
+    assert comparison_table(line_up([reference], "coco66k")) is None
+    assert cost_table(line_up([reference], "coco66k")) is None
+    assert ablation_table([reference], "coco66k") is None
+
+
+def test_the_ablation_tests_each_variant_against_the_whole(make_outcome) -> None:
+    scores = {"RMSH": (0.60, {}), "RMSH-T": (0.58, {"triplet": False}), "RMSH-P": (0.61, {"pseudo_codes": False})}
+    outcomes = [make_outcome(seed=s, ndcg=v + 0.001 * s, options=o) for v, o in scores.values() for s in range(3)]
+    table = ablation_table(outcomes, "coco66k")
+    assert [cell.mark for cell in _row(table, "RMSH-T").cells] == ["*", "*"]
+    assert _row(table, "RMSH-P").cells[0].bold
+    assert not _row(table, "RMSH").cells[0].bold
+    assert _texts(table, "RMSH-C") == ["not run", "not run"]
+    assert _texts(table, "RMSH-C in the paper") == ["0.2038", "0.1868"]
+
+
+def test_the_ablation_says_on_what_each_length_was_learned(make_outcome) -> None:
+    settings = {16: {"train": 20_000}, 64: {}}
+    outcomes = [
+        make_outcome(bits=bits, options={"epochs": 12, **options}, **setting)
+        for bits, setting in settings.items()
+        for options in ({}, {"triplet": False})
+    ]
+    notes = ablation_table(outcomes, "coco66k").notes
+    assert "16 bits: 20,000 training pairs, epochs 12." in notes
+    assert "64 bits: all training pairs, epochs 12." in notes
+
+
+def test_costs_are_means_over_seeds_and_the_peak_of_memory(make_outcome) -> None:
+    outcomes = [make_outcome(seed=seed, ndcg=score) for seed, score in enumerate((0.4, 0.6))]
+    table = cost_table(line_up(outcomes, "coco66k"))
+    assert _texts(table, "RMSH") == ["70", "900"]  # 20 + 100 * NDCG seconds, as these runs were made up
+
+
+def test_every_table_is_written_in_four_forms(all_outcomes: list[Outcome], tmp_path: Path) -> None:
+    tables = make_tables(all_outcomes)["coco66k"]
+    assert [table.name for table in tables] == ["table1-coco66k", "table2-coco66k", "costs-coco66k"]
+    files = [path for table in tables for path in write_table(table, tmp_path)]
+    assert {path.suffix for path in files} == {".md", ".csv", ".tex", ".html"}
+    assert all(path.stat().st_size > 100 for path in files)
