@@ -60,6 +60,7 @@ def test_the_coders_minimise_the_listwise_loss_of_codes_of_probabilities() -> No
     objective.begin_epoch(1, data)
     terms = {name: float(term.detach()) for name, term in objective(data.batch(np.arange(30))).terms.items()}
     image, text = (codes.astype(np.float64) for codes in _codes(objective, data))
+    assert objective.image_coder.steepness == 1 + 15 * 0.5 / 0.8  # the middle of a stage of one epoch
     distances, labels = (8 - image @ text.T) / 2, data.labels.astype(int)
     assert terms["pictures ask"] == pytest.approx(_asked(distances, labels, 1.5, 3.0), rel=1e-3)
     assert terms["texts ask"] == pytest.approx(_asked(distances.T, labels, 1.5, 3.0), rel=1e-3)
@@ -84,6 +85,15 @@ def test_the_exported_functions_are_the_networks() -> None:
     np.testing.assert_allclose(functions["text"](data.texts), text, atol=1e-5)
 
 
+def test_a_steep_end_leaves_little_to_the_sign() -> None:
+    pairs = generate_pairs(300)
+    ends = {}
+    for steepness in (1.0, 16.0):
+        method = GLINT(bits=16, epochs=12, hidden=32, batch=32, steepness=steepness).fit(pairs)
+        ends[steepness] = float(np.mean(1 - np.abs(method.project(pairs.images, "image"))))
+    assert ends[16.0] < 0.5 * ends[1.0]
+
+
 def test_every_term_falls_in_its_stage() -> None:
     history = GLINT(bits=16, epochs=12, hidden=32, batch=32).fit(generate_pairs(300)).model.facts["history"]
     for first, last, names in ((0, 11, ("pictures named", "texts named")), (12, 23, ("pictures ask", "texts ask"))):
@@ -94,7 +104,7 @@ def test_every_term_falls_in_its_stage() -> None:
 def test_a_run_resumed_in_either_stage_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
     pairs, options = generate_pairs(90, image_dim=6, text_dim=5), {"bits": 8, "epochs": 3, "hidden": 8, "batch": 16}
     whole = GLINT(**options).fit(pairs).model
-    for stop in (2, 5):
+    for stop in (2, 5, 6):
         file = tmp_path / f"{stop}.safetensors"
         with pytest.raises(KeyboardInterrupt):
             GLINT(**options).fit(pairs, checkpoint=file, on_progress=_interrupt_after(stop))

@@ -1,9 +1,8 @@
 """Classifier-ITQ: a classifier a modality, square roots of its label probabilities, PCA, iterative quantisation.
 
 What a sensible engineer with labels tries first; there is no paper to follow. One network D -> 1024 -> C a modality
-learns to name the labels. The square roots of its C probabilities (whose inner product is the Bhattacharyya coefficient
-of two items, class by class) are a common space by themselves, so that one mean, one projection to K dimensions and one
-rotation, learned on pictures and texts together, serve both.
+learns to name the labels. The square roots of its C probabilities are a common space by themselves, so that one mean,
+one projection to K dimensions and one rotation, learned on pictures and texts together, serve both.
 
 Codes longer than there are classes are rotated out of C dimensions: see ``rmsh.training.itq``.
 """
@@ -14,15 +13,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from pydantic import Field
 
-from rmsh.hash_function import HashFunction, Layer
-from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
+from rmsh.hash_function import HashFunction
+from rmsh.methods.classifiers import ClassifierMethod
+from rmsh.methods.deep import DeepConfig
 from rmsh.training.centred import Centred, cross_products
 from rmsh.training.itq import ITERATIONS, iterative_quantisation
-from rmsh.training.loop import Batch, Outcome, TrainingSet
-from rmsh.training.losses import classification_loss
 from rmsh.types import MODALITIES
 
 if TYPE_CHECKING:
@@ -30,41 +27,15 @@ if TYPE_CHECKING:
     from rmsh.hash_function import AnyLayer
     from rmsh.methods.base import Run
     from rmsh.model import Model
-    from rmsh.types import FloatArray, Modality, ScoreArray
+    from rmsh.types import FloatArray, ScoreArray
 
-__all__ = ["ClassifierITQ", "ClassifierITQConfig", "Classifiers", "principal_directions", "square_rooted"]
+__all__ = ["ClassifierITQ", "ClassifierITQConfig", "principal_directions"]
 
 
 class ClassifierITQConfig(DeepConfig):
     """Options of classifier-ITQ."""
 
     iterations: int = Field(ITERATIONS, ge=1, description="of the quantisation")
-
-
-class Classifiers(HashObjective):
-    """One network a modality, and the cross-entropy of its labels."""
-
-    def __init__(self, data: TrainingSet, config: DeepConfig) -> None:
-        super().__init__(data, config, output="none", outputs=data.labels.shape[1])
-
-    def forward(self, batch: Batch) -> Outcome:
-        even = torch.ones(())
-        logits = {"image": self.image(batch.images), "text": self.text(batch.texts)}
-        return Outcome(
-            {m: classification_loss(z, batch.labels, positive_weight=even).mean() for m, z in logits.items()}
-        )
-
-    def export(self) -> dict[Modality, HashFunction]:
-        """The square roots of the probabilities as functions of the features."""
-        return {m: square_rooted(function) for m, function in super().export().items()}
-
-
-def square_rooted(function: HashFunction) -> HashFunction:
-    """A classifier that gives the square roots of probabilities in the place of their logits."""
-    *others, last = function.layers
-    if not isinstance(last, Layer):
-        raise TypeError("a classifier ends with a matrix product")
-    return HashFunction((*others, last._replace(activation="root-sigmoid")))
 
 
 def principal_directions(products: ScoreArray, count: int) -> ScoreArray:
@@ -77,7 +48,7 @@ def principal_directions(products: ScoreArray, count: int) -> ScoreArray:
     return np.asarray(np.linalg.eigh(products)[1][:, ::-1][:, :count])
 
 
-class ClassifierITQ(DeepMethod):
+class ClassifierITQ(ClassifierMethod):
     """Classifiers, the square roots of their probabilities, and iterative quantisation.
 
     Example:
@@ -92,11 +63,6 @@ class ClassifierITQ(DeepMethod):
     reference = "no paper; the quantisation is Gong, Lazebnik: Iterative Quantization, CVPR 2011"
     Config = ClassifierITQConfig
     config: ClassifierITQConfig
-    default_epochs = 4
-    original_epochs = "none: this has no original"
-
-    def _objective(self, data: TrainingSet) -> Classifiers:
-        return Classifiers(data, self.config)
 
     def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
         classifiers = super()._learn(pairs, run, facts)

@@ -3,9 +3,9 @@
 Two stages. First a classifier a modality learns to give each label a probability: a space in which pictures and texts
 meet by themselves. Then a small network a modality, the coder, folds the square roots of these probabilities into bits.
 What the coders minimise is the measure itself, made smooth: in a batch, the softmax over Hamming distances from one
-modality to the other follows the gains of the shared labels (``rmsh.training.listwise``). The classifiers are done by
-then, so that the second stage sees small vectors only and costs little. docs/glint.md has the equations and what each
-part is worth.
+modality to the other follows the gains of the shared labels (``rmsh.training.listwise``). Their tanh becomes steeper as
+they learn, so that little is lost to the sign. The classifiers are done by then: the second stage sees small vectors
+only and costs little. docs/glint.md has the equations and what each part is worth.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from rmsh.hash_function import HashFunction
 from rmsh.methods.base import Method, MethodConfig, Run
-from rmsh.methods.classifier_itq import square_rooted
+from rmsh.methods.classifiers import square_rooted
 from rmsh.model import Model
 from rmsh.training.listwise import bit_distances, graded_shares, listwise_loss
 from rmsh.training.loop import Batch, Outcome, Schedule, TrainingSet, train
@@ -38,6 +38,8 @@ _LEAST_STEPS = 800
 _STAGES = 2
 # Rows that pass the classifiers at once between the stages.
 _BLOCK = 4096
+# The share of the second stage in which tanh becomes steeper.
+_STEEPENING = 0.8
 
 
 class GLINTConfig(MethodConfig):
@@ -47,6 +49,7 @@ class GLINTConfig(MethodConfig):
     temperature: float | None = Field(
         None, gt=0, description="of the softmax, in bits; None: from the length of a code"
     )
+    steepness: float = Field(16.0, ge=1, description="of the last tanh in the end; it begins with 1")
     hidden: int = Field(1024, ge=1, description="width of a classifier's hidden layer")
     width: int = Field(256, ge=1, description="width of a coder's hidden layer")
     dropout: float = Field(0.1, ge=0, lt=1, description="of the classifiers' hidden layers")
@@ -108,9 +111,16 @@ class Objective(nn.Module):
         self.roots: Tensor | None = None  # (2, N, C) of the training items, once the classifiers are done
 
     def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
-        """Between the stages, keep what the classifiers say of every item."""
-        if epoch < self.classifier_epochs or self.roots is not None:
+        """Between the stages, keep what the classifiers say of every item; in the second, make tanh steeper."""
+        if epoch < self.classifier_epochs:
             return
+        if self.roots is None:
+            self._keep_roots(data)
+        progress = (epoch + 0.5) / self.classifier_epochs - 1  # both stages have as many epochs
+        for coder in (self.image_coder, self.text_coder):
+            coder.steepness.fill_(steepness_at(progress, self.config.steepness))
+
+    def _keep_roots(self, data: TrainingSet) -> None:
         self.roots = torch.empty(2, len(data), data.labels.shape[1], dtype=torch.float16)
         self.image.eval()
         self.text.eval()
@@ -160,7 +170,20 @@ def _classifier(features: Features, classes: int, config: GLINTConfig) -> HashNe
 def _coder(data: TrainingSet, config: GLINTConfig) -> HashNetwork:
     # An item's square roots are about as long as the 0/1 labels they stand for, which gives the scale.
     scaling = InputScaling(data.labels[:_BLOCK].astype(np.float32), "norm")
-    return HashNetwork(scaling, config.bits, hidden=config.width, activation="relu", batch_norm=True)
+    coder = HashNetwork(scaling, config.bits, hidden=config.width, activation="relu", batch_norm=True)
+    if coder.norm is not None:
+        coder.norm.weight.requires_grad_(False)  # a gain that learns would take back what steepness gives
+    return coder
+
+
+def steepness_at(progress: float, final: float) -> float:
+    """How steep tanh is at a point of the second stage between 0 and 1: from 1 to ``final``, in a straight line.
+
+    Example:
+        >>> [round(steepness_at(p, 16.0), 4) for p in (0.0, 0.4, 0.8, 1.0)]
+        [1.0, 8.5, 16.0, 16.0]
+    """
+    return 1 + (final - 1) * min(1.0, progress / _STEEPENING)
 
 
 def square_roots(logits: Tensor) -> Tensor:

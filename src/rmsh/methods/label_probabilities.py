@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmsh.methods.classifier_itq import Classifiers
-from rmsh.methods.deep import DeepConfig, DeepMethod
+from rmsh.methods.classifiers import ClassifierMethod, Classifiers
+from rmsh.methods.deep import DeepConfig
 
 if TYPE_CHECKING:
     from rmsh.training.loop import TrainingSet
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["LogisticProbabilities", "MLPProbabilities"]
 
 
-class MLPProbabilities(DeepMethod):
+class MLPProbabilities(ClassifierMethod):
     """The probabilities of two networks D -> 1024 -> C.
 
     Example:
@@ -33,11 +33,6 @@ class MLPProbabilities(DeepMethod):
     reference = "no paper"
     Config = DeepConfig
     config: DeepConfig
-    default_epochs = 4
-    original_epochs = "none: this has no original"
-
-    def _objective(self, data: TrainingSet) -> Classifiers:
-        return Classifiers(data, self.config)
 
     def vectors(self, features: Features, modality: Modality) -> FloatArray:
         """The probabilities, float32 (n, C); the model gives their square roots."""
@@ -58,7 +53,7 @@ class LogisticProbabilities(MLPProbabilities):
     summary = "dot product of the label probabilities of logistic regression a modality; no codes"
 
     def _objective(self, data: TrainingSet) -> Classifiers:
-        classifiers = Classifiers(data, self.config)
+        classifiers = super()._objective(data)
         # Without an activation between them two layers are one linear map, of any rank as long as they are wide enough.
         for network in (classifiers.image, classifiers.text):
             network.activations = ("none", "none")

@@ -85,6 +85,8 @@ class HashNetwork(nn.Module):
         dropout: of the hidden layer.
     """
 
+    steepness: Tensor
+
     def __init__(
         self,
         scaling: InputScaling,
@@ -103,6 +105,7 @@ class HashNetwork(nn.Module):
         self.norm = nn.BatchNorm1d(bits) if batch_norm else None
         self.activations: tuple[Activation, Activation] = (activation, output)
         self.dropout = dropout
+        self.register_buffer("steepness", torch.ones(()))  # what the last activation is given is multiplied by it
 
     def forward(self, x: Tensor) -> Tensor:
         return self.code(self.represent(self.scaling(x)))
@@ -115,19 +118,19 @@ class HashNetwork(nn.Module):
     def code(self, representation: Tensor) -> Tensor:
         """The relaxed code, (n, K), of the hidden layer's output."""
         z = self.output(representation)
-        return _ACTIVATIONS[self.activations[1]](z if self.norm is None else self.norm(z))
+        return _ACTIVATIONS[self.activations[1]](self.steepness * (z if self.norm is None else self.norm(z)))
 
     @torch.no_grad()
     def export(self) -> HashFunction:
         """The trained network as two layers of plain arrays, with every affine step folded in."""
         weight, scaling = self.hidden.weight, self.scaling
-        gain, shift = torch.ones_like(self.output.bias), self.output.bias.detach()
+        gain, shift = torch.ones_like(self.output.bias), self.output.bias
         if self.norm is not None:
             gain = self.norm.weight / torch.sqrt(_running(self.norm.running_var) + self.norm.eps)
             shift = self.norm.bias + gain * (self.output.bias - _running(self.norm.running_mean))
         layers = (
             _exported(weight * scaling.scale, self.hidden.bias + weight @ scaling.offset, self.activations[0]),
-            _exported(self.output.weight * gain[:, None], shift, self.activations[1]),
+            _exported(self.steepness * gain[:, None] * self.output.weight, self.steepness * shift, self.activations[1]),
         )
         return HashFunction(layers)
 
