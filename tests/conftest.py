@@ -1,4 +1,4 @@
-"""Fixtures: where the real data is, when it is there, and a small library whose hits anybody can foretell."""
+"""Fixtures: a cache of their own, real data where it is there, and a small library whose hits anybody can foretell."""
 
 from __future__ import annotations
 
@@ -35,6 +35,14 @@ def _folder(name: str) -> Path:
     if not folder.is_dir():
         pytest.skip(f"the data set {name} is not at ../shared/data/{name} beside the project")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests encode is kept for one run and away from the user: pictures drawn anew are never found again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RMSH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rmsh.errors import FormatError
-from rmsh.files import atomic, read_json, sha256, write_json, write_text
+from rmsh.files import atomic, checked_format, read_json, sha256, write_json, write_text
 
 
 def test_json_comes_back_as_it_was_written(tmp_path: Path) -> None:
@@ -68,3 +68,17 @@ def test_sha256_equals_the_digest_of_the_bytes(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(b"rmsh" * 1000)
     assert sha256(path) == hashlib.sha256(b"rmsh" * 1000).hexdigest()
+
+
+@pytest.mark.parametrize("version", [0, 3, "1", None])
+def test_a_version_that_is_not_read_is_refused_and_older_ones_are_not(version: object) -> None:
+    rules = {"name": "rmsh", "version": 2, "hint": "make it anew"}
+    assert checked_format({"format": "rmsh", "version": 1}, "x", **rules)["version"] == 1
+    with pytest.raises(FormatError, match=f"x has version {version!r} of 'rmsh', this rmsh reads up to version 2"):
+        checked_format({"format": "rmsh", "version": version}, "x", **rules)
+
+
+@pytest.mark.parametrize("content", [None, [], {}, {"format": "other", "version": 1}])
+def test_content_of_another_format_is_refused_with_what_to_do(content: object) -> None:
+    with pytest.raises(FormatError, match="x is not of the format 'rmsh'; make it anew"):
+        checked_format(content, "x", name="rmsh", version=1, hint="make it anew")

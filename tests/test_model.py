@@ -73,6 +73,14 @@ def test_a_folder_without_a_config_is_no_model(tmp_path: Path) -> None:
         load(tmp_path)
 
 
+@pytest.mark.parametrize("content", ["[1]", '{"hidden_size": 3}', '{"format": "other"}'])
+def test_a_configuration_of_another_program_is_refused(content: str, tmp_path: Path) -> None:
+    _model().save(tmp_path)
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(FormatError, match=r"config.json is not of a model of rmsh; give a folder that `rmsh train`"):
+        load(tmp_path)
+
+
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     _model().save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())

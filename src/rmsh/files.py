@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from rmsh.errors import FormatError
 
-__all__ = ["atomic", "flush_folder", "read_json", "sha256", "write_json", "write_text"]
+__all__ = ["atomic", "checked_format", "flush_folder", "read_json", "sha256", "write_json", "write_text"]
 
 
 @contextmanager
@@ -72,6 +72,34 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise FormatError(f"{path} is not readable as JSON ({error}); write it anew.") from error
+
+
+def checked_format(content: Any, place: object, *, name: str, version: int, hint: str) -> dict[str, Any]:
+    """The content of a file of ours, or refuse that of another program, or of a newer rmsh.
+
+    Args:
+        content: any value; ours says ``format`` and ``version``.
+        place: where it is from, for people.
+        name: of the format.
+        version: the newest of it that is read.
+        hint: what to do where it is something else.
+
+    Raises:
+        FormatError: it is of another format, or of a version that is not read.
+
+    Example:
+        >>> checked_format({"format": "rmsh", "version": 3}, "x.json", name="rmsh", version=2, hint="make it anew")
+        Traceback (most recent call last):
+        rmsh.errors.FormatError: x.json has version 3 of 'rmsh', this rmsh reads up to version 2; update rmsh.
+    """
+    if not isinstance(content, dict) or content.get("format") != name:
+        raise FormatError(f"{place} is not of the format {name!r}; {hint}.")
+    found = content.get("version")
+    if not isinstance(found, int) or not 1 <= found <= version:
+        raise FormatError(
+            f"{place} has version {found!r} of {name!r}, this rmsh reads up to version {version}; update rmsh."
+        )
+    return content
 
 
 def sha256(path: Path) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Model", "load"]
 
 _FORMAT = 1
+_KEYS = {"format", "fingerprint", "method", "options", "activations", "facts", "encoders"}  # of config.json
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +117,8 @@ def load(folder: Path | str) -> Model:
     if not (path / "config.json").is_file():
         raise InputError(f"{path} holds no finished model (config.json is missing); train one with `rmsh train`.")
     config = read_json(path / "config.json")
+    if not isinstance(config, dict) or not config.keys() >= _KEYS:
+        raise FormatError(f"{path}/config.json is not of a model of rmsh; give a folder that `rmsh train` wrote.")
     if config["format"] > _FORMAT:
         raise FormatError(f"{path} has model format {config['format']}, this rmsh reads up to {_FORMAT}; upgrade rmsh.")
     try:

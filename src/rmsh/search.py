@@ -160,8 +160,8 @@ class Searcher:
         """
         model = self.place.generation().fingerprint
         for modality in MODALITIES if by is None else (by,):
-            codes = self.place.code(name, modality)
-            if codes is not None:
+            codes = self.place.codes([name], modality)
+            if len(codes):
                 return Query(codes, model, origin=name)
         if self.place.get(name) is None:
             raise InputError(f"There is no item of the id {name!r}; give the id of an item that is there.")

@@ -282,8 +282,7 @@ def test_text_that_holds_html_is_shown_as_text(
     nasty = '<img src=x onerror="document.title=1"><b>bold</b> & <script>alert(1)</script>'
     with Library.open(colours, writable=True) as library:
         model = library.generation().fingerprint
-        code = library.code("red", "text")
-        assert code is not None
+        code = library.codes(["red"], "text")
         codes = Codes(code.packed, 12, [nasty])
         library.add([Item(nasty, text=nasty, labels=(nasty,))], {"text": codes}, model=model)
     with serve_folder(colours) as url:

@@ -40,11 +40,6 @@ def _draw(path: Path, colour: str, shape: str, margin: int) -> None:
     picture.save(path)
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RMSH_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def draw() -> Callable[..., Path]:
     """Draws some more: draw(folder, count, first=40)."""

@@ -33,8 +33,7 @@ def test_new_items_of_the_folder_are_added_and_found(of_folder: Path, drawings: 
     with Library.open(of_folder, writable=True) as library:
         found = add(library, drawings)
         assert (found.added, found.there, found.skipped) == (2, 40, ())
-        codes = library.code("40.png", "image")
-        assert codes is not None
+        codes = library.codes(["40.png"], "image")
         hits = library.search(codes, 42, to="image", model=library.generation().fingerprint)[0]
         assert {"40.png", "41.png"} <= {hit.item.id for hit in hits}
         assert len({hit.distance for hit in hits if hit.item.id in ("40.png", "10.png")}) == 1  # the same drawing
@@ -69,7 +68,7 @@ def test_labels_are_the_texts_of_new_items_where_they_were_at_the_build(
         item = library.get("odd/41.png")
         assert item is not None
         assert (item.text, item.labels) == ("odd", ("odd",))
-        assert library.code("odd/41.png", "text") is not None
+        assert len(library.codes(["odd/41.png"], "text")) == 1
 
 
 def test_a_picture_that_cannot_be_read_is_listed(of_folder: Path, drawings: Path, draw: Draw) -> None:
@@ -113,7 +112,7 @@ def test_texts_alone_may_come_from_anywhere(built: Built, tmp_path: Path) -> Non
     (tmp_path / "words.jsonl").write_text('{"id": "w", "text": "a red circle"}\n')
     with Library.open(built.library, writable=True) as library:
         assert add(library, tmp_path / "words.jsonl").added == 1
-        assert library.code("w", "text") is not None
+        assert len(library.codes(["w"], "text")) == 1
 
 
 def test_shards_are_copied_into_a_library_that_keeps_its_pictures(

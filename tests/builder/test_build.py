@@ -14,6 +14,7 @@ from PIL import Image
 
 from rmsh.builder import BuildConfig, Built, build
 from rmsh.builder.build import work_folder
+from rmsh.cache import cache_folder
 from rmsh.errors import DataError, InputError, RmshError
 from rmsh.features.claims import claimed
 from rmsh.library import Library
@@ -33,8 +34,8 @@ def test_a_library_holds_all_items_with_both_codes(built: Built) -> None:
         assert library.count() == 40
         assert item is not None
         assert (item.text, item.labels) == ("a green circle number 7", ("circle", "green"))
-        assert library.code("7.png", "image") is not None
-        assert library.code("7.png", "text") is not None
+        assert len(library.codes(["7.png"], "image")) == 1
+        assert len(library.codes(["7.png"], "text")) == 1
         path = library.picture_path(item)
         assert path is not None
         assert path.is_file()
@@ -144,10 +145,10 @@ def test_a_text_alone_and_a_picture_alone_are_found_too(drawings: Path, quick: B
         file.write("alone.png,,red\n")
     built = build(drawings, tmp_path / "library", config=quick)
     with Library.open(built.library) as library:
-        assert library.code("metadata.csv:42", "image") is None
-        assert library.code("metadata.csv:42", "text") is not None
-        assert library.code("alone.png", "text") is None
-        assert library.code("alone.png", "image") is not None
+        assert len(library.codes(["metadata.csv:42"], "image")) == 0
+        assert len(library.codes(["metadata.csv:42"], "text")) == 1
+        assert len(library.codes(["alone.png"], "text")) == 0
+        assert len(library.codes(["alone.png"], "image")) == 1
 
 
 @pytest.mark.parametrize("count", [5, 12])
@@ -175,7 +176,7 @@ def test_shards_give_a_library_that_keeps_its_own_pictures(drawings: Path, quick
             info.size = len(cells)
             archive.addfile(info, io.BytesIO(cells))
     built = build(shard, tmp_path / "library", config=quick)
-    shutil.rmtree(tmp_path / "cache")
+    shutil.rmtree(cache_folder() / "unpacked")
     with Library.open(built.library) as library:
         item = library.get("7")
         assert item is not None

@@ -17,7 +17,6 @@ QUICK = ("--bits", "16", "--text-encoder", "bag-of-words", "--set", "epochs=2", 
 @pytest.fixture
 def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Eight pictures of plain colour, one of which is damaged."""
-    monkeypatch.setenv("RMSH_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "photos"
     folder.mkdir()
@@ -61,7 +60,9 @@ def test_results_as_json(photos: Path, capsys: Capture) -> None:
         (("--bits", "0"), "The option 'bits' got 0"),
         (("--set", "epoch=1"), "did you mean 'epochs'"),
         (("--image-encoder", "minilm"), "encodes texts"),
-        (("--labels-from", "none.txt"), "none.txt cannot be read"),
+        (("--set", "bits=8"), "--set got 'bits=8'; this has an option of its own: give --bits 8."),
+        (("--set", "epochs=[1"), "--set got 'epochs=[1'; give a number, true, false, null or a word as value."),
+        (("--labels-from", "texts"), "Labels were to be from 'texts', which is no file; give data, text or a file"),
         (("--strict", *QUICK), "7.png"),
     ],
 )
@@ -73,6 +74,35 @@ def test_what_is_refused_is_one_sentence_and_exit_code_2(
     assert line.startswith("rmsh: ")
     assert said in line
     assert not Path("library").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("gone", "gone does not exist; give a folder of pictures, a .csv"),
+        ("empty", "empty is a folder with neither pictures nor matrices in it; give"),
+        ("letter.docx", "letter.docx is a file of another kind; give"),
+        ("none.csv", "none.csv holds no items; give at least one picture or text"),
+        (
+            "broken.jsonl",
+            "broken.jsonl holds no item that can be used: 1 item was left out, such as broken.jsonl, row 1",
+        ),
+    ],
+)
+def test_data_that_is_none_is_told_what_to_be(
+    name: str, problem: str, *, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    for file, text in (("letter.docx", "Dear"), ("none.csv", ""), ("broken.jsonl", "{\n")):
+        Path(file).write_text(text)
+    assert run(["build", name, "--out", "library", "--quiet"]) == 2
+    assert capsys.readouterr().err.startswith(f"rmsh: {problem}")
+
+
+def test_a_library_cannot_be_made_below_a_file(photos: Path, capsys: Capture) -> None:
+    assert run(["build", str(photos), "--out", str(photos / "0.png" / "library"), "--quiet", *QUICK]) == 2
+    assert "cannot be read or written (Not a directory); check it, or give another." in capsys.readouterr().err
 
 
 def test_an_id_that_is_not_there_is_refused(photos: Path, capsys: Capture) -> None:

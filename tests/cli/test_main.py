@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from typing import NoReturn
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
+from rmsh import __version__
 from rmsh.cli import main as main_module
 from rmsh.cli.main import COMMANDS, app, main, run
 from rmsh.errors import DataError, TrainingError
@@ -44,16 +47,48 @@ def test_every_command_explains_itself_and_has_json_and_quiet(verb: str, capsys:
     assert [word for word in ("Example:", "--json", "--quiet") if word not in shown] == []
 
 
+def test_the_version_is_told(capsys: Capture) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr() == (f"rmsh {__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [["build"], ["library", "push"], ["bench", "search"]], ids=" ".join)
+def test_paragraphs_of_help_wrap_where_the_terminal_ends(words: list[str]) -> None:
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "70"}).stdout
+    prose = [line.strip() for line in shown.partition("Example:")[0].splitlines()[3:]]
+    paragraphs = [part.split("\n") for part in "\n".join(prose).strip().split("\n\n")]
+    assert max(map(len, paragraphs)) > 2
+    assert all(len(line) > 50 for lines in paragraphs for line in lines[:-1])
+
+
 @pytest.mark.parametrize(
     ("error", "code", "sentence"),
     [
         (DataError("a.npz: no ids."), 2, "rmsh: a.npz: no ids.\n"),
         (TrainingError("the loss is not a number."), 1, "rmsh: the loss is not a number.\n"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "a.csv"),
+            2,
+            "rmsh: a.csv cannot be read or written (Permission denied); check it, or give another.\n",
+        ),
+        (
+            IsADirectoryError(errno.EISDIR, "Is a directory", ".b.tmp", None, "b"),
+            2,
+            "rmsh: b cannot be read or written (Is a directory); check it, or give another.\n",
+        ),
         (KeyboardInterrupt(), 130, "rmsh: stopped; run the same command again to go on.\n"),
         (typer.Abort(), 130, "rmsh: stopped; run the same command again to go on.\n"),
         (typer.Exit(3), 3, ""),
     ],
-    ids=["refusal", "failed learning", "interruption", "abort", "chosen exit code"],
+    ids=[
+        "refusal",
+        "failed learning",
+        "forbidden file",
+        "folder for a file",
+        "interruption",
+        "abort",
+        "chosen exit code",
+    ],
 )
 def test_an_error_is_one_sentence_and_an_exit_code(
     error: BaseException, code: int, sentence: str, *, fail_with: FailWith, capsys: Capture
@@ -64,9 +99,10 @@ def test_an_error_is_one_sentence_and_an_exit_code(
 
 
 def test_a_bug_is_not_dressed_up(fail_with: FailWith) -> None:
-    fail_with(ZeroDivisionError("a bug"))
-    with pytest.raises(ZeroDivisionError):
-        run([])
+    for bug in (ZeroDivisionError("a bug"), OSError("of no file")):
+        fail_with(bug)
+        with pytest.raises(type(bug)):
+            run([])
 
 
 @pytest.mark.parametrize("arguments", [["docter"], ["doctor", "--jsno"]], ids=["command", "option"])

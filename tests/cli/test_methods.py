@@ -37,6 +37,14 @@ def test_one_method_shows_what_its_options_do() -> None:
         assert shown in done.stdout
 
 
+@pytest.mark.parametrize(("words", "start"), [(["methods"], "iterative"), (["methods", "rmsh"], "each standardised")])
+def test_sentences_that_go_on_in_a_second_line_begin_at_the_left(words: list[str], start: str) -> None:
+    shown = runner.invoke(app, words, env={"COLUMNS": "80"}).stdout
+    cells = [cell for line in shown.splitlines() for cell in line.split("│")]
+    assert any(cell.startswith(f" {start}") for cell in cells)
+    assert not any(cell.startswith("  ") and cell.strip() for cell in cells)
+
+
 def test_an_unknown_method_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["methods", "cca-it"]) == 2
     assert "no method called 'cca-it'; did you mean 'cca-itq'?" in capsys.readouterr().err

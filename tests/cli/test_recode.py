@@ -43,8 +43,7 @@ def test_a_model_trained_on_matrices_takes_them_from_a_file(colours: Path, new_c
     assert run(words) == 0
     with Library.open(colours) as library:
         assert library.generation().bits == 15
-        codes = library.code("red", "text")
-    assert codes is not None
+        codes = library.codes(["red"], "text")
     assert codes.packed.tolist() == learned.encode(texts[:1], "text").packed.tolist()
 
 
@@ -63,6 +62,7 @@ def test_a_model_that_cannot_read_the_items_is_refused_and_nothing_changes(
     [
         (["--model", "gone"], "gone holds no finished model"),
         (["--model", "{model}", "--features", "gone.npz"], "gone.npz does not exist"),
+        (["--model", "{model}", "--skipped", "{model}"], "cannot be read or written (Is a directory)"),
     ],
 )
 def test_bad_input_is_one_sentence(
@@ -101,8 +101,7 @@ def test_an_item_of_a_lost_picture_alone_keeps_the_old_codes_until_it_is_removed
     colours: Path, new_colours: Path, capsys: Capture
 ) -> None:
     with Library.open(colours, writable=True) as library:
-        code = library.code("red", "image")
-        assert code is not None
+        code = library.codes(["red"], "image")
         only = Item("only", picture="only.png")
         library.add([only], {"image": Codes(code.packed, 12, ["only"])}, model=library.generation().fingerprint)
     words = ["recode", str(colours), "--model", str(new_colours)]

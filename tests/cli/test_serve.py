@@ -64,7 +64,9 @@ def test_beyond_loopback_a_token_is_made_and_needed(colours: Path) -> None:
 def test_a_port_in_use_is_a_sentence(colours: Path, capsys: Capture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert run(["serve", str(colours), "--port", str(taken.getsockname()[1])]) == 2
-    assert "The server cannot listen on port" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "The server cannot listen on port" in told
+    assert "of 127.0.0.1 (another program listens there); give another with --port or --host." in told
 
 
 @pytest.mark.parametrize(
@@ -72,6 +74,7 @@ def test_a_port_in_use_is_a_sentence(colours: Path, capsys: Capture) -> None:
     [
         (["--token", "short"], "A token of 5 characters was given"),
         (["--host", "no such host"], "The server cannot listen on port 8000 of no such host"),
+        (["--allow-host", "http://x.org/"], "The host name 'http://x.org/' was given; give the name alone"),
         (["--model", "m"], "has its own model and pictures"),
         (["--pictures", "p"], "has its own model and pictures"),
     ],

@@ -47,6 +47,7 @@ def test_skipped_items_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ("arguments", "sentence"),
     [
         (["--set", "epochs"], "--set got 'epochs'; write NAME=VALUE"),
+        (["--set", "seed=3"], "--set got 'seed=3'; this has an option of its own: give --seed 3."),
         (["--set", "epoch=3"], "The option 'epoch' is unknown; did you mean 'epochs'?"),
         (["--set", "epochs=many"], "The option 'epochs' got 'many'"),
         (["--method", "rmhs"], "There is no method called 'rmhs'; did you mean 'rmsh'?"),
@@ -70,9 +71,8 @@ def test_coding_without_a_model_says_how_to_get_one(tmp_path: Path, capsys: pyte
 
 
 @pytest.fixture
-def pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def pictures(tmp_path: Path) -> str:
     """Eight pictures of plain colour, with a text beside each and a folder a class."""
-    monkeypatch.setenv("RMSH_CACHE", str(tmp_path / "cache"))
     for number, colour in enumerate(["red", "blue"] * 4):
         folder = tmp_path / "pictures" / colour
         folder.mkdir(parents=True, exist_ok=True)

@@ -201,5 +201,5 @@ def test_a_collection_of_another_program_is_refused(milvus_server: str, new_addr
     address = new_address()
     client = connect(milvus_server, Settings.read())
     client.create_collection(address.rpartition("/")[2], dimension=4)
-    with pytest.raises(FormatError, match="is a collection of another program"):
+    with pytest.raises(FormatError, match="is of another program"):
         MilvusIndex(3, address=address)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from rmsh.data import columns
 from rmsh.data.columns import (
     checked_column,
     checked_ids,
@@ -65,6 +66,15 @@ def test_values_that_are_not_finite_are_named_once_a_row(form):
     features[4, 2] = np.inf
     with pytest.raises(DataError, match=r"row 4, column 1, row 5, column 1, .*row 13, column 1 and 4 more; mend"):
         checked_column(form(features), 20, "file")
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_values_that_are_not_finite_are_found_in_every_block(form, monkeypatch):
+    monkeypatch.setattr(columns, "BLOCK", 4)
+    features = np.ones((5, 3), dtype=np.float32)
+    features[[1, 3, 4], [0, 2, 1]] = np.nan
+    with pytest.raises(DataError, match="numbers: row 1, column 0, row 3, column 2, row 4, column 1; mend"):
+        checked_column(form(features), 5, "file")
 
 
 def test_a_number_too_large_for_32_bits_is_refused_by_its_row():

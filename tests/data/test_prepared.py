@@ -111,8 +111,8 @@ def test_an_unfinished_folder_is_not_taken_for_pairs_and_is_written_anew(folder:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"version": 2}, "prepared in version 2, this rmsh reads version 1; update"),
-        ({"format": "x"}, "is not of prepared"),
+        ({"version": 2}, "has version 2 of 'rmsh-pairs', this rmsh reads up to version 1"),
+        ({"format": "x"}, "is not of the format 'rmsh-pairs'; prepare the pairs anew"),
     ],
 )
 def test_another_manifest_is_refused(folder: Path, change, sentence):

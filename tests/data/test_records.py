@@ -113,5 +113,5 @@ def test_without_pictures_or_labels_the_columns_are_absent(folder: Path) -> None
 
 
 def test_nothing_left_is_refused(folder: Path) -> None:
-    with pytest.raises(DataError, match="no item is left"):
+    with pytest.raises(DataError, match="photos holds no items; give at least one picture or text"):
         to_pairs([], folder=folder, source="photos")

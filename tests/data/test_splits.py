@@ -91,14 +91,14 @@ def test_a_split_file_changed_by_hand_is_refused(tmp_path: Path):
 
 
 def test_a_split_file_of_a_newer_version_is_refused(tmp_path: Path):
-    with pytest.raises(FormatError, match="split file of version 2, this rmsh reads version 1; update rmsh"):
+    with pytest.raises(FormatError, match="has version 2 of 'rmsh-split', this rmsh reads up to version 1; update"):
         Split.load(_changed(tmp_path / "split.json", version=2), IDS)
 
 
 @pytest.mark.parametrize("text", ["[]", '{"format": "other"}'])
 def test_another_json_file_is_not_a_split(tmp_path: Path, text):
     (tmp_path / "split.json").write_text(text)
-    with pytest.raises(FormatError, match="is not a split file"):
+    with pytest.raises(FormatError, match="is not of the format 'rmsh-split'; give a file that"):
         Split.load(tmp_path / "split.json", IDS)
 
 

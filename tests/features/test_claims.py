@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from rmsh.features.claims import claimed
 
 HOLD = """
@@ -45,3 +47,14 @@ def test_a_folder_that_was_removed_meanwhile_gives_no_claim(tmp_path: Path, monk
     monkeypatch.setattr(Path, "mkdir", lambda *_, **__: None)
     with claimed(tmp_path / "gone" / "a.claim") as mine:
         assert not mine
+
+
+def test_a_folder_that_cannot_be_made_is_no_claim_of_somebody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise FileNotFoundError  # as a folder of the system does
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(FileNotFoundError), claimed(tmp_path / "gone" / "a.claim"):
+        pass

@@ -68,14 +68,14 @@ def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ask", [open_index, Scan.open, Scan(70).save])
 def test_a_manifest_of_something_else_is_refused_and_not_replaced(ask: Any, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"format": "photos"}')
-    with pytest.raises(FormatError, match="is not the manifest of an index"):
+    with pytest.raises(FormatError, match="is not of the format 'rmsh index'; give the folder that an index"):
         ask(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"version": 2}, "has version 2, this rmsh reads up to version 1; update it"),
+        ({"version": 2}, "has version 2 of 'rmsh index', this rmsh reads up to version 1; update"),
         ({"version": "1"}, "has version '1'"),
         ({"files": {"codes": "../codes-1.npy"}}, "does not name the files of an index"),
         ({"files": ["codes-1.npy"]}, "does not name the files of an index"),

@@ -16,12 +16,12 @@ def test_what_is_written_is_read() -> None:
 
 @pytest.mark.parametrize("description", ["", "photos of my cat", "[]", "{}", '{"format": "rmsh index"}'])
 def test_a_collection_of_another_program_is_refused(description: str) -> None:
-    with pytest.raises(FormatError, match="photos is a collection of another program; give one that rmsh made"):
+    with pytest.raises(FormatError, match="photos is not of the format 'rmsh collection'; it is of another program"):
         read_about(description, "photos")
 
 
 @pytest.mark.parametrize("version", [2, "1", None])
 def test_a_collection_of_a_newer_rmsh_is_refused(version: object) -> None:
     written = json.dumps({"format": "rmsh collection", "version": version})
-    with pytest.raises(FormatError, match="this rmsh reads up to format 1; update rmsh"):
+    with pytest.raises(FormatError, match="this rmsh reads up to version 1; update rmsh"):
         read_about(written, "photos")

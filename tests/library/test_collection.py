@@ -121,11 +121,19 @@ def test_items_codes_and_counts_are_those_of_the_library(pushed: Pushed, collect
     assert collection.get("nobody") is None
     for name in ("p3", "empty", "picture only", "text only", "nobody"):
         assert collection.get(name) == pushed.library.get(name)
-        for modality in ("image", "text"):
-            ours, theirs = collection.code(name, modality), pushed.library.code(name, modality)
-            assert (ours is None) == (theirs is None)
-            if ours is not None and theirs is not None:
-                np.testing.assert_array_equal(ours.packed, theirs.packed)
+
+
+@pytest.mark.parametrize("modality", ["image", "text"])
+def test_codes_are_those_of_the_library_and_in_its_order(
+    pushed: Pushed, collection: Collection, modality: Modality
+) -> None:
+    names = ["p3", "text only", "nobody", *reversed(HOSTILE), "picture only", "empty"]
+    ours, theirs = collection.codes(names, modality), pushed.library.codes(names, modality)
+    assert ours.ids.tolist() == theirs.ids.tolist()
+    np.testing.assert_array_equal(ours.packed, theirs.packed)
+    assert len(collection.codes([], modality)) == 0
+    with pytest.raises(InputError, match=r"Codes of 8,193 items were asked for; give up to 8,192 ids"):
+        collection.codes(map(str, range(8193)), modality)
 
 
 def test_a_reader_that_does_not_wait_sees_what_is_some_seconds_old(pushed: Pushed, code: Callable[..., Codes]) -> None:

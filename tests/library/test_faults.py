@@ -236,7 +236,7 @@ def test_a_manifest_of_something_else_is_refused(content: str, *, library: Libra
 def test_a_manifest_of_a_newer_rmsh_is_refused(library: Library, folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**manifest, "version": 2}))
-    with pytest.raises(FormatError, match="has format 2, this rmsh reads up to format 1; update rmsh"):
+    with pytest.raises(FormatError, match="has version 2 of 'rmsh library', this rmsh reads up to"):
         Library.open(folder)
 
 

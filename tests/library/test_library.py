@@ -39,6 +39,31 @@ def test_an_item_without_a_text_code_is_not_found_among_texts(library: Library, 
     assert _found(library, code(["a"])) == []
 
 
+def test_codes_come_back_in_the_order_of_the_ids_without_those_that_have_none(library: Library, code: Code) -> None:
+    codes = {"text": code(["a", "b", "c"]), "image": code(["b"], "image")}
+    library.add([Item("a"), Item("b"), Item("c")], codes, model=_print(library))
+    found = library.codes(["c", "nobody", "a"], "text")
+    assert (found.ids.tolist(), found.packed.tolist()) == (["c", "a"], code(["c", "a"]).packed.tolist())
+    assert library.codes("abc", "image").ids.tolist() == ["b"]
+    assert (len(library.codes([], "image")), library.codes([], "image").bits) == (0, 16)
+
+
+def test_codes_of_another_kind_and_of_an_id_given_twice_are_refused(library: Library) -> None:
+    with pytest.raises(InputError, match="Codes of 'sound' were asked for"):
+        library.codes(["a"], "sound")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="'a' was given 2 times"):
+        library.codes(["a", "a"], "text")
+
+
+def test_a_stored_code_of_another_length_is_told_of_with_its_row(library: Library, fill: Fill) -> None:
+    fill(library, ["a", "b"])
+    with library.transaction() as connection:
+        connection.execute("UPDATE codes SET text = x'01' WHERE row = 2")
+    assert len(library.codes(["a"], "text")) == 1
+    with pytest.raises(FormatError, match=r"text code of row 2 does not have 16 bits: .* from a backup"):
+        library.codes(["a", "b"], "text")
+
+
 def test_a_reader_sees_every_change_at_once(library: Library, folder: Path, fill: Fill, code: Code) -> None:
     with Library.open(folder) as reader:
         assert _found(reader, code(["a"])) == []

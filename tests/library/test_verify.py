@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rmsh.codes import to_words
+from rmsh.errors import FormatError
 from rmsh.library import Library, snapshot
 from rmsh.library.compact import compact
 from rmsh.library.verify import verify
@@ -94,8 +95,13 @@ def test_a_manifest_that_does_not_agree_is_named_and_written_anew(stocked: Libra
     assert "does not agree with the database; `rmsh library upgrade` writes it anew" in problem
 
 
-def test_a_folder_that_is_no_library_is_a_problem(tmp_path: Path) -> None:
-    assert verify(tmp_path).problems == (f"{tmp_path} has no manifest.json: give the folder of a library.",)
+def test_what_is_no_library_at_all_is_refused_and_not_checked(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    for place, found in ((tmp_path, "has no manifest.json"), (tmp_path / "file", "is a file")):
+        with pytest.raises(FormatError, match=f"{found}; give the folder of a library, such as `rmsh build` makes"):
+            verify(place)
+    with pytest.raises(FormatError, match="gone does not exist; give the folder of a library"):
+        verify(tmp_path / "gone")
 
 
 def test_compacting_repairs_what_can_be_made_anew(stocked: Library, folder: Path) -> None:

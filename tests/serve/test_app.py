@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rmsh.library.recode import recode
 from rmsh.model import load
 from rmsh.search import Searcher
 from rmsh.serve.answers import Answers
+from rmsh.types import Modality
 
 
 def _picture(colour: str, kind: str = "PNG", size: tuple[int, int] = (20, 10)) -> bytes:
@@ -83,6 +85,19 @@ def test_codes_of_hits_are_told_where_asked_and_fit_their_distance(client: TestC
         for code in (found["query"]["code"], *(hit["code"] for hit in found["hits"]))
     ]
     assert [int(hamming(query, hit)[0, 0]) for hit in hits] == [hit["distance"] for hit in found["hits"]]
+
+
+def test_the_codes_of_a_page_are_asked_for_at_once(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, codes = [], Library.codes
+
+    def counted(library: Library, ids: Iterable[str], modality: Modality) -> Codes:
+        asked.append(list(ids))
+        return codes(library, asked[-1], modality)
+
+    monkeypatch.setattr(Library, "codes", counted)
+    assert asked == [_ids(_search(client, text="red", codes=True, k=5))]
+    _ids(_search(client, text="red", k=5))
+    assert len(asked) == 1
 
 
 def test_an_item_is_told_with_its_codes(client: TestClient) -> None:
@@ -158,8 +173,7 @@ def test_a_library_that_is_recoded_meanwhile_is_searched_on(
 
 def test_items_without_a_picture_or_text_are_served(client: TestClient, colours: Path) -> None:
     with Library.open(colours, writable=True) as library:
-        codes = library.code("white", "text")
-        assert codes is not None
+        codes = library.codes(["white"], "text")
         library.add([Item("bare")], {"text": Codes(codes.packed, 12, ["bare"])}, model=library.generation().fingerprint)
     found = _search(client, text="red green blue", to="text", k=2).json()["hits"]
     assert [(hit["id"], hit["text"], hit["has_picture"]) for hit in found][1] == ("bare", None, False)

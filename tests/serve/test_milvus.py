@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +17,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from rmsh.cli.main import run
+from rmsh.index.milvus_table import Table
 from rmsh.library import Library
 from rmsh.library.collection import Collection
 from rmsh.library.push import push
@@ -75,6 +76,21 @@ def test_the_address_answers_as_the_folder_does(clients: list[TestClient], asked
     for found in (ours, theirs):  # which of equally distant items come first is the server's choice
         found["hits"].sort(key=lambda hit: (hit["distance"], hit["id"]))
     assert ours == theirs
+
+
+def test_the_codes_of_a_page_are_one_question_to_the_server(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, query = [], Table.query
+
+    def counted(table: Table, where: str, fields: Sequence[str], **options: Any) -> Any:
+        asked.append(where)
+        return query(table, where, fields, **options)
+
+    monkeypatch.setattr(Table, "query", counted)
+    found = client.get("/api/search", params={"text": "blue", "k": 24, "codes": True}).json()["hits"]
+    assert (len(asked), len(found)) == (1, 24)
+    assert all(hit["code"] and hit["id"] in asked[0] for hit in found)
 
 
 def test_a_picture_finds_texts_page_by_page(client: TestClient) -> None:

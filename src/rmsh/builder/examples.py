@@ -36,8 +36,8 @@ def example_searches(library: Library, ids: IdArray, *, seed: int) -> list[dict[
 
 def _search(library: Library, name: str, direction: Direction, count: int) -> dict[str, Any]:
     by, to = modalities(direction)
-    item, codes = library.get(name), library.code(name, by)
-    found = [] if codes is None else library.search(codes, count + 1, to=to, model=library.generation().fingerprint)[0]
+    item, codes = library.get(name), library.codes([name], by)
+    found = library.search(codes, count + 1, to=to, model=library.generation().fingerprint)[0] if len(codes) else []
     hits = [hit for hit in found if hit.item.id != name][:count]
     labels = set(item.labels) if item else set()
     return {

@@ -124,6 +124,10 @@ def _labelled(source: Source, labels_from: str | None, file: Path) -> Source:
         )
     if labels_from in (None, "text"):
         return _mined(source, file)
+    if not Path(labels_from).is_file():
+        raise DataError(
+            f"Labels were to be from {labels_from!r}, which is no file; give data, text or a file of classes."
+        )
     classes = read_classes(Path(labels_from))
     return with_classes(source, classes, f"labels by the classes of {labels_from}: {_shown(classes)}")
 

@@ -62,7 +62,7 @@ def search(
     rows = [[m.engine, m.batch, f"{m.queries_per_second:,.0f}", f"{m.seconds_to_build:.1f}", m.note] for m in measured]
     console.result(
         {"items": items, "bits": bits, "threads": threads, "k": k, "measured": [m.to_json() for m in measured]},
-        table("Exact search", ["engine", "batch", "queries/s", "seconds to build", "note"], rows),
+        table("Exact search", ["engine", "batch", "queries/s", "seconds to build", "note"], rows, words=("note",)),
     )
 
 

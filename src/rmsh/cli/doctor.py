@@ -47,7 +47,7 @@ def _readable(report: Report) -> list[str | Table]:
     weights = [f"{w.name} {'present' if w.present else 'absent'}" for w in report.weights]
     missing = report.missing_extras().items()
     return [
-        table(title, ["package", "version", "part"], rows),
+        table(title, ["package", "version", "part"], rows, words=("version", "part")),
         *(f'missing {", ".join(names)}: pip install "rmsh[{extra}]"' for extra, names in missing),
         f"vector instructions: {', '.join(report.processor['simd'])}; matrix products: {report.processor['blas']}",
         f"threads: {', '.join(threads)}",

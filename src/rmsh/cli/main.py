@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
+from rmsh import __version__
 from rmsh.errors import RmshError
 
-__all__ = ["app", "main", "run"]
+__all__ = ["app", "flowing", "main", "run"]
 
 # One thin command an arrow: verb -> module with a function of the same name.
 COMMANDS = (
@@ -46,12 +48,41 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
+
+def flowing(text: str | None) -> str:
+    r"""A help text whose paragraphs wrap where the terminal ends; what is indented keeps its lines.
+
+    Example:
+        >>> flowing("One.\n\nTwo\nand more.\n\nExample:\n    rmsh two")
+        'One.\n\nTwo and more.\n\nExample:\n    rmsh two'
+    """
+    paragraphs = inspect.cleandoc(text or "").split("\n\n")
+    return "\n\n".join(part if "\n " in part else part.replace("\n", " ") for part in paragraphs)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"rmsh {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _before_any_command(
+    version: Annotated[  # the parser acts on it
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None: ...
+
+
 for verb in COMMANDS:
     module = importlib.import_module(f"rmsh.cli.{verb}")
-    app.command(name=verb, help=module.__doc__)(getattr(module, verb))
+    app.command(name=verb, help=flowing(module.__doc__))(getattr(module, verb))
 
 for group in GROUPS:
-    app.add_typer(importlib.import_module(f"rmsh.cli.{group}").app, name=group)
+    family: typer.Typer = importlib.import_module(f"rmsh.cli.{group}").app
+    for command in family.registered_commands:
+        command.help = flowing(command.help or getattr(command.callback, "__doc__", None))
+    app.add_typer(family, name=group)
 
 
 def main() -> NoReturn:
@@ -66,6 +97,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(_STOPPED, code) if code == _INTERRUPTED else code  # the parser passes Ctrl-C on as a number
     except RmshError as error:
         return _fail(str(error), error.exit_code)
+    except OSError as error:
+        return _fail(_explained(error), RmshError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return _fail(_STOPPED, _INTERRUPTED)
     except typer.Exit as leave:
@@ -77,6 +110,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _fail(sentence: str, code: int) -> int:
     typer.echo(f"rmsh: {sentence}", err=True)
     return code
+
+
+def _explained(error: OSError) -> str:
+    """What the system refuses, such as a file that may not be read, or a folder in place of a file."""
+    path = error.filename2 or error.filename  # the second is where something was to be moved to
+    if path is None:
+        raise error
+    return f"{path} cannot be read or written ({error.strerror}); check it, or give another."
 
 
 def _usage(error: Exception) -> int:

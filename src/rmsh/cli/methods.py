@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["methods"]
 
+METHOD_COLUMNS = ("name", "learns from", "what it does", "reference")
+OPTION_COLUMNS = ("option", "values", "default", "what it does")
+
 
 def methods(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show the options of this method only.")] = None,
@@ -49,8 +52,8 @@ def _all(entries: Sequence[Entry]) -> list[str | Table]:
     rows = [[e.name, "labels" if e.supervised else "no labels", e.summary, e.reference] for e in entries]
     options = [f"{e.name}: {', '.join(option.name for option in e.options)}" for e in entries]
     return [
-        table("Methods", ["name", "learns from", "what it does", "reference"], rows),
-        "Options, as --set NAME=VALUE of rmsh train takes them; `rmsh methods NAME` explains those of one method:",
+        table("Methods", METHOD_COLUMNS, rows, words=METHOD_COLUMNS),
+        "Options: --bits and --seed, the others as --set NAME=VALUE of rmsh train; `rmsh methods NAME` explains them:",
         *options,
     ]
 
@@ -61,5 +64,5 @@ def _one(entry: Entry) -> list[str | Table]:
         f"{entry.name}: {entry.summary}",
         f"{entry.reference}; learns {'from labels' if entry.supervised else 'without labels'}.",
         f"Presets: {', '.join(entry.presets) or 'none'}.",
-        table("Options", ["option", "values", "default", "what it does"], rows),
+        table("Options", OPTION_COLUMNS, rows, words=OPTION_COLUMNS),
     ]

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_options", "tell_unreadable", "train"]
 
+_OWN_OPTIONS = ("bits", "seed")  # of the command line, for every method
+
 
 def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="What to learn from.")],
@@ -91,7 +93,12 @@ def parse_options(options: list[str]) -> dict[str, Any]:
         name, equals, value = option.partition("=")
         if not equals or not name:
             raise ConfigError(f"--set got {option!r}; write NAME=VALUE, such as --set epochs=5.")
-        parsed[name.strip().replace("-", "_")] = yaml.safe_load(value)
+        if name.strip() in _OWN_OPTIONS:
+            raise ConfigError(f"--set got {option!r}; this has an option of its own: give --{name.strip()} {value}.")
+        try:
+            parsed[name.strip().replace("-", "_")] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise ConfigError(f"--set got {option!r}; give a number, true, false, null or a word as value.") from None
     return parsed
 
 

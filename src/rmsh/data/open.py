@@ -16,7 +16,7 @@ from rmsh.data.choose import locate
 from rmsh.data.columns import listed
 from rmsh.data.generated import generate_pairs
 from rmsh.data.keys import ROLES, Role
-from rmsh.data.matrices import matrix_files
+from rmsh.data.matrices import SUFFIXES, matrix_files
 from rmsh.data.own import is_own_data, read_own_data
 from rmsh.data.prepared import is_prepared, prepared_note, read_prepared
 from rmsh.data.records import to_pairs
@@ -119,14 +119,34 @@ def _open_spec(spec: str, keys: Mapping[str, str], skip: Collection[Role]) -> Op
         return _prepared(path, skip)
     if is_own_data(path):
         return _own(path, keys, skip)
+    _check_matrices(path)
     pairs, split, notes = assemble_files(matrix_files(path), keys, skip=skip, source=spec)
     return Opened(pairs, split, notes, path.resolve().name if path.is_dir() else path.stem)
+
+
+def _check_matrices(path: Path) -> None:
+    """Refuse what is neither a file of matrices nor a folder with some; all other forms were looked for before."""
+    files = list(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
+    if any(file.suffix.lower() in SUFFIXES for file in files):
+        return
+    if path.is_dir():
+        problem = "is a folder with neither pictures nor matrices in it"
+    else:
+        problem = "is a file of another kind" if files else "does not exist"
+    raise DataError(
+        f"{path} {problem}; give a folder of pictures, a .csv, .jsonl or .parquet file that names them, a .tar shard, "
+        f"matrices ({', '.join(SUFFIXES)}), 'coco66k' or 'generated'."
+    )
 
 
 def _own(path: Path, keys: Mapping[str, str], skip: Collection[Role]) -> Opened:
     if keys:
         raise DataError(f"Keys were named ({', '.join(keys)}), but {path} is no file of matrices; leave them out.")
     origin, notes = read_own_data(path)
+    if origin.skipped and not origin.records:
+        raise DataError(
+            f"{path} holds no item that can be used: {'; '.join(count_skipped(origin.skipped))}; mend them."
+        )
     pairs = to_pairs(origin.records, folder=origin.folder, source=str(path))
     return Opened(_without(pairs, skip), None, (*notes, *count_skipped(origin.skipped)), path.resolve().stem, origin)
 

@@ -23,7 +23,7 @@ from rmsh.data.matrices import places_in, read_matrix
 from rmsh.data.pairs import Pairs
 from rmsh.data.splits import Split, hold_out_validation
 from rmsh.errors import DataError, FormatError, InputError
-from rmsh.files import atomic, read_json, sha256, write_json
+from rmsh.files import atomic, checked_format, read_json, sha256, write_json
 
 if TYPE_CHECKING:
     from rmsh.data.columns import Column
@@ -99,15 +99,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     Raises:
         FormatError: it is damaged or of a newer version.
     """
-    manifest = read_json(folder / MANIFEST)
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise FormatError(f"{folder / MANIFEST} is not of prepared pairs ({FORMAT!r}); prepare them anew.")
-    if manifest.get("version") != VERSION:
-        raise FormatError(
-            f"{folder} was prepared in version {manifest.get('version')!r}, this rmsh reads version {VERSION}; update "
-            "rmsh, or prepare it anew."
-        )
-    return manifest
+    path = folder / MANIFEST
+    return checked_format(read_json(path), path, name=FORMAT, version=VERSION, hint="prepare the pairs anew")
 
 
 def prepared_note(manifest: Mapping[str, Any]) -> str:

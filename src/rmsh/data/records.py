@@ -166,7 +166,7 @@ def to_pairs(records: Sequence[Record], *, folder: Path, source: str) -> Pairs:
         DataError: there is no record.
     """
     if not records:
-        raise DataError(f"{source}: no item is left to use; every one was skipped for the reasons in the notes.")
+        raise DataError(f"{source} holds no items; give at least one picture or text.")
     has_image = np.array([record.picture is not None for record in records])
     has_text = np.array([record.text is not None for record in records])
     names = tuple(sorted({label for record in records for label in record.labels}))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.errors import DataError, FormatError
-from rmsh.files import read_json, write_json
+from rmsh.files import checked_format, read_json, write_json
 
 if TYPE_CHECKING:
     from rmsh.types import IdArray, IntArray
@@ -184,13 +184,7 @@ def _content_hash(content: Mapping[str, Any]) -> str:
 
 
 def _checked_content(content: Any, path: Path) -> dict[str, Any]:
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise FormatError(f"{path} is not a split file (format {FORMAT!r}); give a file that Split.save wrote.")
-    if content.get("version") != VERSION:
-        raise FormatError(
-            f"{path} is a split file of version {content.get('version')!r}, this rmsh reads version {VERSION}; "
-            "update rmsh, or make the split anew."
-        )
-    if content.get("sha256") != _content_hash(content):
+    checked = checked_format(content, path, name=FORMAT, version=VERSION, hint="give a file that Split.save wrote")
+    if checked.get("sha256") != _content_hash(checked):
         raise FormatError(f"{path} was changed after it was written (its SHA-256 differs); restore it or make it anew.")
-    return content
+    return checked

@@ -27,8 +27,8 @@ def claimed(path: Path) -> Iterator[bool]:
         ...         mine, again
         (True, False)
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except FileNotFoundError:  # somebody finished the work and removed the folder in between
         yield False

@@ -7,20 +7,19 @@ no exported file has to be kept, found again and trusted.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from rmsh.errors import require
-from rmsh.features.base import refuse_others
 from rmsh.features.efficientnet_graph import DIM, MIDDLE, SCALE, SIDE, build_graph
+from rmsh.features.packaged import PackagedEncoder
 from rmsh.features.picture_encoder import PictureEncoder
 from rmsh.features.pictures import Picture, read_picture
 from rmsh.features.torch_file import read_tensors
-from rmsh.features.weights import WEIGHTS, locate
+from rmsh.features.weights import locate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,43 +28,21 @@ if TYPE_CHECKING:
 
 __all__ = ["EfficientNet"]
 
-# What, beside the weights, decides the features; a change here is a change of the fingerprint.
-_PREPROCESSING = f"squeeze {SIDE} hamming, draft 2, (x - {MIDDLE}) / {SCALE}, mean-pool"
 
-
-class EfficientNet(PictureEncoder):
+class EfficientNet(PackagedEncoder, PictureEncoder):
     """Features of the last convolution, averaged over the picture.
 
     A picture is squeezed to 224 x 224. The features of a picture do not depend on its company, to the last bit.
     """
 
     name: ClassVar[str] = "efficientnet-lite0"
+    weights = (name,)
+    preprocessing = f"squeeze {SIDE} hamming, draft 2, (x - {MIDDLE}) / {SCALE}, mean-pool"
     dim = DIM
     batch = 4
 
     def __init__(self) -> None:
         self._first = threading.Lock()
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the source weights and the preprocessing."""
-        return sha256(f"{WEIGHTS[self.name].sha256}\n{_PREPROCESSING}".encode()).hexdigest()[:16]
-
-    @classmethod
-    def prepare(cls, items: Sequence[str]) -> Self:  # noqa: ARG003  # it looks at no data
-        """Needs nothing of the training items."""
-        return cls()
-
-    def describe(self) -> dict[str, Any]:
-        """Name and fingerprint."""
-        return {"name": self.name, "fingerprint": self.fingerprint}
-
-    @classmethod
-    def restore(cls, description: Mapping[str, Any]) -> Self:
-        """The same encoder, if the weights at hand are the same."""
-        encoder = cls()
-        refuse_others(description, fingerprint=encoder.fingerprint)
-        return encoder
 
     @cached_property
     def _session(self) -> Any:

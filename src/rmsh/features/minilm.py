@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from rmsh.errors import require
-from rmsh.features.base import refuse_others
-from rmsh.features.weights import WEIGHTS, locate
+from rmsh.features.packaged import PackagedEncoder
+from rmsh.features.weights import locate
 from rmsh.progress import OnProgress, Progress, ignore
 
 if TYPE_CHECKING:
@@ -22,41 +21,19 @@ __all__ = ["MiniLM"]
 
 _MAX_TOKENS = 128
 _BATCH = 64
-# What, beside the weights, decides the features; a change here is a change of the fingerprint.
-_PREPROCESSING = f"mean-pool, l2, {_MAX_TOKENS} tokens"
 
 
-class MiniLM:
+class MiniLM(PackagedEncoder):
     """Sentence embeddings of unit length.
 
     The text is cut into tokens (at most 128), passed through the network, averaged over its tokens and normalised.
     """
 
     name: ClassVar[str] = "minilm"
+    weights = ("minilm-network", "minilm-weights", "minilm-tokenizer")
+    preprocessing = f"mean-pool, l2, {_MAX_TOKENS} tokens"
     modality: ClassVar[Modality] = "text"
     dim = 384
-
-    @property
-    def fingerprint(self) -> str:
-        """Of the source weights and the preprocessing."""
-        parts = [WEIGHTS[name].sha256 for name in ("minilm-network", "minilm-weights", "minilm-tokenizer")]
-        return sha256("\n".join([*parts, _PREPROCESSING]).encode()).hexdigest()[:16]
-
-    @classmethod
-    def prepare(cls, items: Sequence[str]) -> Self:  # noqa: ARG003  # it looks at no data
-        """Needs nothing of the training items."""
-        return cls()
-
-    def describe(self) -> dict[str, Any]:
-        """Name and fingerprint."""
-        return {"name": self.name, "fingerprint": self.fingerprint}
-
-    @classmethod
-    def restore(cls, description: Mapping[str, Any]) -> Self:
-        """The same encoder, if the weights at hand are the same."""
-        encoder = cls()
-        refuse_others(description, fingerprint=encoder.fingerprint)
-        return encoder
 
     @cached_property
     def _tokenizer(self) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.errors import FormatError, RmshError
-from rmsh.files import atomic, read_json, write_json
+from rmsh.files import atomic, checked_format, read_json, write_json
 from rmsh.index.store import CodeStore
 
 if TYPE_CHECKING:
@@ -110,14 +110,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "manifest.json"
     if not path.is_file():
         raise FormatError(f"{folder} has no manifest.json: it is no index, or one whose saving did not finish.")
-    manifest = read_json(path)
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise FormatError(f"{path} is not the manifest of an index; give the folder that an index was saved in.")
-    if not isinstance(manifest.get("version"), int) or manifest["version"] > VERSION:
-        raise FormatError(
-            f"The index in {folder} has version {manifest.get('version')!r}, this rmsh reads up to version {VERSION}; "
-            "update it."
-        )
+    hint = "give the folder that an index was saved in"
+    manifest = checked_format(read_json(path), path, name=FORMAT, version=VERSION, hint=hint)
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(_FILE.fullmatch(str(name)) for name in files.values()):
         raise FormatError(f"{path} is damaged: it does not name the files of an index; build it anew.")

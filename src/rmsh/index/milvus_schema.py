@@ -9,7 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rmsh.errors import FormatError, require
+from rmsh.errors import require
+from rmsh.files import checked_format
 
 __all__ = ["Column", "about_text", "make_indexes", "make_schema", "read_about"]
 
@@ -82,10 +83,5 @@ def read_about(description: str, place: str) -> dict[str, Any]:
         about = json.loads(description)
     except ValueError:
         about = None
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise FormatError(f"{place} is a collection of another program; give one that rmsh made, or another name.")
-    if not isinstance(about.get("version"), int) or about["version"] > VERSION:
-        raise FormatError(
-            f"{place} has format {about.get('version')!r}, this rmsh reads up to format {VERSION}; update rmsh."
-        )
-    return about
+    hint = "it is of another program: give one that rmsh made, or another name"
+    return checked_format(about, place, name=FORMAT, version=VERSION, hint=hint)

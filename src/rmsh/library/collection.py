@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -9,11 +10,11 @@ import numpy as np
 
 from rmsh.codes import Codes
 from rmsh.data.beside import read_credit
-from rmsh.errors import CodesError, FormatError
+from rmsh.errors import CodesError, FormatError, InputError
 from rmsh.index.base import check_k, check_radius
 from rmsh.index.milvus_connection import Address, Settings
 from rmsh.index.milvus_filters import literal, to_expression
-from rmsh.index.milvus_table import Consistency, Found, Table
+from rmsh.index.milvus_table import MOST, Consistency, Found, Table
 from rmsh.library.collection_layout import SHOWN, item_of, row_of
 from rmsh.library.items import Hit, Item, check_modality, checked_ids, picture_inside
 from rmsh.library.reading import Generation
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from rmsh.types import Modality
 
 __all__ = ["Collection"]
+
+_MOST_IDS = MOST // 2  # while a push goes on, an item may be there twice
 
 
 class Collection:
@@ -102,19 +105,26 @@ class Collection:
 
     def get(self, name: str) -> Item | None:
         """The item of an id, or None."""
-        found = self._table.query(_has_id(name), ["key", *SHOWN])
+        found = self._table.query(_has_id([name]), ["key", *SHOWN])
         newest = max(found, key=lambda entity: int(entity["key"]), default=None)
         return None if newest is None else item_of(newest)
 
-    def code(self, name: str, modality: Modality) -> Codes | None:
-        """The code of an item's picture or text, or None where there is no such item, or it has no such code."""
+    def codes(self, ids: Iterable[str], modality: Modality) -> Codes:
+        """The codes of some items' pictures or texts, in the order of the ids; items that have none are left out.
+
+        Raises:
+            InputError: more are asked for than Milvus finds.
+        """
         check_modality(modality)
-        found = self._table.query(_has_id(name), ["key", "code"], partition=modality)
-        newest = max(found, key=lambda entity: int(entity["key"]), default=None)
-        if newest is None:
-            return None
-        (packed,) = newest["code"]
-        return Codes(np.frombuffer(packed, dtype=np.uint8)[None, :], self._table.bits, np.array([name]))
+        names = checked_ids(ids)
+        if len(names) > _MOST_IDS:
+            raise InputError(f"Codes of {len(names):,} items were asked for; give up to {_MOST_IDS:,} ids at once.")
+        found = self._table.query(_has_id(names), ["key", "id", "code"], partition=modality) if names else []
+        by_age = sorted(found, key=lambda entity: int(entity["key"]))
+        newest = {str(entity["id"]): entity["code"][0] for entity in by_age}
+        there = [name for name in names if name in newest]
+        packed = np.frombuffer(b"".join(newest[name] for name in there), dtype=np.uint8)
+        return Codes(packed.reshape(len(there), -(-self._table.bits // 8)), self._table.bits, np.array(there))
 
     def picture_path(self, item: Item) -> Path | None:
         """Where the picture of an item is, or None where it has none, or none on this machine.
@@ -170,9 +180,8 @@ def _check(table: Table, model: Model, place: str) -> None:
         )
 
 
-def _has_id(name: str) -> str:
-    (checked,) = checked_ids([name])
-    return f"id == {literal(checked)}"
+def _has_id(ids: Iterable[str]) -> str:
+    return f"id in [{', '.join(map(literal, checked_ids(ids)))}]"
 
 
 def _hits(found: list[list[Found]]) -> list[list[Hit]]:

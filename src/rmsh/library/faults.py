@@ -65,7 +65,7 @@ def _of_system(error: OSError, folder: Path) -> RmshError:
         return _full(folder)
     if error.errno in _FORBIDDEN:
         return _forbidden(folder, str(error))
-    return RmshError(f"{folder} cannot be read or written ({error}).")
+    return RmshError(f"{folder} cannot be read or written ({error.strerror}); check it, or give another.")
 
 
 def _full(folder: Path) -> RmshError:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rmsh.errors import FormatError, RmshError
-from rmsh.files import read_json, write_json
+from rmsh.files import checked_format, read_json, write_json
 from rmsh.library.reading import generation_of
 from rmsh.library.schema import VERSION
 from rmsh.model import load
@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from rmsh.library.reading import Generation
     from rmsh.model import Model
 
-__all__ = ["MANIFEST", "MODEL", "find_model", "load_model", "read_manifest", "settle", "stage_model", "write_manifest"]
+__all__ = [
+    "MANIFEST",
+    "MODEL",
+    "check_is_library",
+    "find_model",
+    "load_model",
+    "read_manifest",
+    "settle",
+    "stage_model",
+    "write_manifest",
+]
 
 MANIFEST = "manifest.json"
 FORMAT = "rmsh library"
@@ -31,26 +41,31 @@ MODEL = "model"
 _NEXT, _OLD = "model.next", "model.old"
 
 
+def check_is_library(folder: Path) -> None:
+    """Refuse a path where there is nothing of a library.
+
+    Raises:
+        FormatError: it says what is there.
+    """
+    if (folder / MANIFEST).is_file() or (folder / "items.sqlite").is_file():
+        return
+    found = "has no manifest.json" if folder.is_dir() else "is a file" if folder.exists() else "does not exist"
+    raise FormatError(f"{folder} {found}; give the folder of a library, such as `rmsh build` makes.")
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a library.
 
     Raises:
         FormatError: the folder is no library, or one of a newer rmsh, or its manifest is damaged.
     """
+    check_is_library(folder)
     path = folder / MANIFEST
     if not path.is_file():
-        lost = " though there is an items.sqlite: `rmsh library upgrade` writes it anew"
-        reason = lost if (folder / "items.sqlite").is_file() else ": give the folder of a library"
-        raise FormatError(f"{folder} has no manifest.json{reason}.")
-    manifest = read_json(path)
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise FormatError(f"{path} is not the manifest of a library; give the folder of a library.")
-    if not isinstance(manifest.get("version"), int) or manifest["version"] > VERSION:
         raise FormatError(
-            f"The library {folder} has format {manifest.get('version')!r}, this rmsh reads up to format {VERSION}; "
-            "update rmsh."
+            f"{folder} has no manifest.json though there is an items.sqlite: `rmsh library upgrade` writes it anew."
         )
-    return manifest
+    return checked_format(read_json(path), path, name=FORMAT, version=VERSION, hint="give the folder of a library")
 
 
 def write_manifest(folder: Path, connection: sqlite3.Connection) -> None:

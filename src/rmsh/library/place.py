@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -37,8 +38,8 @@ class Place(Protocol):
     def get(self, name: str) -> Item | None:
         """The item of an id, or None."""
 
-    def code(self, name: str, modality: Modality) -> Codes | None:
-        """The code of an item's picture or text, or None where it has none."""
+    def codes(self, ids: Iterable[str], modality: Modality) -> Codes:
+        """The codes of some items' pictures or texts, in the order of the ids; items that have none are left out."""
 
     def picture_path(self, item: Item) -> Path | None:
         """Where the picture of an item is, or None where it has none here."""

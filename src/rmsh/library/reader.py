@@ -8,22 +8,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
-from rmsh.codes import Codes
 from rmsh.data.beside import read_credit
 from rmsh.errors import FormatError, RmshError
 from rmsh.library.database import DATABASE, Readers
 from rmsh.library.filters_sql import filter_mask
 from rmsh.library.folder import load_model
 from rmsh.library.items import Hit, Item, check_modality, checked_ids, picture_inside
-from rmsh.library.reading import code_of_id, generation_of, items_of_rows, rows_of_ids
+from rmsh.library.reading import codes_of_ids, generation_of, items_of_rows, rows_of_ids
 from rmsh.library.schema import check_version
 from rmsh.library.views import Views
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
+    from rmsh.codes import Codes
     from rmsh.index.filters import Filter
     from rmsh.index.stored import StoredIndex
     from rmsh.library.reading import Generation
@@ -102,12 +101,11 @@ class Reader:
             rows = rows_of_ids(connection, checked_ids([name]))
             return next(iter(items_of_rows(connection, rows.values()).values()), None)
 
-    def code(self, name: str, modality: Modality) -> Codes | None:
-        """The code of an item's picture or text, or None where there is no such item, or it has no such code."""
+    def codes(self, ids: Iterable[str], modality: Modality) -> Codes:
+        """The codes of some items' pictures or texts, in the order of the ids; items that have none are left out."""
+        check_modality(modality)
         with self.reading() as connection:
-            packed = code_of_id(connection, name, modality)
-            bits = generation_of(connection).bits
-        return None if packed is None else Codes(packed, bits, np.array([name]))
+            return codes_of_ids(connection, checked_ids(ids), modality, generation=generation_of(connection))
 
     def picture_path(self, item: Item) -> Path | None:
         """Where the picture of an item is, or None where it has none.

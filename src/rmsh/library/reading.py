@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rmsh.codes import Codes
 from rmsh.errors import CodesError, FormatError
 from rmsh.library.items import Item
 
 if TYPE_CHECKING:
-    from rmsh.codes import Codes
     from rmsh.types import IntArray, Modality, PackedArray
 
 __all__ = [
     "Generation",
     "code_blocks",
-    "code_of_id",
+    "codes_of_ids",
     "generation_of",
     "items_of_rows",
     "last_change",
@@ -36,9 +36,11 @@ _CODES = {  # the column cannot be a bound parameter
     "text": "SELECT row, text FROM codes WHERE generation = ? AND row > ? AND text IS NOT NULL ORDER BY row",
 }
 
-_CODE = {
-    "image": "SELECT image FROM codes JOIN library USING (generation) JOIN items USING (row) WHERE items.id = ?",
-    "text": "SELECT codes.text FROM codes JOIN library USING (generation) JOIN items USING (row) WHERE items.id = ?",
+_CODES_OF_IDS = {
+    "image": "SELECT id, row, codes.image FROM codes JOIN items USING (row) WHERE generation = ? "
+    "AND codes.image IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+    "text": "SELECT id, row, codes.text FROM codes JOIN items USING (row) WHERE generation = ? "
+    "AND codes.text IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
 }
 
 
@@ -95,24 +97,39 @@ def code_blocks(
     Raises:
         FormatError: a stored code has another length than its generation.
     """
-    width = -(-generation.bits // 8)
     found = connection.execute(_CODES[modality], (generation.number, after))
     while block := found.fetchmany(BLOCK):
-        rows, blobs = zip(*block, strict=True)
-        if set(map(len, blobs)) != {width}:
-            row = next(row for row, blob in block if len(blob) != width)
-            raise FormatError(
-                f"The {modality} code of row {row} does not have {generation.bits} bits: the database is damaged; put "
-                "items.sqlite back from a backup."
-            )
-        packed = np.frombuffer(b"".join(blobs), dtype=np.uint8).reshape(len(blobs), width)
-        yield np.array(rows, dtype=np.int64), packed
+        yield _stacked(block, modality, generation=generation)
 
 
-def code_of_id(connection: sqlite3.Connection, name: str, modality: Modality) -> PackedArray | None:
-    """The packed code of an item, uint8 (1, bytes), or None where there is no such item, or it has no such code."""
-    found = connection.execute(_CODE[modality], (name,)).fetchone()
-    return None if found is None or found[0] is None else np.frombuffer(found[0], dtype=np.uint8)[None, :]
+def codes_of_ids(
+    connection: sqlite3.Connection, ids: Sequence[str], modality: Modality, *, generation: Generation
+) -> Codes:
+    """The codes of those ids that are there and have such a code, in the order of the ids.
+
+    Raises:
+        FormatError: a stored code has another length than its generation.
+    """
+    asked = generation.number, json.dumps(ids, ensure_ascii=False)
+    found = {name: (row, blob) for name, row, blob in connection.execute(_CODES_OF_IDS[modality], asked)}
+    there = [name for name in ids if name in found]
+    _, packed = _stacked([found[name] for name in there], modality, generation=generation)
+    return Codes(packed, generation.bits, np.array(there))
+
+
+def _stacked(
+    block: Sequence[tuple[int, bytes]], modality: Modality, *, generation: Generation
+) -> tuple[IntArray, PackedArray]:
+    """Rows and codes as arrays."""
+    width = -(-generation.bits // 8)
+    wrong = next((row for row, blob in block if len(blob) != width), None)
+    if wrong is not None:
+        raise FormatError(
+            f"The {modality} code of row {wrong} does not have {generation.bits} bits: the database is damaged; put "
+            "items.sqlite back from a backup."
+        )
+    packed = np.frombuffer(b"".join(blob for _, blob in block), dtype=np.uint8).reshape(len(block), width)
+    return np.array([row for row, _ in block], dtype=np.int64), packed
 
 
 def items_of_rows(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Item]:

@@ -18,7 +18,7 @@ from rmsh.errors import FormatError, RmshError
 from rmsh.index.scan import Scan
 from rmsh.library.database import DATABASE, connect_reader, connect_writer
 from rmsh.library.faults import explained
-from rmsh.library.folder import load_model, read_manifest
+from rmsh.library.folder import check_is_library, load_model, read_manifest
 from rmsh.library.reading import code_blocks, generation_of
 from rmsh.library.schema import check_version
 from rmsh.library.views import Views, open_snapshot
@@ -42,7 +42,12 @@ class Verdict:
 
 
 def verify(folder: Path) -> Verdict:
-    """Check everything a library consists of; nothing is changed."""
+    """Check everything a library consists of; nothing is changed.
+
+    Raises:
+        FormatError: there is nothing of a library.
+    """
+    check_is_library(folder)
     try:
         read_manifest(folder)
         with explained(folder), closing(connect_reader(folder)) as connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,15 +111,17 @@ class Answers:
 
         def use(query: Query) -> Found:
             with self.metrics.stage("search"):
-                hits = self._searcher.search(query, asked.k + 1, to=asked.to, where=where, skip=asked.skip)
+                found = self._searcher.search(query, asked.k + 1, to=asked.to, where=where, skip=asked.skip)
             with self.metrics.stage("describe"):
+                hits = found[: asked.k]
                 pictures = self._has_pictures(hits)
-                shown = [self._shown(hit, asked, marks(hit.item.labels), pictures) for hit in hits[: asked.k]]
+                codes = self._codes((hit.item.id for hit in hits), asked.to) if asked.codes else {}
+                shown = [_shown(hit, marks(hit.item.labels), pictures, codes) for hit in hits]
             return Found(
                 query=Queried(kind=kind, code=_hex(query.codes), model=query.model, bits=query.codes.bits),
                 to=asked.to,
                 skip=asked.skip,
-                more=len(hits) > asked.k,
+                more=len(found) > asked.k,
                 hits=shown,
             )
 
@@ -142,16 +144,10 @@ class Answers:
         except InputError:  # this one leads elsewhere, so there is a place that it leads out of
             return True
 
-    def _shown(self, hit: Hit, asked: Options, matching: Collection[str], pictures: bool) -> FoundItem:
-        item = hit.item
-        return FoundItem(
-            id=item.id,
-            distance=hit.distance,
-            text=item.text,
-            labels=[Label(name=name, matches=name in matching) for name in item.labels],
-            has_picture=pictures and item.picture is not None,
-            code=_hex_or_none(self._searcher.place.code(item.id, asked.to)) if asked.codes else None,
-        )
+    def _codes(self, ids: Iterable[str], modality: Modality) -> dict[str, str]:
+        """The codes of those items that have one, by id, asked for at once: a place may be far away."""
+        codes = self._searcher.place.codes(dict.fromkeys(ids), modality)
+        return dict(zip(codes.ids.tolist(), (bytes(code).hex() for code in codes.packed), strict=True))
 
     def _item(self, name: str) -> Item:
         item = self._searcher.place.get(name)
@@ -169,7 +165,7 @@ class Answers:
     def item(self, name: str) -> ItemCodes:
         """An item with its codes."""
         item, place = self._item(name), self._searcher.place
-        image, text = (_hex_or_none(place.code(name, modality)) for modality in MODALITIES)
+        image, text = (self._codes([name], modality).get(name) for modality in MODALITIES)
         return ItemCodes(
             id=item.id,
             text=item.text,
@@ -229,5 +225,13 @@ def _hex(codes: Codes) -> str:
     return codes.packed.tobytes().hex()
 
 
-def _hex_or_none(codes: Codes | None) -> str | None:
-    return None if codes is None else _hex(codes)
+def _shown(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str, str]) -> FoundItem:
+    item = hit.item
+    return FoundItem(
+        id=item.id,
+        distance=hit.distance,
+        text=item.text,
+        labels=[Label(name=name, matches=name in matching) for name in item.labels],
+        has_picture=pictures and item.picture is not None,
+        code=codes.get(item.id),
+    )

@@ -65,7 +65,7 @@ class Access:
         beyond: whether it is reached from other machines, and so by any of its addresses.
 
     Raises:
-        ConfigError: the token is too short to be safe.
+        ConfigError: the token is too short to be safe, or a name is none.
     """
 
     def __init__(self, token: str | None = None, *, names: Iterable[str] = (), beyond: bool = False) -> None:
@@ -75,6 +75,9 @@ class Access:
             )
         self._token = token
         self._names = {name.lower().rstrip(".") for name in names}
+        wrong = sorted(name for name in self._names if "/" in name)
+        if wrong:
+            raise ConfigError(f"The host name {wrong[0]!r} was given; give the name alone, such as photos.example.org.")
         self._beyond = beyond
         self.session = secrets.token_urlsafe(32)  # the token itself is not left in browsers
 

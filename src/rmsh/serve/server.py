@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import secrets
 import socket
 from collections.abc import Callable, Sequence
@@ -96,8 +97,10 @@ def _listen(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=_MOST_CONNECTIONS)
     except (OSError, OverflowError) as error:
+        taken = getattr(error, "errno", None) == errno.EADDRINUSE
+        reason = "another program listens there" if taken else error
         raise InputError(
-            f"The server cannot listen on port {port} of {host} ({error}); give another with --port or --host."
+            f"The server cannot listen on port {port} of {host} ({reason}); give another with --port or --host."
         ) from error
 
 
