@@ -45,7 +45,7 @@ _STEEPENING = 0.8
 class GLINTConfig(MethodConfig):
     """Options of GLINT."""
 
-    gain: float = Field(4.0, gt=1, description="an item deserves a share of gain^r - 1, where r labels are shared")
+    gain: float = Field(8.0, gt=1, description="an item deserves a share of gain^r - 1, where r labels are shared")
     temperature: float | None = Field(
         None, gt=0, description="of the softmax, in bits; None: from the length of a code"
     )
@@ -53,7 +53,7 @@ class GLINTConfig(MethodConfig):
     hidden: int = Field(1024, ge=1, description="width of a classifier's hidden layer")
     width: int = Field(256, ge=1, description="width of a coder's hidden layer")
     dropout: float = Field(0.1, ge=0, lt=1, description="of the classifiers' hidden layers")
-    epochs: int | None = Field(None, ge=1, description="passes of each stage; None: 10, more where pairs are few")
+    epochs: int | None = Field(None, ge=1, description="passes of each stage; None: 16, more where pairs are few")
     batch: int | None = Field(None, ge=3, description="items a step; None: 256, fewer where pairs are few")
     learning_rate: float = Field(5e-3, gt=0, description="of Adam, the peak of each stage")
 
@@ -93,7 +93,7 @@ class GLINT(Method):
         """Few pairs make few steps: batches shrink and epochs multiply until there are enough to learn from."""
         config = self.config
         batch = min(config.batch or min(256, max(32, items // 16)), items)
-        epochs = config.epochs or max(10, -(-_LEAST_STEPS // (items // batch)))
+        epochs = config.epochs or max(16, -(-_LEAST_STEPS // (items // batch)))
         return Schedule(_STAGES * epochs, batch, config.learning_rate, "one-cycle", cycles=_STAGES)
 
 
