@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -11,6 +12,7 @@ from rmsh.experiments.result import write_result
 from rmsh.experiments.run import Run
 from rmsh.reporting.figures import style
 from rmsh.reporting.figures.delta import draw_delta
+from rmsh.reporting.figures.files import save
 from rmsh.reporting.outcomes import Outcome
 from rmsh.reporting.reproduction import write_report
 
@@ -39,9 +41,8 @@ def test_every_figure_and_table_is_written_and_the_page_carries_them(written: di
     assert page.count("<table") == 3
     assert "RMSH is the best of the eight methods" in page
     assert "RMSH at 64 bits scores 0.6010 / 0.6300 NDCG@500" in page
-    assert (
-        "the best of the other seven: SVHN 0.5010, SVHN 0.5300. Of 6 claims of the paper 5 hold, 1 hold in part" in page
-    )
+    assert "The best of the other seven: SVHN 0.5010 (I → T), SVHN 0.5300 (T → I)." in page
+    assert "Of 6 claims of the paper: holds 5, holds in part 1." in page
 
 
 def test_a_page_asks_nothing_of_a_network(written: dict[str, Any]) -> None:
@@ -51,11 +52,20 @@ def test_a_page_asks_nothing_of_a_network(written: dict[str, Any]) -> None:
     assert {found[:5] for found in re.findall(r'(?:src|href)="([^"]*)"', page)} == {"data:"}
 
 
+def test_a_vector_in_the_page_is_whole(written: dict[str, Any]) -> None:
+    page = Path(written["report"]).read_text(encoding="utf-8")
+    vectors = re.findall(r'src="data:image/svg\+xml,([^"]*)"', page)
+    assert len(vectors) == 10
+    assert not [sign for vector in vectors for sign in "&<>#" if sign in vector]  # they would end or change it
+    files = (Path(path).read_text(encoding="utf-8") for path in written["figures"] if path.endswith(".svg"))
+    assert {unquote(vector) for vector in vectors} == {text.replace("\n", " ") for text in files}
+
+
 def test_the_same_runs_give_the_same_vector(all_outcomes: list[Outcome], tmp_path: Path) -> None:
     files = []
     for name in ("one", "two"):
         with style.applied():
-            vector, _ = style.save(draw_delta(all_outcomes, "coco66k"), tmp_path, name)
+            vector, _ = save(draw_delta(all_outcomes, "coco66k"), tmp_path, name)
         files.append(vector.read_bytes())
     assert files[0] == files[1]
 
@@ -77,8 +87,9 @@ def test_missing_and_failed_runs_are_counted_and_listed(make_outcome, fail_outco
     written = write_report(folder, title="Unfinished", wanted=wanted)
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert (written["done"], written["failed"]) == (1, 1)
-    assert "1 runs are done, 1 failed, 1 of 3 are not run." in page
-    assert "coco66k/tdh-16-s0.json" in page
+    assert "Of 3 runs 1 are done, 1 failed and 1 are not run." in page
+    assert "Not run yet: TDH 1 of 1." in page
+    assert "<th>16 bits</th><th>64 bits</th>" in page  # a length that is to be run has its column
     assert "coco66k/ssah-64-s0.json</code>: memory ran out" in page
     assert page.count('<p class="muted">not run</p>') == 9  # precision-recall and time are there
 

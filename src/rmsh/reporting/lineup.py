@@ -41,7 +41,7 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Lineup:
-    """Runs of one data set by entry and code length, failed ones too.
+    """Runs of one data set by entry and code length, failed and awaited ones too.
 
     Args:
         dataset: the name of the data.
@@ -58,9 +58,13 @@ class Lineup:
 
     @property
     def usual_bits(self) -> int:
-        """The length with the most runs, for what is shown at one length only."""
-        count = Counter({bits: sum(len(lengths.get(bits, [])) for lengths in self.runs.values()) for bits in self.bits})
-        return count.most_common(1)[0][0]
+        """The length with the most finished runs, for what is shown at one length only."""
+        count = {bits: sum(len(done(lengths.get(bits, []))) for lengths in self.runs.values()) for bits in self.bits}
+        return max(count, key=count.__getitem__)
+
+    def is_reference(self, entry: Entry) -> bool:
+        """Whether a row ranks by real numbers and has no codes."""
+        return set(self.runs.get(entry, {})) == {0}
 
     def cell(self, entry: Entry, bits: int) -> list[Outcome]:
         """The runs of a cell of the table, none where it was not run; a reference line is the same at all lengths."""

@@ -31,6 +31,7 @@ __all__ = [
     "rest",
     "seeds_apart",
     "vary",
+    "with_awaited",
 ]
 
 DIRECTIONS = ("i2t", "t2i")
@@ -64,8 +65,13 @@ class Outcome:
 
     @property
     def done(self) -> bool:
-        """Whether it has scores; the other runs failed."""
+        """Whether it has scores."""
         return bool(self.result["status"] == "done")
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was run without success; what neither failed nor is done is awaited."""
+        return bool(self.result["status"] == "failed")
 
     def score(self, direction: str, metric: str = NDCG) -> float:
         """The mean over queries."""
@@ -97,6 +103,18 @@ def read_outcomes(folder: Path) -> list[Outcome]:
     """
     results = (read_result(path) for path in sorted(folder.rglob("*.json")))
     return [Outcome(Run.from_json(result["run"]), result) for result in results]
+
+
+def with_awaited(outcomes: Sequence[Outcome], wanted: Iterable[Run]) -> list[Outcome]:
+    """The outcomes, and one without a result for each run of a grid that is not among them.
+
+    Example:
+        >>> (outcome,) = with_awaited([], [Run("d", "rmsh")])
+        >>> outcome.done, outcome.failed
+        (False, False)
+    """
+    there = {outcome.run.path for outcome in outcomes}
+    return [*outcomes, *(Outcome(run, {"status": "awaited"}) for run in wanted if run.path not in there)]
 
 
 def done(outcomes: Iterable[Outcome]) -> list[Outcome]:

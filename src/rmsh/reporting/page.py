@@ -5,29 +5,41 @@ from __future__ import annotations
 import base64
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 __all__ = ["inline_picture", "render_page"]
 
+_PLAIN = " !$'()*+,/:;=?@[]~"  # what may stand in an address between double quotes as it is
 _STYLE = """
-:root { color-scheme: light; --line: #d5d5d5; --soft: #666; }
+:root { color-scheme: light; --line: #d5d5d5; --soft: #555; }
 body { font: 16px/1.5 system-ui, sans-serif; color: #111; background: #fff; max-width: 72rem; margin: 2rem auto;
   padding: 0 1rem; }
 h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { font-size: 1.3rem; margin: 2.2rem 0 .4rem; }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .86rem; margin: .6rem 0; }
-caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
+caption { text-align: left; font-weight: 600; padding-bottom: .3rem; white-space: nowrap; }
 th, td { padding: .18rem .7rem .18rem 0; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-th[scope=row], thead tr:first-child th:first-child { text-align: left; } tbody th { font-weight: 400; }
-thead tr:last-child th { border-bottom: 1px solid #111; } thead th[colspan] { text-align: center; }
+.from-left th, .from-left td, th[scope=row], thead tr:first-child th:first-child { text-align: left; }
+tbody th { font-weight: 400; } thead tr:last-child th { border-bottom: 1px solid #111; }
+.from-right thead th[colspan] { text-align: center; }
 .quiet th, .quiet td { color: var(--soft); font-style: italic; }
 .note, figcaption, .muted { color: var(--soft); font-size: .86rem; margin: .2rem 0; }
 figure { margin: 1.2rem 0; } figure img { max-width: 100%; height: auto; display: block; }
 .claim { border-left: .35rem solid #888; padding: .1rem 0 .1rem .9rem; margin: .9rem 0; }
-.claim.yes { border-color: #12854a; } .claim.partly { border-color: #e69f00; border-left-style: double; }
+.claim.yes { border-color: #12854a; } .claim.yet { border-color: #12854a; border-left-style: dotted; }
+.claim.partly { border-color: #e69f00; border-left-style: double; }
 .claim.no { border-color: #c2281d; border-left-style: dashed; } .claim p { margin: .2rem 0; }
-.claim ul { margin: .2rem 0; font-size: .9rem; } summary { cursor: pointer; }
-@media print { body { margin: 0; max-width: none; font-size: 11pt; } figure, .claim, tr { break-inside: avoid; }
-  h2 { break-before: auto; } h2, h3 { break-after: avoid; } .wide { overflow: visible; } table { font-size: 7.5pt; } }
+.claim ul { margin: .2rem 0; font-size: .9rem; }
+@media (max-width: 40rem) { .drawn { overflow-x: auto; } .drawn img { min-width: 34rem; } }
+@page { size: A4; margin: 14mm; }
+@media print {
+  body { margin: 0; padding: 0; max-width: none; font-size: 10pt; line-height: 1.35; }
+  h2, h3 { break-after: avoid; } h3 { margin: 4mm 0 1mm; }
+  .wide, .claim, section { break-inside: avoid; } .wide { overflow: visible; break-after: avoid; }
+  p { orphans: 3; widows: 3; }
+  table { font-size: 7.5pt; } th, td { padding: .5mm 1.6mm .5mm 0; } .note, figcaption, .claim ul { font-size: 8.5pt; }
+  figure { margin: 1mm 0; } figure img { max-width: 165mm; max-height: 225mm; width: auto; }
+}
 """
 
 
@@ -49,6 +61,9 @@ def inline_picture(path: Path, words: str) -> str:
         path: an .svg or .png file.
         words: what it shows, for those who cannot see it.
     """
-    kind = {".svg": "image/svg+xml", ".png": "image/png"}[path.suffix]
-    content = base64.b64encode(path.read_bytes()).decode()
-    return f'<img src="data:{kind};base64,{content}" alt="{escape(words, quote=True)}">'
+    if path.suffix == ".svg":  # as text it is a quarter smaller than in base64
+        text = path.read_text(encoding="utf-8").replace("\n", " ")
+        source = "image/svg+xml," + quote(text, safe=_PLAIN)
+    else:
+        source = "image/png;base64," + base64.b64encode(path.read_bytes()).decode()
+    return f'<img src="data:{source}" alt="{escape(words, quote=True)}">'

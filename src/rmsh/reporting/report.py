@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rmsh.reporting.claims import Claim, check_claims
+from rmsh.reporting.claims.catalogue import check_claims
 from rmsh.reporting.headline import headline
 from rmsh.reporting.lineup import line_up
+from rmsh.reporting.names import title_of
 from rmsh.reporting.outcomes import Outcome, datasets, done
 from rmsh.reporting.page import inline_picture, render_page
 from rmsh.reporting.tables.table import Table, to_html
 
 if TYPE_CHECKING:
-    from rmsh.experiments.run import Run
+    from rmsh.reporting.claims.claim import Claim
     from rmsh.reporting.figures.catalogue import Drawn
 
 __all__ = ["render_report"]
 
-_MOST_LISTED = 40  # runs that are not there yet
 _LARGEST_VECTOR = 400_000  # bytes; the picture of a larger figure is smaller
-_CLASSES = {"holds": "yes", "holds in part": "partly", "does not hold": "no", "not run": "open"}
+_CLASSES = {"holds": "yes", "holds so far": "yet", "holds in part": "partly", "does not hold": "no", "open": "open"}
 
 
 def render_report(
@@ -31,20 +32,18 @@ def render_report(
     *,
     tables: Mapping[str, Sequence[Table]],
     figures: Sequence[Drawn],
-    wanted: Sequence[Run] = (),
     remarks: str = "",
 ) -> str:
     """The page.
 
     Args:
         title: its heading.
-        outcomes: all results.
+        outcomes: all results, and what is awaited.
         tables: of each dataset, as tables/catalogue.py makes them.
         figures: as figures/catalogue.py makes them.
-        wanted: all runs of the grid, to say which are not there.
         remarks: a text of the author, paragraphs with empty lines between.
     """
-    parts = [f"<h1>{escape(title)}</h1>", *_state(outcomes, wanted), *_remarks(remarks)]
+    parts = [f"<h1>{escape(title)}</h1>", *_state(outcomes), *_remarks(remarks)]
     for dataset in datasets(outcomes):
         claims = check_claims(outcomes, dataset)
         parts += [f"<h2>{escape(dataset)}</h2>", f"<p>{escape(headline(line_up(outcomes, dataset), claims))}</p>"]
@@ -56,23 +55,23 @@ def render_report(
     return render_page(title, "\n".join(parts))
 
 
-def _state(outcomes: Sequence[Outcome], wanted: Sequence[Run]) -> list[str]:
-    """How many runs there are, which are missing, and with which versions they were made."""
+def _state(outcomes: Sequence[Outcome]) -> list[str]:
+    """How many runs there are, of which methods they are missing, and with which versions they were made."""
     finished = done(outcomes)
-    there = {outcome.run.path for outcome in outcomes}
-    missing = [str(run.path) for run in wanted if run.path not in there]
-    words = f"{len(finished)} runs are done, {len(outcomes) - len(finished)} failed"
-    words += f", {len(missing)} of {len(wanted)} are not run." if wanted else "."
+    failed = sum(outcome.failed for outcome in outcomes)
+    missing = len(outcomes) - len(finished) - failed
+    words = f"Of {len(outcomes)} runs {len(finished)} are done, {failed} failed and {missing} are not run."
     versions = sorted({f"{name} {version}" for o in finished for name, version in o.result.get("versions", {}).items()})
-    parts = [f"<p>{escape(words)} Every number below is made from the files of these runs.</p>"]
-    parts += [f'<p class="muted">Versions: {escape(", ".join(versions))}.</p>'] if versions else []
-    return parts + (_listed("Not run yet", missing) if missing else [])
+    parts = [f"<p>{words} Every number below is made from the files of the runs that are done.</p>"]
+    parts += [f"<p>Not run yet: {escape(_missing(outcomes))}.</p>"] if missing else []
+    return parts + ([f'<p class="muted">Versions: {escape(", ".join(versions))}.</p>'] if versions else [])
 
 
-def _listed(title: str, names: Sequence[str]) -> list[str]:
-    shown = "".join(f"<li>{escape(name)}</li>" for name in names[:_MOST_LISTED])
-    more = f"<li>and {len(names) - _MOST_LISTED} more</li>" if len(names) > _MOST_LISTED else ""
-    return [f"<details><summary>{escape(title)}: {len(names)}</summary><ul>{shown}{more}</ul></details>"]
+def _missing(outcomes: Sequence[Outcome]) -> str:
+    """How many runs of each method are awaited."""
+    asked = Counter(outcome.run.method for outcome in outcomes)
+    awaited = Counter(outcome.run.method for outcome in outcomes if not outcome.done and not outcome.failed)
+    return ", ".join(f"{title_of(method)} {count} of {asked[method]}" for method, count in awaited.items())
 
 
 def _remarks(text: str) -> list[str]:
@@ -90,12 +89,13 @@ def _claim(claim: Claim) -> str:
 
 
 def _figure(drawn: Drawn) -> str:
+    """A heading with its figure, which stay on one page of paper."""
     heading = f"<h3>{escape(drawn.title)}</h3>"
     if not drawn.files:
-        return f'{heading}\n<p class="muted">not run</p>'
+        return f'<section>{heading}\n<p class="muted">not run</p></section>'
     return (
-        f"{heading}\n<figure>{inline_picture(_smaller(drawn.files), drawn.title)}"
-        f"<figcaption>{escape(drawn.caption)}</figcaption></figure>"
+        f'<section>{heading}\n<figure><div class="drawn">{inline_picture(_smaller(drawn.files), drawn.title)}</div>'
+        f"<figcaption>{escape(drawn.caption)}</figcaption></figure></section>"
     )
 
 
@@ -106,7 +106,7 @@ def _smaller(files: Sequence[Path]) -> Path:
 
 
 def _failures(outcomes: Iterable[Outcome]) -> list[str]:
-    failed = [outcome for outcome in outcomes if not outcome.done]
+    failed = [outcome for outcome in outcomes if outcome.failed]
     if not failed:
         return []
     rows = "".join(

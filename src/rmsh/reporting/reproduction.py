@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rmsh.errors import DataError
 from rmsh.files import write_text
 from rmsh.reporting.figures.catalogue import draw_figures
-from rmsh.reporting.outcomes import done, read_outcomes
+from rmsh.reporting.outcomes import done, read_outcomes, with_awaited
 from rmsh.reporting.report import render_report
 from rmsh.reporting.tables.catalogue import make_tables, write_table
 
@@ -35,9 +35,10 @@ def write_report(folder: Path, *, title: str, wanted: Sequence[Run] = ()) -> dic
         DataError: there is no result of any run.
         FormatError: a result is damaged.
     """
-    outcomes = read_outcomes(folder / "runs")
-    if not outcomes:
+    made = read_outcomes(folder / "runs")
+    if not made:
         raise DataError(f"{folder / 'runs'} holds no result of a run; make the runs first.")
+    outcomes = with_awaited(made, wanted)
     tables = make_tables(outcomes)
     files = [path for own in tables.values() for table in own for path in write_table(table, folder / "tables")]
     figures = draw_figures(outcomes, folder / "figures", showcase=folder / "showcase")
@@ -47,14 +48,13 @@ def write_report(folder: Path, *, title: str, wanted: Sequence[Run] = ()) -> dic
         outcomes,
         tables=tables,
         figures=figures,
-        wanted=wanted,
         remarks=remarks.read_text(encoding="utf-8") if remarks.is_file() else "",
     )
     write_text(folder / "report.html", page)
     return {
         "report": str(folder / "report.html"),
-        "done": len(done(outcomes)),
-        "failed": len(outcomes) - len(done(outcomes)),
+        "done": len(done(made)),
+        "failed": len(made) - len(done(made)),
         "tables": [str(path) for path in files],
         "figures": [str(path) for drawn in figures for path in drawn.files],
     }

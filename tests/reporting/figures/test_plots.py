@@ -101,9 +101,9 @@ def test_weights_have_a_panel_each_and_mark_the_usual_value(all_outcomes: list[O
 
 def test_a_weight_without_runs_says_so(make_outcome) -> None:
     outcomes = [make_outcome(options={"lambda4": v}) for v in (0.01, 0.1, 1.0)]
-    panels = draw_weights(outcomes, "coco66k").axes
-    assert "not run" in panels[0].texts[0].get_text()
-    assert len(panels[3].lines) >= 2
+    figure = draw_weights(outcomes, "coco66k")
+    assert [axes.get_title() for axes in figure.axes] == ["λ4, quantisation"]
+    assert figure.get_supxlabel() == "64 bits; a random ranking scores 0.1300; not run: λ1, λ2, λ3"
 
 
 def test_quality_against_bytes_has_every_length(all_outcomes: list[Outcome], make_outcome) -> None:
@@ -139,3 +139,12 @@ def test_noise_in_one_modality_alone_is_drawn(make_outcome) -> None:
     outcomes = [make_outcome(text_noise=v) for v in (0.0, 1.0)]
     panels = draw_query_noise(outcomes, "coco66k").axes
     assert (len(panels[0].lines), len(panels[1].lines)) == (0, 2)
+    assert [text.get_text() for text in panels[0].texts] == ["not run"]
+
+
+def test_no_distribution_is_cut_off_at_the_top(make_outcome) -> None:
+    outcomes = [make_outcome(options={"delta": d}) for d in (2.0, 4.0, 8.0)]
+    outcomes[2].result["distances"]["i2t"]["3+"] = [0, 100, 0]  # all at one distance
+    panels = draw_distances(outcomes, "coco66k").axes
+    assert panels[0].get_ylim()[0] == 0
+    assert panels[0].get_ylim()[1] > 1

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 
-from rmsh.reporting.tables.latex import to_latex
 from rmsh.reporting.tables.table import Cell, Row, Table, to_csv, to_html, to_markdown
 
 TABLE = Table(
@@ -40,12 +39,3 @@ def test_html_escapes_names_titles_and_notes() -> None:
     assert "p &lt; 5 %" in page
     assert page.count("<tr") == 4
     assert "<b>0.5 ± 0.1</b><sup>†</sup>" in page
-
-
-def test_latex_escapes_what_has_a_meaning_there() -> None:
-    text = to_latex(TABLE)
-    assert r"a$|$b \& $<$i$>$" in text
-    assert r"5 \% \& more\_or\_less" in text
-    assert r"\textbf{0.5 $\pm$ 0.1}$^{\dag{}}$" in text
-    assert {line.replace(r"\&", "").count("&") for line in text.splitlines() if line.endswith(r"\\")} == {2, 3}
-    assert text.count("{") == text.count("}")

@@ -32,6 +32,7 @@ def test_the_best_of_the_eight_is_bold_with_the_sign_of_its_test(all_outcomes: l
 def test_a_method_beyond_the_eight_is_shown_and_never_bold(make_outcome) -> None:
     outcomes = [
         make_outcome(ndcg=0.5),
+        make_outcome(method="svhn", ndcg=0.4),
         make_outcome(method="scm", ndcg=0.9),
         make_outcome(method="mlp", bits=0, ndcg=0.8),
     ]
@@ -39,6 +40,13 @@ def test_a_method_beyond_the_eight_is_shown_and_never_bold(make_outcome) -> None
     assert _texts(table, "SCM") == ["0.9000", "0.9000"]
     assert _texts(table, "no codes: MLP classifier") == ["0.8000", "0.8000"]
     assert [row.name for row in table.rows if row.cells[0].bold] == ["RMSH"]
+    assert [row.name for row in table.rows][-2:] == ["SCM", "no codes: MLP classifier"]
+    assert any(note.startswith("Bold: the best of those of the eight methods that have scores") for note in table.notes)
+
+
+def test_a_method_by_itself_is_the_best_of_nothing(make_outcome) -> None:
+    table = comparison_table(line_up([make_outcome()], "coco66k"))
+    assert not [cell for row in table.rows for cell in row.cells if cell.bold]
 
 
 def test_missing_and_failed_runs_are_said_in_words(make_outcome, fail_outcome) -> None:
@@ -52,7 +60,8 @@ def test_missing_and_failed_runs_are_said_in_words(make_outcome, fail_outcome) -
     assert _texts(table, "SSAH") == ["failed", "failed"]
     assert _texts(table, "CMFH") == ["not run", "not run"]
     assert _texts(table, "TDH") == ["0.5000", "0.5000"]  # one of its two seeds
-    assert next(r for r in table.records if r["name"] == "TDH")["failed"] == 1
+    record = next(r for r in table.records if r["name"] == "TDH")
+    assert (record["failed"], record["files"]) == (1, "coco66k/tdh-64-s1.json")
 
 
 def test_the_papers_numbers_stand_below_ours_where_the_data_is_the_same(make_outcome) -> None:

@@ -14,6 +14,7 @@ from rmsh.reporting.figures.curves import draw_precision_recall
 from rmsh.reporting.figures.delta import draw_delta, draw_distances
 from rmsh.reporting.figures.embedding import draw_embedding
 from rmsh.reporting.figures.example_codes import draw_example_codes
+from rmsh.reporting.figures.files import save
 from rmsh.reporting.figures.noise import draw_label_noise, draw_query_noise
 from rmsh.reporting.figures.retrieval import draw_found_pictures, draw_found_texts
 from rmsh.reporting.figures.weights import draw_weights
@@ -130,18 +131,18 @@ def _explanations(folder: Path) -> Iterator[Drawn]:
         "Robust codes, an example (the paper's Figure 1)",
         "Three kinds of items in a space of three bits. Without a minimum distance two false codes meet; with one they "
         "cannot.",
-        tuple(style.save(draw_example_codes(), folder, "example-codes")),
+        tuple(save(draw_example_codes(), folder, "example-codes")),
     )
     yield Drawn(
         "RMSH (the paper's Figure 2)",
         "Frozen encoders, two hash networks, the pseudo-codes network, and the loss with delta from the labels.",
-        tuple(style.save(draw_architecture(), folder, "architecture")),
+        tuple(save(draw_architecture(), folder, "architecture")),
     )
 
 
 def _draw(plot: _Plot, outcomes: Sequence[Outcome], dataset: str, folder: Path) -> Drawn:
     figure = plot.draw(outcomes, dataset)
-    files = () if figure is None else tuple(style.save(figure, folder, f"{plot.name}-{dataset}"))
+    files = () if figure is None else tuple(save(figure, folder, f"{plot.name}-{dataset}"))
     return Drawn(plot.title, plot.caption, files, dataset)
 
 
@@ -153,7 +154,7 @@ def _draw_plane(showcase: Path, dataset: str, folder: Path) -> Iterator[Drawn]:
             f"t-SNE of the relaxed {value['run']['bits']}-bit outputs of RMSH for test items that have exactly one of "
             "six classes: pictures, texts, and both in the same plane."
         )
-        yield Drawn(title, caption, tuple(style.save(draw_embedding(value), folder, f"plane-{dataset}")), dataset)
+        yield Drawn(title, caption, tuple(save(draw_embedding(value), folder, f"plane-{dataset}")), dataset)
     if not planes:
         yield Drawn(title, "t-SNE of relaxed outputs.", (), dataset)
 
@@ -168,5 +169,5 @@ def _draw_examples(showcase: Path, dataset: str, folder: Path) -> Iterator[Drawn
             "The five nearest with each method. Red crosses share no label with the query, blue squares one, green "
             "circles two or more. The query was drawn before any method was looked at; pictures at hand are searched."
         )
-        files = style.save(draw(found[direction]), folder, f"{direction}-{dataset}") if direction in found else []
+        files = save(draw(found[direction]), folder, f"{direction}-{dataset}") if direction in found else []
         yield Drawn(title, caption, tuple(files), dataset)

@@ -34,7 +34,7 @@ def draw_bytes(outcomes: Sequence[Outcome], dataset: str) -> Figure | None:
             axes.plot(sizes, scores, **style.look(entry.method).line_options())
         _draw_without_codes(axes, lineup, direction)
         _draw_chance(axes, lines, direction)
-        _double(axes, [bits / 8 for bits in lineup.bits])
+        _double(axes, sorted({bits / 8 for groups in lines.values() for bits in groups}))
         axes.set(title=title, xlabel="bytes an item")
     panels[0].set_ylabel("NDCG@500")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
@@ -57,7 +57,7 @@ def _draw_without_codes(axes: Axes, lineup: Lineup, direction: str) -> None:
         if group:
             look = style.look(entry.method)
             level = mean_score(group, direction)
-            axes.axhline(level, color=look.colour, linestyle=look.line, linewidth=1.2, label=look.title)
+            axes.axhline(level, color=look.colour, linestyle=look.line, linewidth=1.1, label=look.title)
 
 
 def _draw_chance(axes: Axes, lines: dict[Entry, dict[int, list[Outcome]]], direction: str) -> None:

@@ -38,8 +38,8 @@ def draw_precision_recall(outcomes: Sequence[Outcome], dataset: str) -> Figure |
 
 
 def usual_or(lineup: Lineup, bits: int) -> int:
-    """A length of codes where there are runs of it, else the one with the most runs."""
-    return bits if bits in lineup.bits else lineup.usual_bits
+    """A length of codes where there are finished runs of it, else the one with the most."""
+    return bits if any(done(lengths.get(bits, [])) for lengths in lineup.runs.values()) else lineup.usual_bits
 
 
 def _with_curves(lineup: Lineup, bits: int) -> dict[Entry, list[Outcome]]:

@@ -40,8 +40,9 @@ def draw_delta(outcomes: Sequence[Outcome], dataset: str) -> Figure | None:
     _draw_bounds(axes, bounds_of(outcomes, dataset, sweep.run.bits))
     _label_deltas(axes, list(_given(sweep)), sweep.run.bits)
     axes.set(xlabel="robust parameter δ, bits", ylabel="NDCG@500")
-    axes.set_title(f"{dataset}, K = {sweep.run.bits} bits", pad=24)
-    axes.legend(loc="lower left")
+    chance = next(iter(sweep.points.values()))[0].chance(DIRECTIONS[0])
+    axes.set_title(f"{dataset}, K = {sweep.run.bits} bits; a random ranking scores {chance:.4f}", pad=24)
+    axes.legend(loc="best")
     return figure
 
 
@@ -89,6 +90,7 @@ def draw_distances(outcomes: Sequence[Outcome], dataset: str, *, direction: str 
         _draw_distribution(axes, group[0], direction)
         axes.axvline(delta, color="0.3", linewidth=1, linestyle=(0, (4, 2)))
         axes.set_title(" = ".join(filter(None, ["δ", fraction(delta, sweep.run.bits), f"{delta:.3g}"])), fontsize=11)
+    figure.axes[0].set_ylim(bottom=0)  # when all are drawn, for it ends the search for a scale that fits them
     for axes in list(figure.axes)[len(points) :]:
         axes.set_axis_off()
     figure.supxlabel(f"Hamming distance, {DIRECTION_TITLES[direction]}", fontsize=11)
@@ -103,4 +105,3 @@ def _draw_distribution(axes: Axes, outcome: Outcome, direction: str) -> None:
         counts = np.asarray(outcome.result["distances"][direction].get(shared, []), dtype=np.float64)
         if counts.sum():
             axes.plot(counts / counts.sum(), label=label, **options)
-    axes.set_ylim(bottom=0)

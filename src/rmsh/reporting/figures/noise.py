@@ -40,6 +40,8 @@ def _draw(panels: dict[str, tuple[str, dict[str, Sweep]]], label: str) -> Figure
         axes.set(title=title, xlabel=label)
         axes.set_xticks(sorted({value for sweep in sweeps.values() for value in sweep.points}))
         _draw_chance(axes, direction, sweeps)
+        if not sweeps:
+            axes.text(0.5, 0.5, "not run", ha="center", transform=axes.transAxes)
     figure.axes[0].set_ylabel("NDCG@500")
     entries = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
     entries |= dict(zip(*reversed(figure.axes[1].get_legend_handles_labels()), strict=True))

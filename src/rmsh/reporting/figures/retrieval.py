@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_found_pictures", "draw_found_texts", "grade"]
 
+_LONGEST = 88  # signs of a text that fit a line
 Example = Mapping[str, Any]  # one query and its hits, as examples.py writes it
 
 
@@ -79,11 +80,12 @@ def _pixels(picture: str) -> np.ndarray[Any, Any]:
 def draw_found_texts(found: Mapping[str, Example]) -> Figure:
     """A picture asks: a list of texts for each method."""
     query = _query_of(found)
-    figure = style.new_figure(12.4, 1.28 * len(found) + 1.0)
+    figure = style.new_figure(10.2, 1.28 * len(found) + 1.0)
     left, right = figure.subplots(1, 2, width_ratios=(0.22, 1))
     for axes in (left, right):
         axes.set_axis_off()
     left.imshow(_pixels(query["picture"]))
+    left.set_anchor("N")
     left.set_title("the query", fontsize=12)
     left.text(0.5, -0.06, fill(", ".join(query["labels"]), 24), transform=left.transAxes, ha="center", va="top")
     right.set(xlim=(0, 1), ylim=(-_list_lines(found), 0.5))
@@ -105,7 +107,7 @@ def _write_texts(axes: Axes, method: str, hits: Sequence[Mapping[str, Any]], lin
     for number, hit in enumerate(hits):
         mark = grade(hit["shared"])
         axes.plot(0.1, line - number, mark.shape, color=mark.colour, markersize=8, clip_on=False)
-        text = hit["text"] if len(hit["text"]) < 96 else hit["text"][:93] + "..."
+        text = hit["text"] if len(hit["text"]) <= _LONGEST else hit["text"][: _LONGEST - 3] + "..."
         axes.text(0.12, line - number, text, va="center", fontsize=9.5)
 
 

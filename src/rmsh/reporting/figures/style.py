@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rmsh.errors import require
-from rmsh.files import atomic
 from rmsh.reporting.names import DIRECTION_TITLES, title_of
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ __all__ = [
     "applied",
     "look",
     "new_figure",
-    "save",
 ]
 
 Dashes: TypeAlias = str | tuple[int, tuple[int, ...]]  # as matplotlib takes them
@@ -36,7 +33,6 @@ Dashes: TypeAlias = str | tuple[int, tuple[int, ...]]  # as matplotlib takes the
 BLACK, GREY, ORANGE, SKY, GREEN = "#000000", "#8C8C8C", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 
-FORMATS = ("svg", "png")
 DIRECTION_LINES: dict[str, dict[str, Any]] = {
     "i2t": {"label": DIRECTION_TITLES["i2t"], "color": BLACK, "linestyle": "-", "marker": "o"},
     "t2i": {
@@ -47,7 +43,7 @@ DIRECTION_LINES: dict[str, dict[str, Any]] = {
         "markerfacecolor": "white",
     },
 }
-RANDOM: dict[str, Any] = {"label": "random", "color": "0.5", "linewidth": 1, "linestyle": (0, (1, 2))}
+RANDOM: dict[str, Any] = {"label": "random", "color": "0.35", "linewidth": 1.3, "linestyle": (0, (1, 1.5))}
 
 _SETTINGS: dict[str, Any] = {
     "font.size": 11,
@@ -105,9 +101,9 @@ _LINES: dict[str, tuple[str, Dashes, str]] = {  # colour, line, marker
     "scm": (GREY, _LONG_DASH, "<"),
     "cca-itq": (GREY, _SPARSE, ">"),
     "classifier-itq": (GREY, "-.", "*"),
-    "cca-cosine": (GREY, _SPARSE, "1"),
-    "logistic": (GREY, ":", "2"),
-    "mlp": (GREY, "-.", "3"),
+    "cca-cosine": (BLACK, _SPARSE, "1"),
+    "logistic": (BLACK, (0, (4, 4)), "2"),
+    "mlp": (BLACK, (0, (10, 3, 2, 3)), "3"),
 }
 
 
@@ -152,15 +148,3 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
-
-
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write a figure as a vector and as a picture, and return the files."""
-    paths = [folder / f"{name}.{kind}" for kind in FORMATS]
-    with applied():
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # laid out once for both
-        for kind, path in zip(FORMATS, paths, strict=True):
-            with atomic(path) as file:
-                figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else {})
-    return paths

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rmsh.reporting.figures import style
 from rmsh.reporting.outcomes import DIRECTIONS, Outcome, Sweep
@@ -21,22 +21,36 @@ def draw_weights(outcomes: Sequence[Outcome], dataset: str) -> Figure | None:
     sweeps = weight_sweeps(outcomes, dataset)
     if not sweeps:
         return None
-    figure = style.new_figure(9.6, 6.6)
-    panels = figure.subplots(2, 2, sharey=True).flat
-    for axes, (name, title) in zip(panels, WEIGHTS.items(), strict=True):
-        if name in sweeps:
-            _draw_sweep(axes, sweeps[name], usual_value(outcomes, dataset, name))
-            axes.set_title(title)
-            if len(sweeps) < len(WEIGHTS):  # the panel to the left, whose labels would serve, may be missing
-                axes.tick_params(labelleft=True)
-        else:
-            axes.set_axis_off()
-            axes.text(0.5, 0.5, f"{title}: not run", ha="center", transform=axes.transAxes)
-    first = next(iter(sweeps))
-    shown = figure.axes[list(WEIGHTS).index(first)]
-    figure.legend(*shown.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    columns = min(2, len(sweeps))
+    rows = -(-len(sweeps) // columns)
+    figure = style.new_figure(4.8 * columns, 2.9 * rows + 0.9)
+    panels = figure.subplots(rows, columns, sharey=True, squeeze=False).flat
+    for axes, (name, sweep) in zip(panels, sweeps.items(), strict=False):
+        _draw_sweep(axes, sweep, usual_value(outcomes, dataset, name))
+        axes.set_title(WEIGHTS[name])
+    for axes in list(figure.axes)[len(sweeps) :]:
+        axes.set_axis_off()
+    figure.legend(*_entries(figure), loc="outside upper center", ncols=3)
     figure.supylabel("NDCG@500", fontsize=11)
+    figure.supxlabel(_below(sweeps), fontsize=10)
     return figure
+
+
+def _entries(figure: Figure) -> tuple[list[Any], list[str]]:
+    """What the panels show, each once: not every panel has the usual value."""
+    found = {
+        label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    return list(found.values()), list(found)
+
+
+def _below(sweeps: dict[str, Sweep]) -> str:
+    """What a random ranking scores, and which weights are not there."""
+    sweep = next(iter(sweeps.values()))
+    chance = next(iter(sweep.points.values()))[0].chance(DIRECTIONS[0])
+    missing = ", ".join(title.split(",")[0] for name, title in WEIGHTS.items() if name not in sweeps)
+    words = f"{sweep.run.bits} bits; a random ranking scores {chance:.4f}"
+    return f"{words}; not run: {missing}" if missing else words
 
 
 def _draw_sweep(axes: Axes, sweep: Sweep, usual: float) -> None:

@@ -36,7 +36,7 @@ def ablation_table(outcomes: Iterable[Outcome], dataset: str) -> Table | None:
         rows += [Row(variant, tuple(cells)), *_paper_variant(dataset, variant, places)]
     return Table(
         f"table2-{dataset}",
-        f"Table 2, {dataset}: what each part of RMSH is worth, NDCG@500",
+        f"NDCG@500 of RMSH without one of its parts on {dataset}",
         "variant",
         {title: tuple(f"{bits} bits" for bits in lengths) for title in DIRECTION_TITLES.values()},
         tuple(rows),
@@ -46,6 +46,8 @@ def ablation_table(outcomes: Iterable[Outcome], dataset: str) -> Table | None:
             *table_notes(dataset, _flat(lengths), "Against the whole of RMSH"),
         ),
         tuple(records),
+        number=2,
+        align="l",
     )
 
 

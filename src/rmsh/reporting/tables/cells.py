@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rmsh.experiments.run import Run
     from rmsh.reporting.significance import Comparison
 
-__all__ = ["NOT_RUN", "mark", "paper_cell", "record", "score_cell", "setting_words", "table_notes"]
+__all__ = ["NOT_RUN", "absence", "mark", "paper_cell", "record", "score_cell", "setting_words", "table_notes"]
 
 NOT_RUN, FAILED = "not run", "failed"
 _MARKS = {"seeds": "*", "queries": "†"}
@@ -24,6 +24,11 @@ _MARKS_NOTE = (
 )
 
 
+def absence(outcomes: Iterable[Outcome]) -> str:
+    """Why there is no number: a run failed, or none was made."""
+    return FAILED if any(outcome.failed for outcome in outcomes) else NOT_RUN
+
+
 def score_cell(outcomes: Sequence[Outcome], direction: str, *, bold: bool = False, sign: str = "") -> Cell:
     """NDCG, mean and deviation over seeds; "not run" and "failed" in words.
 
@@ -31,7 +36,7 @@ def score_cell(outcomes: Sequence[Outcome], direction: str, *, bold: bool = Fals
     """
     scored = done(outcomes)
     if not scored:
-        return Cell(FAILED if outcomes else NOT_RUN)
+        return Cell(absence(outcomes))
     deviation = seeds_apart(scored, direction)
     text = f"{mean_score(scored, direction):.4f}" + ("" if deviation is None else f" ± {deviation:.4f}")
     return Cell(text, bold=bold, mark=sign)
@@ -50,10 +55,10 @@ def paper_cell(score: float | None) -> Cell:
 def record(
     outcomes: Sequence[Outcome], direction: str, *, name: str, bits: int, paper: float | None, test: Comparison | None
 ) -> dict[str, Any]:
-    """A cell in full: scores, how many seeds, chance, the paper's number, the test, and which rows were asked."""
+    """A cell in full: scores, chance, the paper's number, the test, which rows were asked, the files of its runs."""
     scored = done(outcomes)
     plain: dict[str, Any] = {"direction": direction, "name": name, "bits": bits, "seeds": len(scored)}
-    plain["failed"] = len(outcomes) - len(scored)
+    plain["failed"] = sum(outcome.failed for outcome in outcomes)
     if scored:
         first = scored[0]
         plain |= {
@@ -63,6 +68,7 @@ def record(
             "map@all": round(mean_score(scored, direction, MAP), 6),
             "training_pairs": first.result.get("training_pairs"),
             "split": first.result["split"]["sha256"][:16],
+            "files": " ".join(str(outcome.run.path) for outcome in scored),
         }
         plain |= {"paper": paper, "minus_paper": None if paper is None else round(plain[NDCG] - paper, 6)}
     if test is not None:

@@ -37,28 +37,34 @@ def comparison_table(lineup: Lineup) -> Table | None:
         rows += [Row(entry.title, tuple(cells)), *_paper_row(lineup.dataset, entry, places)]
     return Table(
         f"table1-{lineup.dataset}",
-        f"Table 1, {lineup.dataset}: NDCG@500 of all methods",
+        f"NDCG@500 of all methods on {lineup.dataset}",
         "method",
         {title: tuple(f"{bits} bits" for bits in lineup.bits) for title in DIRECTION_TITLES.values()},
         tuple(rows),
-        table_notes(
-            lineup.dataset, _all(lineup), "Bold: the best of the eight methods; against the second best of them"
-        ),
+        table_notes(lineup.dataset, _all(lineup), _bold_words(lineup)),
         tuple(records),
+        number=1,
+        align="l",
     )
 
 
+def _bold_words(lineup: Lineup) -> str:
+    cells = (lineup.cell(Entry(name), bits) for name in COMPARED for bits in lineup.bits)
+    those = "the eight methods" if all(map(done, cells)) else "those of the eight methods that have scores"
+    return f"Bold: the best of {those}; against the second best of them"
+
+
 def entries_of(lineup: Lineup) -> list[Entry]:
-    """The eight methods in the paper's order, run or not; then all else."""
+    """The eight methods in the paper's order, run or not; then other methods and presets; then what has no codes."""
     eight = [Entry(method) for method in COMPARED]
-    return eight + sorted(e for e in lineup.runs if e not in eight)
+    return eight + sorted((e for e in lineup.runs if e not in eight), key=lambda e: (lineup.is_reference(e), e))
 
 
 def _against_second(lineup: Lineup, direction: str, bits: int) -> tuple[Entry | None, Comparison | None]:
-    """The best of the eight, and how sure it is that it is better than the next."""
+    """The best of the eight, and how sure it is that it is better than the next; none where there is no next."""
     ranked = lineup.ranked(bits, direction, metric=NDCG)
     if len(ranked) < 2:
-        return (ranked[0] if ranked else None), None
+        return None, None
     first, second = (done(lineup.cell(entry, bits)) for entry in ranked[:2])
     return ranked[0], compare(first, second, direction)
 

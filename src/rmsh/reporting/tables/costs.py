@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rmsh.reporting.outcomes import Outcome, done
+from rmsh.reporting.tables.cells import absence
 from rmsh.reporting.tables.comparison import entries_of
 from rmsh.reporting.tables.table import Cell, Row, Table
 
@@ -15,26 +16,26 @@ if TYPE_CHECKING:
 
 __all__ = ["cost_table"]
 
+_COLUMNS = {"cpu_seconds": "processor seconds", "memory_mb": "memory, MB"}
+
 
 def cost_table(lineup: Lineup) -> Table | None:
     """What learning costs: processor seconds and memory at the length that most methods have; None without runs."""
     if not lineup.bits:
         return None
     bits = lineup.usual_bits
-    entries = [entry for entry in entries_of(lineup) if lineup.cell(entry, bits)]
-    records = [{"name": entry.title, "bits": bits, **_cost(done(lineup.cell(entry, bits)))} for entry in entries]
+    groups = {entry.title: group for entry in entries_of(lineup) if (group := lineup.cell(entry, bits))}
+    costs = {title: _cost(done(group)) for title, group in groups.items()}
+    records = [{"name": title, "bits": bits, **cost} for title, cost in costs.items()]
     rows = tuple(
-        Row(
-            str(r["name"]),
-            tuple(Cell(f"{r[key]:,.0f}" if key in r else "failed") for key in ("cpu_seconds", "memory_mb")),
-        )
-        for r in records
+        Row(title, tuple(Cell(f"{cost[key]:,.0f}" if cost else absence(groups[title])) for key in _COLUMNS))
+        for title, cost in costs.items()
     )
     return Table(
         f"costs-{lineup.dataset}",
-        f"What learning costs, {lineup.dataset}, {bits} bits",
+        f"What learning costs on {lineup.dataset}, {bits} bits",
         "method",
-        {"learning": ("processor seconds", "memory, MB")},
+        {"learning": tuple(_COLUMNS.values())},
         rows,
         ("Processor seconds of all threads; memory is the peak of the run's own process, data included.",),
         tuple(records),

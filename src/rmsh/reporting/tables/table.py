@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 __all__ = ["Cell", "Row", "Table", "to_csv", "to_html", "to_markdown"]
 
@@ -42,12 +42,14 @@ class Table:
 
     Args:
         name: of its files.
-        title: above it.
+        title: above it, without its number.
         corner: above the names of the rows.
         groups: title -> its columns, in order.
         rows: from the top down.
         notes: sentences below it.
         records: the same numbers in full, a record a cell, for the CSV file.
+        number: that of the paper's table it repeats, None where it is ours.
+        align: "l" where cells begin with numbers of the same length and may go on, "r" for plain numbers.
     """
 
     name: str
@@ -57,6 +59,18 @@ class Table:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     records: tuple[Mapping[str, Any], ...] = ()
+    number: int | None = None
+    align: Literal["l", "r"] = "r"
+
+    @property
+    def heading(self) -> str:
+        """The title with the number of the paper's table; LaTeX, which counts by itself, takes the title alone.
+
+        Example:
+            >>> Table("t", "Scores", "method", {}, (), number=2).heading
+            'Table 2. Scores'
+        """
+        return self.title if self.number is None else f"Table {self.number}. {self.title}"
 
     @property
     def columns(self) -> list[str]:
@@ -80,8 +94,8 @@ def to_markdown(table: Table) -> str:
         A note.
         <BLANKLINE>
     """
-    lines = [f"## {table.title}", "", f"| {' | '.join([table.corner, *table.columns])} |"]
-    lines.append("|---|" + "---:|" * len(table.columns))
+    lines = [f"## {table.heading}", "", f"| {' | '.join([table.corner, *table.columns])} |"]
+    lines.append("|---|" + ("---|" if table.align == "l" else "---:|") * len(table.columns))
     for row in table.rows:
         cells = [_markdown_cell(cell, row.quiet) for cell in row.cells]
         name = _barless(row.name)
@@ -112,6 +126,9 @@ def to_csv(table: Table) -> str:
     return file.getvalue()
 
 
+_ALIGNED = {"l": "from-left", "r": "from-right"}
+
+
 def to_html(table: Table) -> str:
     """A ``<table>`` with a caption, and its notes; everything is escaped."""
     over = "".join(f'<th colspan="{len(columns)}">{escape(group)}</th>' for group, columns in table.groups.items())
@@ -124,7 +141,7 @@ def to_html(table: Table) -> str:
     )
     notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in table.notes)
     return (
-        f'<div class="wide"><table>\n<caption>{escape(table.title)}</caption>\n'
+        f'<div class="wide"><table class="{_ALIGNED[table.align]}">\n<caption>{escape(table.heading)}</caption>\n'
         f'<thead><tr><th rowspan="2">{escape(table.corner)}</th>{over}</tr>\n<tr>{under}</tr></thead>\n'
         f"<tbody>\n{body}</tbody></table></div>\n{notes}"
     )

@@ -1,0 +1,1 @@
+"""The paper's claims against the results, by subject."""
