@@ -48,7 +48,10 @@ def runs() -> Iterator[Run]:
     for noise in (0.4, 0.2):
         for method in ("glint", "rmsh"):
             yield Run("coco66k", method, label_noise=noise)
-    for bits in (32, 128, 256):
+    for train in (2000, 10000):
+        for method in ("glint", "rmsh"):
+            yield Run("coco66k", method, train=train)
+    for bits in (256, 32, 128):
         yield Run("coco66k", "glint", bits=bits)
 
 

@@ -17,7 +17,7 @@ Result = dict[str, Any]
 def write(folder: Path) -> None:
     """Read all result files of a folder, print the tables and write them beside the files."""
     results = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    makers = (_lengths, _within, _unseen, _signs, _noise, _epochs)
+    makers = (_lengths, _within, _unseen, _signs, _noise, _pairs, _epochs)
     text = "\n".join(filter(None, (make(results) for make in makers)))
     write_text(folder / "README.md", "# GLINT on coco66k, all database pairs, MiniLM texts, query set\n\n" + text)
     print(text)
@@ -30,7 +30,8 @@ def _grouped(results: list[Result], *keys: str, **wanted: Any) -> dict[tuple[Any
         run = result["run"]
         if all(run[name] == value for name, value in wanted.items()):
             groups[tuple(run[key] for key in keys)].append(result)
-    return dict(sorted(groups.items()))
+    # None stands for all training pairs, more than any number.
+    return dict(sorted(groups.items(), key=lambda item: tuple((key is None, key) for key in item[0])))
 
 
 def _cell(results: list[Result], metric: str, part: str | None = None, directions: tuple[str, ...] = DIRECTIONS) -> str:
@@ -48,7 +49,7 @@ def _seconds(results: list[Result]) -> str:
 
 
 def _lengths(results: list[Result]) -> str:
-    groups = _grouped(results, "bits", "method", label_noise=0.0, options={})
+    groups = _grouped(results, "bits", "method", label_noise=0.0, options={}, train=None)
     rows = [
         [str(bits), method, str(len(group)), _cell(group, "ndcg@500"), _cell(group, "map@all"), _seconds(group)]
         for (bits, method), group in groups.items()
@@ -59,7 +60,7 @@ def _lengths(results: list[Result]) -> str:
 
 def _within(results: list[Result]) -> str:
     measured, within = [r for r in results if "i2i" in r["scores"]], ("i2i", "t2t")
-    groups = _grouped(measured, "bits", "method", label_noise=0.0, options={})
+    groups = _grouped(measured, "bits", "method", label_noise=0.0, options={}, train=None)
     rows = [
         [str(bits), method, *(_cell(group, metric, directions=within) for metric in ("ndcg@500", "map@all"))]
         for (bits, method), group in groups.items()
@@ -68,7 +69,7 @@ def _within(results: list[Result]) -> str:
 
 
 def _unseen(results: list[Result]) -> str:
-    measured = [{**r, "scores": r["unseen"]} for r in results if "unseen" in r and not r["run"]["label_noise"]]
+    measured = [{**r, "scores": r["unseen"]} for r in results if "unseen" in r and _is_plain(r)]
     rows = [
         [str(r["run"]["bits"]), r["run"]["method"], _options(r), _cell([r], "ndcg@500"), _cell([r], "map@all")]
         for r in measured
@@ -80,7 +81,9 @@ def _unseen(results: list[Result]) -> str:
 def _signs(results: list[Result]) -> str:
     rows = [
         [str(bits), method, _cell(group, "ndcg@500", "some"), _cell(group, "ndcg@500", "relaxed"), _gap(group)]
-        for (bits, method), group in _grouped(results, "bits", "method", label_noise=0.0, options={}).items()
+        for (bits, method), group in _grouped(
+            results, "bits", "method", label_noise=0.0, options={}, train=None
+        ).items()
     ]
     columns = ["bits", "method", "by codes", "by relaxed values", "lost to the sign"]
     return markdown("The loss to the sign: NDCG@500 of the first 1,000 queries", columns, rows)
@@ -95,20 +98,37 @@ def _gap(results: list[Result]) -> str:
 def _noise(results: list[Result]) -> str:
     rows = [
         [method, f"{100 * noise:g} %", _cell(group, "ndcg@500"), _cell(group, "map@all")]
-        for (method, noise), group in _grouped(results, "method", "label_noise", bits=64, seed=0, options={}).items()
+        for (method, noise), group in _grouped(
+            results, "method", "label_noise", bits=64, seed=0, options={}, train=None
+        ).items()
     ]
     columns = ["method", "label sets of other items", "NDCG@500", "mAP@all"]
     return markdown("Noisy labels, 64 bits, seed 0", columns, rows)
 
 
+def _pairs(results: list[Result]) -> str:
+    groups = _grouped(results, "train", "method", bits=64, seed=0, options={}, label_noise=0.0)
+    rows = [
+        [f"{group[0]['training_pairs']:,}", method, _cell(group, "ndcg@500"), _cell(group, "map@all"), _seconds(group)]
+        for (_, method), group in groups.items()
+    ]
+    columns = ["pairs with labels", "method", "NDCG@500", "mAP@all", "CPU seconds"]
+    return markdown("Few labels: so many pairs are learned from, all are searched, 64 bits, seed 0", columns, rows)
+
+
 def _epochs(results: list[Result]) -> str:
-    runs = [r for r in results if r["run"]["bits"] == 64 and r["run"]["seed"] == 0 and not r["run"]["label_noise"]]
+    runs = [r for r in results if r["run"]["bits"] == 64 and r["run"]["seed"] == 0 and _is_plain(r)]
     rows = [
         [r["run"]["method"], _options(r), _seconds([r]), _cell([r], "ndcg@500"), _cell([r], "map@all")]
         for r in sorted(runs, key=lambda r: r["cpu_seconds"])
     ]
     columns = ["method", "options", "CPU seconds", "NDCG@500", "mAP@all"]
     return markdown("Time and quality, 64 bits, seed 0", columns, rows)
+
+
+def _is_plain(result: Result) -> bool:
+    """Whether all pairs were learned from, with their own labels."""
+    return not result["run"]["label_noise"] and result["run"]["train"] is None
 
 
 def _options(result: Result) -> str:
