@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["render_report"]
 
 _LARGEST_VECTOR = 400_000  # bytes; the picture of a larger figure is smaller
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
 _CLASSES = {"holds": "yes", "holds so far": "yet", "holds in part": "partly", "does not hold": "no", "open": "open"}
 
 
@@ -41,7 +43,7 @@ def render_report(
         outcomes: all results, and what is awaited.
         tables: of each dataset, as tables/catalogue.py makes them.
         figures: as figures/catalogue.py makes them.
-        remarks: a text of the author, paragraphs with empty lines between.
+        remarks: a text of the author, paragraphs with empty lines between; words may be **bold**.
     """
     parts = [f"<h1>{escape(title)}</h1>", *_state(outcomes), *_remarks(remarks)]
     for dataset in datasets(outcomes):
@@ -75,7 +77,14 @@ def _missing(outcomes: Sequence[Outcome]) -> str:
 
 
 def _remarks(text: str) -> list[str]:
-    return [f"<p>{escape(paragraph.strip())}</p>" for paragraph in text.split("\n\n") if paragraph.strip()]
+    """Paragraphs, with **bold** words.
+
+    Example:
+        >>> _remarks("**First**: a < b.")
+        ['<p><b>First</b>: a &lt; b.</p>']
+    """
+    paragraphs = [escape(paragraph.strip()) for paragraph in text.split("\n\n") if paragraph.strip()]
+    return ["<p>" + _BOLD.sub(r"<b>\1</b>", paragraph) + "</p>" for paragraph in paragraphs]
 
 
 def _claim(claim: Claim) -> str:
