@@ -41,7 +41,7 @@ def runs() -> Iterator[Run]:
     """All runs, the most important first."""
     for bits in (64, 16):
         yield Run("coco66k", "glint", bits=bits)
-    for options in ({"epochs": 3}, {"epochs": 4, "hidden": 512}):
+    for options in ({"epochs": 3}, {"epochs": 5, "hidden": 384}):
         yield Run("coco66k", "glint", options=options)
     for bits in (64, 16):
         yield Run("coco66k", "rmsh", bits=bits)

@@ -124,7 +124,7 @@ class HashNetwork(nn.Module):
     def export(self) -> HashFunction:
         """The trained network as two layers of plain arrays, with every affine step folded in."""
         weight, scaling = self.hidden.weight, self.scaling
-        gain, shift = torch.ones_like(self.output.bias), self.output.bias
+        gain, shift = torch.ones_like(self.output.bias), self.output.bias.detach()
         if self.norm is not None:
             gain = self.norm.weight / torch.sqrt(_running(self.norm.running_var) + self.norm.eps)
             shift = self.norm.bias + gain * (self.output.bias - _running(self.norm.running_mean))
