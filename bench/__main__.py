@@ -4,7 +4,8 @@ make bench ARGS="quality"             every missing run of the quality grid, the
 make bench ARGS="quality --only bow"  the runs whose name an expression finds
 make bench ARGS="quality --tables"    the tables alone, from the result files
 make bench ARGS="trials"              six trials of every method on validation, and the options they choose
-make bench ARGS="glint"               GLINT beside RMSH: code lengths, the sign, noisy labels, time
+make bench ARGS="glint"               GLINT beside RMSH: the sign, noisy and few labels, unseen items, time
+make bench ARGS="scale"               GLINT on a million pairs, on a thousand classes: time and memory
 make bench ARGS="training"            training speed
 make bench ARGS="evaluation"          evaluation speed
 make bench ARGS="coco"                preparing a made-up MS COCO tree of 100,000 pictures
@@ -24,6 +25,7 @@ from bench import (
     evaluation_speed,
     faults,
     glint,
+    glint_scale,
     pictures,
     quality,
     search_speed,
@@ -45,6 +47,7 @@ MEASUREMENTS = {
     "quality": quality.main,
     "trials": trials.main,
     "glint": glint.main,
+    "scale": glint_scale.main,
 }
 
 
@@ -55,7 +58,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="quality, search, glint: runs whose name this expression finds")
     parser.add_argument("--tables", action="store_true", help="all with tables: run nothing, build the tables")
     parser.add_argument("--runs", type=int, default=200, help="faults: how many writers are killed")
-    parser.add_argument("--seed", type=int, default=0, help="faults, coco: what is made up follows from it")
+    parser.add_argument("--seed", type=int, default=0, help="faults, coco, scale: what is made up follows from it")
     parser.add_argument("--seconds", type=float, default=60.0, help="serve: how long clients ask")
     arguments = parser.parse_args()
     for name, measure in MEASUREMENTS.items():

@@ -70,10 +70,7 @@ def _within(results: list[Result]) -> str:
 
 def _unseen(results: list[Result]) -> str:
     measured = [{**r, "scores": r["unseen"]} for r in results if "unseen" in r and _is_plain(r)]
-    rows = [
-        [str(r["run"]["bits"]), r["run"]["method"], _options(r), _cell([r], "ndcg@500"), _cell([r], "map@all")]
-        for r in measured
-    ]
+    rows = [[str(r["run"]["bits"]), r["run"]["method"], _options(r), *_both(r)] for r in measured]
     columns = ["bits", "method", "options", "NDCG@500", "mAP@all"]
     return markdown("A database that was not learned from: every other query", columns, rows)
 
@@ -96,13 +93,14 @@ def _gap(results: list[Result]) -> str:
 
 
 def _noise(results: list[Result]) -> str:
+    runs = [r["run"] for r in results]
+    noisy = {(run["method"], str(run["options"])) for run in runs if run["label_noise"]}
     rows = [
-        [method, f"{100 * noise:g} %", _cell(group, "ndcg@500"), _cell(group, "map@all")]
-        for (method, noise), group in _grouped(
-            results, "method", "label_noise", bits=64, seed=0, options={}, train=None
-        ).items()
+        [r["run"]["method"], _options(r), f"{100 * r['run']['label_noise']:g} %", *_both(r)]
+        for r in sorted(results, key=lambda r: (r["run"]["method"], str(r["run"]["options"]), r["run"]["label_noise"]))
+        if (r["run"]["method"], str(r["run"]["options"])) in noisy and _is_usual(r) and r["run"]["train"] is None
     ]
-    columns = ["method", "label sets of other items", "NDCG@500", "mAP@all"]
+    columns = ["method", "options", "label sets of other items", "NDCG@500", "mAP@all"]
     return markdown("Noisy labels, 64 bits, seed 0", columns, rows)
 
 
@@ -117,13 +115,23 @@ def _pairs(results: list[Result]) -> str:
 
 
 def _epochs(results: list[Result]) -> str:
-    runs = [r for r in results if r["run"]["bits"] == 64 and r["run"]["seed"] == 0 and _is_plain(r)]
+    runs = [r for r in results if _is_usual(r) and _is_plain(r)]
     rows = [
-        [r["run"]["method"], _options(r), _seconds([r]), _cell([r], "ndcg@500"), _cell([r], "map@all")]
+        [r["run"]["method"], _options(r), _seconds([r]), *_both(r)]
         for r in sorted(runs, key=lambda r: r["cpu_seconds"])
     ]
     columns = ["method", "options", "CPU seconds", "NDCG@500", "mAP@all"]
     return markdown("Time and quality, 64 bits, seed 0", columns, rows)
+
+
+def _both(result: Result) -> tuple[str, str]:
+    """NDCG and mAP of one run."""
+    return _cell([result], "ndcg@500"), _cell([result], "map@all")
+
+
+def _is_usual(result: Result) -> bool:
+    """Whether the codes have 64 bits, and the seed is the first."""
+    return bool(result["run"]["bits"] == 64 and result["run"]["seed"] == 0)
 
 
 def _is_plain(result: Result) -> bool:
