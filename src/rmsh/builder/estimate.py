@@ -17,7 +17,7 @@ __all__ = ["Estimate", "estimate"]
 
 # Measured on two cores of a laptop's kind; what is done in one second, but for the last.
 _PICTURES, _TEXTS = 80.0, 500.0
-_TRAINING_ITEMS, _LEAST_TRAINING = 1500.0, 30.0  # items that are learned from, in all epochs; and seconds at least
+_TRAINING_ITEMS, _LEAST_TRAINING = 500.0, 30.0  # items that are learned from, in all epochs; and seconds at least
 _CORES = 2
 
 # Bytes: features of a picture and of a text as 32-bit numbers, a row of the library; and a model with its checkpoint.

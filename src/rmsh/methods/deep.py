@@ -19,6 +19,7 @@ from rmsh.methods.base import Method, MethodConfig, Run
 from rmsh.model import Model
 from rmsh.training.loop import Batch, Schedule, Shape, TrainingSet, train
 from rmsh.training.networks import HashNetwork, InputScaling
+from rmsh.training.steps import enough_epochs, fitting_batch
 
 if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DeepConfig", "DeepMethod", "HashObjective", "SweepingObjective"]
 
-# Where the user leaves the epochs to us, few pairs pass more often, so that there are so many steps.
-_LEAST_STEPS = 800
 # Rows that pass the networks at once where nothing is learned.
 _BLOCK = 4096
 
@@ -140,10 +139,10 @@ class DeepMethod(Method):
         return Model(objective.export(), self.name, self.config.model_dump(), facts)
 
     def _schedule(self, items: int) -> Schedule:
-        batch = min(self.config.batch, items)
+        batch = fitting_batch(items, self.config.batch)
         return Schedule(self.passes * self._epochs(items), batch, self.config.learning_rate, self.shape)
 
     def _epochs(self, items: int) -> int:
-        """Few pairs make few steps: they pass more often until there are enough to learn from."""
-        steps = items // min(self.config.batch, items)
-        return self.config.epochs or max(self.default_epochs, -(-_LEAST_STEPS // steps))
+        """As the user says, or the method's own number; few pairs pass more often."""
+        batch = fitting_batch(items, self.config.batch)
+        return self.config.epochs or enough_epochs(items, batch, usual=self.default_epochs)

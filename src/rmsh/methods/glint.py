@@ -26,6 +26,7 @@ from rmsh.training.listwise import bit_distances, graded_shares, listwise_loss
 from rmsh.training.loop import Batch, Outcome, Schedule, TrainingSet, train
 from rmsh.training.losses import classification_loss
 from rmsh.training.networks import HashNetwork, InputScaling
+from rmsh.training.steps import enough_epochs, fitting_batch
 
 if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GLINT", "GLINTConfig"]
 
-# Where the user leaves the epochs to us, few pairs pass more often, so that a stage has so many steps.
-_LEAST_STEPS = 800
 _STAGES = 2
 # Rows that pass the classifiers at once between the stages.
 _BLOCK = 4096
@@ -92,8 +91,8 @@ class GLINT(Method):
     def _schedule(self, items: int) -> Schedule:
         """Few pairs make few steps: batches shrink and epochs multiply until there are enough to learn from."""
         config = self.config
-        batch = min(config.batch or min(256, max(32, items // 16)), items)
-        epochs = config.epochs or max(16, -(-_LEAST_STEPS // (items // batch)))
+        batch = fitting_batch(items, config.batch)
+        epochs = config.epochs or enough_epochs(items, batch, usual=16)
         return Schedule(_STAGES * epochs, batch, config.learning_rate, "one-cycle", cycles=_STAGES)
 
 

@@ -32,6 +32,7 @@ from rmsh.training.losses import (
     squared_distances,
 )
 from rmsh.training.networks import HashNetwork, InputScaling
+from rmsh.training.steps import enough_epochs, fitting_batch
 from rmsh.training.triplets import (
     MEMBERS_OF_PAIR,
     Order,
@@ -59,10 +60,6 @@ _KINDS = torch.tensor(
 # Eq. (final_loss1) sums classification and quantisation over the three members of a triplet. Each item is one of three
 # members in three triplets, so passing every item once and multiplying by three gives the same expectation.
 _MEMBERS = 3
-
-
-# Where the user leaves the epochs to us.
-_LEAST_STEPS = 800
 
 
 class RMSH(Method):
@@ -104,8 +101,8 @@ class RMSH(Method):
     def _schedule(self, items: int) -> Schedule:
         """Few pairs make few steps: batches shrink and epochs multiply until there are enough to learn from."""
         config = self.config
-        batch = min(config.batch or min(256, max(32, items // 16)), items)
-        epochs = config.epochs or max(10, -(-_LEAST_STEPS // (items // batch)))
+        batch = fitting_batch(items, config.batch)
+        epochs = config.epochs or enough_epochs(items, batch, usual=10)
         return Schedule(epochs, batch, config.learning_rate, config.schedule)
 
     def _delta(self, labels: LabelArray) -> tuple[float, dict[str, Any]]:

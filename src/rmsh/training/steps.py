@@ -1,0 +1,27 @@
+"""How large batches are and how often pairs pass where the user leaves it to us: few pairs make few steps."""
+
+from __future__ import annotations
+
+__all__ = ["enough_epochs", "fitting_batch"]
+
+_LEAST_STEPS = 800
+
+
+def fitting_batch(items: int, given: int | None) -> int:
+    """Items a step: 256, fewer where items are few, and what the user gave; never more than there are.
+
+    Example:
+        >>> fitting_batch(50_000, None), fitting_batch(1600, None), fitting_batch(20, None), fitting_batch(20, 128)
+        (256, 100, 20, 20)
+    """
+    return min(given or min(256, max(32, items // 16)), items)
+
+
+def enough_epochs(items: int, batch: int, *, usual: int) -> int:
+    """Passes over the items: as usual, more where they would make too few steps to learn from.
+
+    Example:
+        >>> enough_epochs(50_000, 256, usual=10), enough_epochs(1600, 100, usual=10)
+        (10, 50)
+    """
+    return max(usual, -(-_LEAST_STEPS // (items // batch)))
