@@ -8,7 +8,9 @@ from bench.data import GRIDS, RESULTS, coco66k_root
 from bench.quality import tell
 from rmsh.cache import cache_folder
 from rmsh.experiments.runner import make_runs, read_results
-from rmsh.experiments.trials import read_trials, trial_table, trials_markdown, write_trials
+from rmsh.experiments.trials import read_trials, trial_table, write_trials
+from rmsh.files import write_text
+from rmsh.reporting.tables.trials import trials_markdown
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -19,4 +21,5 @@ def main(arguments: argparse.Namespace) -> None:
         make_runs(runs, folder, data={"coco66k": f"coco66k:{coco66k_root()}"}, on_run=tell)
     table = trial_table(trials, read_results(runs, folder))
     write_trials(table, RESULTS / "trials.json", chosen=GRIDS / "chosen.yaml")
+    write_text(RESULTS / "trials.md", trials_markdown(table))
     print(trials_markdown(table))

@@ -10,7 +10,8 @@ import pytest
 
 from rmsh.errors import ConfigError
 from rmsh.experiments.grid import read_mapping
-from rmsh.experiments.trials import Trials, chosen_options, read_trials, trial_table, trials_markdown, write_trials
+from rmsh.experiments.trials import Trials, chosen_options, read_trials, trial_table, write_trials
+from rmsh.reporting.tables.trials import trials_markdown
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 TRIALS = Trials(
@@ -57,12 +58,15 @@ def test_nothing_is_chosen_before_all_trials_of_a_method_are_done() -> None:
     assert len(table["methods"]["seph"]) == 1
 
 
-def test_the_table_shows_options_scores_and_the_choice_in_bold(tmp_path: Path) -> None:
+def test_the_table_and_the_choice_are_written(tmp_path: Path) -> None:
     table = trial_table(TRIALS, [_result(0.3), _result(0.4), None, None])
     write_trials(table, tmp_path / "trials.json", chosen=tmp_path / "chosen.yaml")
     assert read_mapping(tmp_path / "chosen.yaml") == {"scm": {"ridge": 0.1}}
     assert json.loads((tmp_path / "trials.json").read_text()) == table
-    lines = (tmp_path / "trials.md").read_text().splitlines()
+
+
+def test_the_table_shows_options_scores_and_the_choice_in_bold() -> None:
+    lines = trials_markdown(trial_table(TRIALS, [_result(0.3), _result(0.4), None, None])).splitlines()
     assert "NDCG@20" in lines[4]
     assert "| scm | ridge 0.1 | **0.4000 / 0.4000** | 0.5000 / 0.5000 | 1 | 2 |" in lines
 

@@ -63,3 +63,9 @@ def test_an_ablation_is_compared_under_its_own_parameters(make_outcome) -> None:
 def test_two_parts_off_are_no_variant_of_the_paper(all_outcomes: list[Outcome], make_outcome) -> None:
     both = make_outcome(options={"triplet": False, "classification": False})
     assert list(line_up_ablation([*all_outcomes, both], "coco66k")[64]) == ["RMSH", "RMSH-T", "RMSH-C", "RMSH-P"]
+
+
+def test_what_is_shown_at_one_length_is_shown_at_the_papers_64_bits_or_where_most_runs_are(make_outcome) -> None:
+    shorter = [make_outcome(bits=16), make_outcome(method="dcmh", bits=16), make_outcome(bits=32)]
+    assert line_up(shorter, "coco66k").usual_bits == 16
+    assert line_up([*shorter, make_outcome(bits=64)], "coco66k").usual_bits == 64

@@ -20,7 +20,7 @@ from rmsh.experiments.grid import parse_at, read_mapping
 from rmsh.experiments.run import Run
 from rmsh.files import write_json, write_text
 
-__all__ = ["Trials", "chosen_options", "read_trials", "trial_table", "trials_markdown", "write_trials"]
+__all__ = ["Trials", "chosen_options", "read_trials", "trial_table", "write_trials"]
 
 
 class Trials(Config):
@@ -119,38 +119,8 @@ def chosen_options(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def trials_markdown(table: Mapping[str, Any]) -> str:
-    """The table for people, the chosen trial of each method in bold."""
-    settings = table["settings"]
-    lines = [
-        "# Trials",
-        "",
-        f"{table['what'][0].upper()}{table['what'][1:]}. {settings['dataset']}, {settings['bits']} bits, "
-        f"{settings['train']:,} training pairs; a constant bit is the same on more than 98 % of the items; "
-        "time is of one processor.",
-        "",
-        f"| method | options | NDCG@{settings['k']} I→T / T→I | mAP@all I→T / T→I | constant bits | CPU seconds |",
-        "|---|---|---|---|---|---|",
-    ]
-    for method, tried in table["methods"].items():
-        lines += [f"| {method} | {_cells(row)} |" for row in tried]
-    return "\n".join(lines) + "\n"
-
-
-def _cells(row: Mapping[str, Any]) -> str:
-    options = ", ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in row["options"].items()
-    )
-    if "error" in row:
-        return f"{options or 'defaults'} | failed: {row['error']} | | |"
-    scores = [" / ".join(f"{value:.4f}" for value in row[measure].values()) for measure in ("ndcg", "map")]
-    first = f"**{scores[0]}**" if row["chosen"] else scores[0]
-    return f"{options or 'defaults'} | {first} | {scores[1]} | {row['constant_bits']} | {row['cpu_seconds']:.0f}"
-
-
 def write_trials(table: Mapping[str, Any], path: Path, *, chosen: Path) -> None:
-    """Write the table as JSON and Markdown, and the chosen options as the YAML that a grid reads."""
+    """Write the table as JSON, and the chosen options as the YAML that a grid reads."""
     write_json(path, table)
-    write_text(path.with_suffix(".md"), trials_markdown(table))
     heading = '# Options chosen on validation, see trials.yaml; written by `make bench ARGS="trials"`.\n'
     write_text(chosen, heading + yaml.safe_dump(chosen_options(table), sort_keys=True))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmsh.reporting.names import COMPARED, title_of
-from rmsh.reporting.outcomes import Outcome, done, rest
+from rmsh.reporting.outcomes import Outcome, done, mean_score, rest
 
 if TYPE_CHECKING:
     from rmsh.experiments.run import Run
@@ -17,6 +17,7 @@ __all__ = ["ABLATIONS", "Entry", "Lineup", "ablation_of", "is_plain", "line_up",
 
 # The paper's name of a variant -> the part of RMSH that is switched off.
 ABLATIONS = {"RMSH-T": "triplet", "RMSH-C": "classification", "RMSH-P": "pseudo_codes"}
+_PAPERS_BITS = 64
 STUDIED = ("delta", "lambda1", "lambda2", "lambda3", "lambda4", *ABLATIONS.values())
 
 
@@ -58,9 +59,9 @@ class Lineup:
 
     @property
     def usual_bits(self) -> int:
-        """The length with the most finished runs, for what is shown at one length only."""
+        """For what is shown at one length only: the paper's 64 bits, or the length with the most finished runs."""
         count = {bits: sum(len(done(lengths.get(bits, []))) for lengths in self.runs.values()) for bits in self.bits}
-        return max(count, key=count.__getitem__)
+        return _PAPERS_BITS if count.get(_PAPERS_BITS) else max(count, key=count.__getitem__)
 
     def is_reference(self, entry: Entry) -> bool:
         """Whether a row ranks by real numbers and has no codes."""
@@ -74,7 +75,7 @@ class Lineup:
     def ranked(self, bits: int, direction: str, *, metric: str) -> list[Entry]:
         """The methods of the paper's comparison that have scores, the best first."""
         scored = {Entry(name): done(self.cell(Entry(name), bits)) for name in COMPARED}
-        means = {e: sum(o.score(direction, metric) for o in group) / len(group) for e, group in scored.items() if group}
+        means = {entry: mean_score(group, direction, metric) for entry, group in scored.items() if group}
         return sorted(means, key=lambda entry: -means[entry])
 
 

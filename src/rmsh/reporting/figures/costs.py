@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rmsh.reporting.figures import style
-from rmsh.reporting.figures.curves import usual_or
 from rmsh.reporting.lineup import Entry, Lineup, line_up
 from rmsh.reporting.names import COMPARED, DIRECTION_TITLES
 from rmsh.reporting.outcomes import Outcome, done, mean_score
@@ -76,7 +75,7 @@ def draw_time(outcomes: Sequence[Outcome], dataset: str) -> Figure | None:
     lineup = line_up(outcomes, dataset)
     if not lineup.bits:
         return None
-    bits = usual_or(lineup, 64)
+    bits = lineup.usual_bits
     points = {
         entry: group for entry in lineup.runs if bits in lineup.runs[entry] and (group := _timed(lineup, entry, bits))
     }

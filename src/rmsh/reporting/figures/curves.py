@@ -18,28 +18,23 @@ if TYPE_CHECKING:
 
     from rmsh.types import ScoreArray
 
-__all__ = ["draw_precision_recall", "mean_curve", "usual_or"]
+__all__ = ["draw_precision_recall", "mean_curve"]
 
 
 def draw_precision_recall(outcomes: Sequence[Outcome], dataset: str) -> Figure | None:
     """The curves of the eight methods at 64 bits, or at the length with the most runs; None without curves."""
     lineup = line_up(outcomes, dataset)
-    groups = _with_curves(lineup, usual_or(lineup, 64)) if lineup.bits else {}
+    groups = _with_curves(lineup, lineup.usual_bits) if lineup.bits else {}
     if not groups:
         return None
     figure = style.new_figure(11.5, 4.6)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (direction, title) in zip(panels, DIRECTION_TITLES.items(), strict=True):
         _draw_curves(axes, groups, direction)
-        axes.set(title=f"{title}, {usual_or(lineup, 64)} bits", xlabel="recall", xlim=(0, 1))
+        axes.set(title=f"{title}, {lineup.usual_bits} bits", xlabel="recall", xlim=(0, 1))
     panels[0].set(ylabel="precision", ylim=(0, 1))
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
     return figure
-
-
-def usual_or(lineup: Lineup, bits: int) -> int:
-    """A length of codes where there are finished runs of it, else the one with the most."""
-    return bits if any(done(lengths.get(bits, [])) for lengths in lineup.runs.values()) else lineup.usual_bits
 
 
 def _with_curves(lineup: Lineup, bits: int) -> dict[Entry, list[Outcome]]:
