@@ -90,6 +90,13 @@ def test_without_bounds_or_with_all_deltas_inside_nothing_is_claimed(make_outcom
     assert "4 deltas lie inside, 0 outside" in _claims([*inside, make_outcome()])[DELTA].summary
 
 
+def test_the_bounds_are_those_of_the_pairs_that_the_sweep_learned_from(make_outcome) -> None:
+    sweep = [make_outcome(options={"delta": delta}, train=50) for delta in (4.0, 16.0, 32.0)]
+    whole, own = make_outcome(bounds=(2.0, 50)), make_outcome(train=50, bounds=(8.5, 39))
+    assert _claims([*sweep, whole])[DELTA].verdict == "open"
+    assert "The bounds are 8.50 and 39" in _claims([whole, *sweep, own])[DELTA].summary
+
+
 def test_a_part_that_costs_nothing_is_shown(make_outcome) -> None:
     outcomes = [make_outcome(ndcg=0.6), make_outcome(options={"triplet": False}, ndcg=(0.5, 0.61))]
     claim = _claims(outcomes)[PARTS]

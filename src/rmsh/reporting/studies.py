@@ -54,11 +54,12 @@ def delta_sweep(outcomes: Sequence[Outcome], dataset: str) -> Sweep | None:
     return sweeps[0] if sweeps and len(sweeps[0].points) > 2 else None
 
 
-def bounds_of(outcomes: Sequence[Outcome], dataset: str, bits: int) -> DeltaBounds | None:
-    """The bounds as a run of RMSH found them that was not told a delta; None where there is no such run."""
+def bounds_of(outcomes: Sequence[Outcome], sweep: Sweep) -> DeltaBounds | None:
+    """The bounds of the pairs that a sweep learned from, as a run that was not told a delta found them, or None."""
+    asked = sweep.run.dataset, sweep.run.bits, sweep.run.train
     for outcome in done(outcomes):
-        paper = outcome.result.get("facts", {}).get("delta", {}).get("paper")
-        if paper and outcome.run.dataset == dataset and outcome.run.bits == bits and not outcome.run.label_noise:
+        run, paper = outcome.run, outcome.result.get("facts", {}).get("delta", {}).get("paper")
+        if paper and (run.dataset, run.bits, run.train) == asked and not run.label_noise:
             return DeltaBounds(paper["lower"], paper["upper"])
     return None
 

@@ -16,7 +16,7 @@ def check_delta(outcomes: Sequence[Outcome], dataset: str) -> Claim:
     """NDCG is higher where delta is between its bounds than outside: every one inside against every one outside."""
     statement = "NDCG is higher with delta between its bounds than outside."
     sweep = delta_sweep(outcomes, dataset)
-    bounds = None if sweep is None else bounds_of(outcomes, dataset, sweep.run.bits)
+    bounds = None if sweep is None else bounds_of(outcomes, sweep)
     if sweep is None or bounds is None:
         return open_claim(statement)
     inside = [delta for delta in sweep.points if bounds.holds(delta)]

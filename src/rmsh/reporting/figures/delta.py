@@ -37,7 +37,7 @@ def draw_delta(outcomes: Sequence[Outcome], dataset: str) -> Figure | None:
     for direction in DIRECTIONS:
         errors = [seeds_apart(group, direction) or 0.0 for group in sweep.points.values()]
         axes.errorbar(deltas, sweep.means(direction), errors, capsize=3, **style.DIRECTION_LINES[direction])
-    _draw_bounds(axes, bounds_of(outcomes, dataset, sweep.run.bits))
+    _draw_bounds(axes, bounds_of(outcomes, sweep))
     _label_deltas(axes, list(_given(sweep)), sweep.run.bits)
     axes.set(xlabel="robust parameter δ, bits", ylabel="NDCG@500")
     chance = next(iter(sweep.points.values()))[0].chance(DIRECTIONS[0])
