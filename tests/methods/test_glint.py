@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from rmsh.data.generated import generate_pairs
+from rmsh.experiments.noise import with_noisy_labels
 from rmsh.methods.glint import GLINT, GLINTConfig, Objective
 from rmsh.metrics.report import evaluate
 from rmsh.progress import OnProgress, Progress
-from rmsh.training.loop import TrainingSet
-from rmsh.types import FloatArray, IntArray, ScoreArray
+from rmsh.training.loop import Schedule, TrainingSet, train
+from rmsh.types import BitArray, FloatArray, IntArray, ScoreArray
 
 
 def _objective(**options: object) -> tuple[Objective, TrainingSet]:
@@ -26,13 +27,17 @@ def _objective(**options: object) -> tuple[Objective, TrainingSet]:
     return Objective(data, config, classifier_epochs=1), data
 
 
-def _asked(distances: ScoreArray, labels: IntArray, temperature: float, gain: float) -> float:
+def _asked(
+    distances: ScoreArray, labels: IntArray, temperature: float, gain: float, *, trust: ScoreArray | None = None
+) -> float:
     """The listwise loss of all rows, with loops."""
     losses = []
-    for row, own in zip(distances, labels, strict=True):
-        gains = [gain ** int(own @ other) - 1 for other in labels]
-        weights = [math.exp(-d / temperature) for d in row]
-        losses.append(-sum(g / sum(gains) * math.log(w / sum(weights)) for g, w in zip(gains, weights, strict=True)))
+    believed = np.ones(len(labels)) if trust is None else trust
+    for row, own, weight in zip(distances, labels, believed, strict=True):
+        gains = [t * (gain ** int(own @ other) - 1) for t, other in zip(believed, labels, strict=True)]
+        shares = [math.exp(-d / temperature) for d in row]
+        loss = -sum(g / sum(gains) * math.log(s / sum(shares)) for g, s in zip(gains, shares, strict=True))
+        losses.append(weight * loss)
     return float(np.mean(losses))
 
 
@@ -99,6 +104,46 @@ def test_every_term_falls_in_its_stage() -> None:
     for first, last, names in ((0, 11, ("pictures named", "texts named")), (12, 23, ("pictures ask", "texts ask"))):
         assert history[first].keys() == set(names)
         assert all(history[last][name] < 0.95 * history[first][name] for name in names)
+
+
+def _checked(*, noise: float, **options: object) -> tuple[Objective, BitArray]:
+    """The first stage on labels of which a share is another item's; and which labels are right."""
+    pairs = generate_pairs(2000, noise=0.5)
+    given = np.asarray(with_noisy_labels(pairs, noise, seed=0).labels)
+    data = TrainingSet(np.asarray(pairs.images), np.asarray(pairs.texts), given)
+    torch.manual_seed(0)
+    config = GLINTConfig.parse({"bits": 8, "hidden": 64, **options})
+    objective = Objective(data, config, classifier_epochs=20)
+    train(objective, data, schedule=Schedule(20, 64, 5e-3, "one-cycle"), seed=0)
+    return objective, (given == np.asarray(pairs.labels)).all(axis=1)
+
+
+def test_labels_of_another_item_are_found_out_early_and_right_ones_are_believed() -> None:
+    objective, right = _checked(noise=0.3)
+    trust = objective.trust.numpy()
+    assert trust[right].mean() > 0.9
+    assert trust[~right].mean() < 0.3
+    assert _checked(noise=0.0)[0].trust.mean() > 0.97
+
+
+def test_labels_are_all_believed_where_nobody_checks_them() -> None:
+    assert (_checked(noise=0.3, check_labels=False)[0].trust == 1).all()
+
+
+def test_items_count_as_far_as_their_labels_are_believed() -> None:
+    objective, data = _objective(gain=3.0, temperature=1.5)
+    batch, p = data.batch(np.arange(30)), _probabilities(objective, data)
+    trust = torch.linspace(0.1, 1, 30)
+    objective.trust.copy_(trust)
+    wrong = -(batch.labels * p.log() + (1 - batch.labels) * (1 - p).log()).sum(dim=2)
+    named = objective(batch).terms["texts named"].detach()
+    assert float(named) == pytest.approx(float((trust * wrong[1]).mean()), rel=1e-4)
+    objective.begin_epoch(1, data)
+    asked = objective(batch).terms["pictures ask"].detach()
+    image, text = (codes.astype(np.float64) for codes in _codes(objective, data))
+    labels = data.labels.astype(int)
+    wanted = _asked((8 - image @ text.T) / 2, labels, 1.5, 3.0, trust=trust.double().numpy())
+    assert float(asked) == pytest.approx(wanted, rel=1e-3)
 
 
 def test_a_run_resumed_in_either_stage_ends_as_an_undisturbed_one(tmp_path: Path) -> None:

@@ -32,6 +32,11 @@ def test_a_thousand_shared_labels_do_not_overflow() -> None:
     np.testing.assert_allclose(shares.numpy(), [[0.8, 0.2]], rtol=1e-6)
 
 
+def test_an_item_deserves_as_much_of_its_gain_as_its_labels_are_believed() -> None:
+    shares = graded_shares(torch.tensor([[1.0, 1.0, 0.0]]), base=2.0, trust=torch.tensor([1.0, 0.25, 1.0]))
+    assert shares.tolist() == [[pytest.approx(0.8), pytest.approx(0.2), 0.0]]
+
+
 def test_an_item_that_shares_nothing_asks_for_nothing() -> None:
     shares = graded_shares(torch.tensor([[0.0, 0.0], [1.0, 0.0]]), base=4.0)
     assert shares.tolist() == [[0.0, 0.0], [1.0, 0.0]]

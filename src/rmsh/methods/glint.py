@@ -5,11 +5,14 @@ meet by themselves. Then a small network a modality, the coder, folds the square
 What the coders minimise is the measure itself, made smooth: in a batch, the softmax over Hamming distances from one
 modality to the other follows the gains of the shared labels (``rmsh.training.listwise``). Their tanh becomes steeper as
 they learn, so that little is lost to the sign. The classifiers are done by then: the second stage sees small vectors
-only and costs little. docs/glint.md has the equations and what each part is worth.
+only and costs little. Early, while the classifiers know no item by heart, they are asked which labels are another
+item's, and these count less from then on (``rmsh.training.trust``). docs/glint.md has the equations and what each part
+is worth.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,10 +30,13 @@ from rmsh.training.loop import Batch, Outcome, Schedule, TrainingSet, train
 from rmsh.training.losses import classification_loss
 from rmsh.training.networks import HashNetwork, InputScaling
 from rmsh.training.steps import enough_epochs, fitting_batch
+from rmsh.training.trust import fit_label_model, trust_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rmsh.data.pairs import Pairs
-    from rmsh.types import Features, Modality
+    from rmsh.types import Features, IntArray, Modality
 
 __all__ = ["GLINT", "GLINTConfig"]
 
@@ -39,6 +45,10 @@ _STAGES = 2
 _BLOCK = 4096
 # The share of the second stage in which tanh becomes steeper.
 _STEEPENING = 0.8
+# The share of the first stage after which labels are checked: what is common is learned, what is single is not.
+_CHECK = 0.1
+# Labels from which the share of those that are right is estimated: about as many items as this over the classes.
+_SAMPLE = 2_000_000
 
 
 class GLINTConfig(MethodConfig):
@@ -52,6 +62,7 @@ class GLINTConfig(MethodConfig):
     hidden: int = Field(1024, ge=1, description="width of a classifier's hidden layer")
     width: int = Field(256, ge=1, description="width of a coder's hidden layer")
     dropout: float = Field(0.1, ge=0, lt=1, description="of the classifiers' hidden layers")
+    check_labels: bool = Field(True, description="whether labels that seem to be another item's count less")
     epochs: int | None = Field(None, ge=1, description="passes of each stage; None: 16, more where pairs are few")
     batch: int | None = Field(None, ge=3, description="items a step; None: 256, fewer where pairs are few")
     learning_rate: float = Field(5e-3, gt=0, description="of Adam, the peak of each stage")
@@ -86,6 +97,7 @@ class GLINT(Method):
             "temperature": objective.temperature,
         }
         facts["history"] = train(objective, data, schedule=schedule, seed=config.seed, **self._run_options(pairs, run))
+        facts["trusted"] = round(objective.trust.mean().item(), 4)
         return Model(objective.export(), self.name, config.model_dump(), facts)
 
     def _schedule(self, items: int) -> Schedule:
@@ -107,11 +119,15 @@ class Objective(nn.Module):
         self.image, self.text = (_classifier(features, classes, config) for features in (data.images, data.texts))
         self.image_coder, self.text_coder = (_coder(data, config) for _ in range(2))
         self.text_coder.load_state_dict(self.image_coder.state_dict())  # what is one label begins as one code
+        self.trust: Tensor
+        self.register_buffer("trust", torch.ones(len(data)))  # in the labels of each item
         self.roots: Tensor | None = None  # (2, N, C) of the training items, once the classifiers are done
 
     def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
-        """Between the stages, keep what the classifiers say of every item; in the second, make tanh steeper."""
+        """Early, check the labels; between the stages, keep what is said of every item; then make tanh steeper."""
         if epoch < self.classifier_epochs:
+            if self.config.check_labels and epoch == math.ceil(_CHECK * self.classifier_epochs):
+                self._check_labels(data)
             return
         if self.roots is None:
             self._keep_roots(data)
@@ -119,22 +135,38 @@ class Objective(nn.Module):
         for coder in (self.image_coder, self.text_coder):
             coder.steepness.fill_(steepness_at(progress, self.config.steepness))
 
+    def _check_labels(self, data: TrainingSet) -> None:
+        items, classes = data.labels.shape
+        sample = np.linspace(0, items - 1, min(items, max(_SAMPLE // classes, 1))).astype(np.int64)
+        batches, logits = zip(*self._said(data, sample), strict=True)
+        model = fit_label_model(torch.cat(logits, dim=1), torch.cat([batch.labels for batch in batches]))
+        for batch, said in self._said(data, np.arange(items)):
+            self.trust[batch.rows] = trust_of(said, batch.labels, model)
+
     def _keep_roots(self, data: TrainingSet) -> None:
         self.roots = torch.empty(2, len(data), data.labels.shape[1], dtype=torch.float16)
-        self.image.eval()
-        self.text.eval()
-        for start in range(0, len(data), _BLOCK):
-            batch = data.batch(np.arange(start, min(start + _BLOCK, len(data))))
-            with torch.no_grad():
-                self.roots[:, batch.rows] = square_roots(self._logits(batch)).half()
+        for batch, logits in self._said(data, np.arange(len(data))):
+            self.roots[:, batch.rows] = square_roots(logits).half()
+
+    @torch.no_grad()
+    def _said(self, data: TrainingSet, rows: IntArray) -> Iterator[tuple[Batch, Tensor]]:
+        """Items a block at a time, and what the classifiers say of them without dropout."""
+        learning = self.training
+        self.eval()
+        for start in range(0, len(rows), _BLOCK):
+            batch = data.batch(rows[start : start + _BLOCK])
+            yield batch, self._logits(batch)
+        self.train(learning)
 
     def forward(self, batch: Batch) -> Outcome:
+        trust = self.trust[batch.rows]
         if self.roots is None:
-            losses = classification_loss(self._logits(batch), batch.labels, positive_weight=torch.ones(()))
+            losses = trust * classification_loss(self._logits(batch), batch.labels, positive_weight=torch.ones(()))
             return Outcome({"pictures named": losses[0].mean(), "texts named": losses[1].mean()})
         image, text = self.roots[:, batch.rows].float()
         distances = bit_distances(self.image_coder(image), self.text_coder(text))
-        shares = graded_shares(batch.labels @ batch.labels.T, base=self.config.gain)
+        shared = batch.labels @ batch.labels.T
+        shares = trust[:, None] * graded_shares(shared, base=self.config.gain, trust=trust)
         return Outcome(
             {
                 "pictures ask": listwise_loss(distances, shares, temperature=self.temperature),

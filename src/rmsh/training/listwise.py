@@ -30,7 +30,7 @@ def bit_distances(z: Tensor, others: Tensor) -> Tensor:
     return 0.5 * (z.shape[1] - z @ others.T)
 
 
-def graded_shares(shared: Tensor, *, base: float) -> Tensor:
+def graded_shares(shared: Tensor, *, base: float, trust: Tensor | None = None) -> Tensor:
     """The share of a row's attention that each other item deserves, (n, m): in proportion to base^r - 1.
 
     Rows sum to 1, but a row that shares nothing with anybody is all zeros.
@@ -38,6 +38,7 @@ def graded_shares(shared: Tensor, *, base: float) -> Tensor:
     Args:
         shared: r, (n, m), how many labels two items share.
         base: above 1; how many times more an item deserves for one more shared label, nearly.
+        trust: (m,) how far the labels of each other item are believed: it deserves that much of its gain.
 
     Example:
         >>> import torch
@@ -46,6 +47,8 @@ def graded_shares(shared: Tensor, *, base: float) -> Tensor:
     """
     most = shared.amax(dim=1, keepdim=True)
     gains = base ** (shared - most) - base**-most  # over base^most: many shared labels do not overflow
+    if trust is not None:
+        gains = gains * trust
     return gains / gains.sum(dim=1, keepdim=True).clamp_min(1e-12)
 
 
