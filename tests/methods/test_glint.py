@@ -112,7 +112,7 @@ def _checked(*, noise: float, **options: object) -> tuple[Objective, BitArray]:
     given = np.asarray(with_noisy_labels(pairs, noise, seed=0).labels)
     data = TrainingSet(np.asarray(pairs.images), np.asarray(pairs.texts), given)
     torch.manual_seed(0)
-    config = GLINTConfig.parse({"bits": 8, "hidden": 64, **options})
+    config = GLINTConfig.parse({"bits": 8, "hidden": 64, "dropout": 0.1, **options})
     objective = Objective(data, config, classifier_epochs=20)
     train(objective, data, schedule=Schedule(20, 64, 5e-3, "one-cycle"), seed=0)
     return objective, (given == np.asarray(pairs.labels)).all(axis=1)

@@ -29,7 +29,7 @@ from rmsh.training.listwise import bit_distances, graded_shares, listwise_loss
 from rmsh.training.loop import Batch, Outcome, Schedule, TrainingSet, train
 from rmsh.training.losses import classification_loss
 from rmsh.training.networks import HashNetwork, InputScaling
-from rmsh.training.steps import enough_epochs, fitting_batch
+from rmsh.training.steps import enough_epochs, fitting_batch, fitting_dropout
 from rmsh.training.trust import fit_label_model, trust_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ class GLINTConfig(MethodConfig):
     steepness: float = Field(16.0, ge=1, description="of the last tanh in the end; it begins with 1")
     hidden: int = Field(1024, ge=1, description="width of a classifier's hidden layer")
     width: int = Field(256, ge=1, description="width of a coder's hidden layer")
-    dropout: float = Field(0.1, ge=0, lt=1, description="of the classifiers' hidden layers")
+    dropout: float | None = Field(
+        None, ge=0, lt=1, description="of the classifiers' hidden layers; None: 0.1, more where pairs are few"
+    )
     check_labels: bool = Field(True, description="whether labels that seem to be another item's count less")
     epochs: int | None = Field(None, ge=1, description="passes of each stage; None: 16, more where pairs are few")
     batch: int | None = Field(None, ge=3, description="items a step; None: 256, fewer where pairs are few")
@@ -194,7 +196,7 @@ def _classifier(features: Features, classes: int, config: GLINTConfig) -> HashNe
         hidden=config.hidden,
         activation="relu",
         output="none",
-        dropout=config.dropout,
+        dropout=fitting_dropout(features.shape[0]) if config.dropout is None else config.dropout,
     )
 
 
