@@ -48,6 +48,7 @@ def make(
             d: {"rank": [1, 10, 100], "recall": [0.01, 0.1, 1.0], "precision": [v, 0.4, 0.2]} for d, v in scores.items()
         },
         "distances": {d: _distances(run.bits) for d in scores},
+        "audit": {"image": _audit(run.bits, distinct=90), "text": _audit(run.bits, distinct=80)},
         "facts": {"delta": _delta(run, bounds)},
         "history": [{"loss": 2.0}, {"loss": 1.0}],
         "seconds": {"fit": 10.0, "fit_cpu": 20.0 + 100 * i2t, "encode": 1.0, "evaluate": 1.0},
@@ -69,6 +70,12 @@ def _distances(bits: int) -> dict[str, list[int]]:
         name: np.round(1000 * np.exp(-(((spread - middle) / (1 + bits / 12)) ** 2))).astype(int).tolist()
         for name, middle in groups.items()
     }
+
+
+def _audit(bits: int, *, distinct: int) -> dict[str, Any]:
+    """A quarter of the items have the first bit, half of them any other; the last has one value on all."""
+    ones = [0.25, *[0.5] * (bits - 2), 1.0] if bits else []
+    return {"items": 100, "bits": bits, "ones": ones, "dead": [bits - 1], "nearly_constant": [], "distinct": distinct}
 
 
 def _delta(run: Run, bounds: tuple[float, int] | None) -> dict[str, Any]:

@@ -6,8 +6,10 @@ from rmsh.reporting.lineup import line_up
 from rmsh.reporting.outcomes import Outcome
 from rmsh.reporting.tables.ablation import ablation_table
 from rmsh.reporting.tables.catalogue import make_tables, write_table
+from rmsh.reporting.tables.codes import code_table
 from rmsh.reporting.tables.comparison import comparison_table
 from rmsh.reporting.tables.costs import cost_table
+from rmsh.reporting.tables.precision import precision_table
 from rmsh.reporting.tables.table import Row, Table
 
 
@@ -83,7 +85,8 @@ def test_a_random_ranking_is_the_first_row(make_outcome) -> None:
 def test_no_runs_with_codes_give_no_table(make_outcome) -> None:
     reference = make_outcome(method="mlp", bits=0)
     assert comparison_table(line_up([reference], "coco66k")) is None
-    assert cost_table(line_up([reference], "coco66k")) is None
+    for make in (precision_table, cost_table, code_table):
+        assert make(line_up([reference], "coco66k")) is None
     assert ablation_table([reference], "coco66k") is None
 
 
@@ -116,9 +119,27 @@ def test_costs_are_means_over_seeds_and_the_peak_of_memory(make_outcome) -> None
     assert _texts(table, "RMSH") == ["70", "900"]  # 20 + 100 * NDCG seconds, as these runs were made up
 
 
+def test_precision_has_its_own_best_method_beside_chance(make_outcome) -> None:
+    outcomes = [make_outcome(ndcg=0.4), make_outcome(method="tdh", ndcg=0.6), make_outcome(method="scm", ndcg=0.9)]
+    table = precision_table(line_up(outcomes, "coco66k"))
+    assert _texts(table, "TDH") == ["0.7000", "0.7000"]  # NDCG + 0.1, as these runs were made up
+    assert [_row(table, name).cells[0].bold for name in ("RMSH", "TDH", "SCM")] == [False, True, False]
+    assert _texts(table, "a random ranking") == ["0.1300", "0.1300"]
+    assert _texts(table, "DCMH") == ["not run", "not run"]
+
+
+def test_codes_are_those_of_the_worse_modality(make_outcome) -> None:
+    outcomes = [make_outcome(bits=4), make_outcome(method="mlp", bits=0)]
+    table = code_table(line_up(outcomes, "coco66k"))
+    assert _texts(table, "RMSH") == ["80", "31", "25"]  # (25 + 50 + 50 + 0) / 4 % is the rarer value, one bit of four
+    assert _texts(table, "DCMH") == ["not run"] * 3
+    assert "no codes: MLP classifier" not in [row.name for row in table.rows]
+
+
 def test_every_table_is_written_in_four_forms(all_outcomes: list[Outcome], tmp_path: Path) -> None:
     tables = make_tables(all_outcomes)["coco66k"]
-    assert [table.name for table in tables] == ["table1-coco66k", "table2-coco66k", "costs-coco66k"]
+    names = ["table1-coco66k", "table2-coco66k", "map-coco66k", "costs-coco66k", "codes-coco66k"]
+    assert [table.name for table in tables] == names
     files = [path for table in tables for path in write_table(table, tmp_path)]
     assert {path.suffix for path in files} == {".md", ".csv", ".tex", ".html"}
     assert all(path.stat().st_size > 100 for path in files)

@@ -9,9 +9,11 @@ from rmsh.files import write_text
 from rmsh.reporting.lineup import line_up
 from rmsh.reporting.outcomes import Outcome, datasets
 from rmsh.reporting.tables.ablation import ablation_table
+from rmsh.reporting.tables.codes import code_table
 from rmsh.reporting.tables.comparison import comparison_table
 from rmsh.reporting.tables.costs import cost_table
 from rmsh.reporting.tables.latex import to_latex
+from rmsh.reporting.tables.precision import precision_table
 from rmsh.reporting.tables.table import Table, to_csv, to_html, to_markdown
 
 __all__ = ["make_tables", "write_table"]
@@ -22,7 +24,8 @@ def make_tables(outcomes: Sequence[Outcome]) -> dict[str, list[Table]]:
     tables: dict[str, list[Table]] = {}
     for dataset in datasets(outcomes):
         lineup = line_up(outcomes, dataset)
-        made = [comparison_table(lineup), ablation_table(outcomes, dataset), cost_table(lineup)]
+        made = [comparison_table(lineup), ablation_table(outcomes, dataset)]
+        made += [precision_table(lineup), cost_table(lineup), code_table(lineup)]
         tables[dataset] = [table for table in made if table is not None]
     return tables
 

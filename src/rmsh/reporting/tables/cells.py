@@ -29,16 +29,18 @@ def absence(outcomes: Iterable[Outcome]) -> str:
     return FAILED if any(outcome.failed for outcome in outcomes) else NOT_RUN
 
 
-def score_cell(outcomes: Sequence[Outcome], direction: str, *, bold: bool = False, sign: str = "") -> Cell:
-    """NDCG, mean and deviation over seeds; "not run" and "failed" in words.
+def score_cell(
+    outcomes: Sequence[Outcome], direction: str, *, metric: str = NDCG, bold: bool = False, sign: str = ""
+) -> Cell:
+    """A score, mean and deviation over seeds; "not run" and "failed" in words.
 
     A cell with failed and finished runs shows the finished ones.
     """
     scored = done(outcomes)
     if not scored:
         return Cell(absence(outcomes))
-    deviation = seeds_apart(scored, direction)
-    text = f"{mean_score(scored, direction):.4f}" + ("" if deviation is None else f" ± {deviation:.4f}")
+    deviation = seeds_apart(scored, direction, metric)
+    text = f"{mean_score(scored, direction, metric):.4f}" + ("" if deviation is None else f" ± {deviation:.4f}")
     return Cell(text, bold=bold, mark=sign)
 
 

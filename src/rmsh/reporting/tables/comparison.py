@@ -13,7 +13,7 @@ from rmsh.reporting.significance import Comparison, compare
 from rmsh.reporting.tables.cells import NOT_RUN, mark, paper_cell, record, score_cell, table_notes
 from rmsh.reporting.tables.table import Cell, Row, Table
 
-__all__ = ["comparison_table", "entries_of"]
+__all__ = ["chance_row", "comparison_table", "entries_of"]
 
 
 def comparison_table(lineup: Lineup) -> Table | None:
@@ -22,7 +22,7 @@ def comparison_table(lineup: Lineup) -> Table | None:
         return None
     places = [(direction, bits) for direction in DIRECTIONS for bits in lineup.bits]
     tests = {place: _against_second(lineup, *place) for place in places}
-    rows: list[Row] = [_chance_row(lineup, places)]
+    rows: list[Row] = [chance_row(lineup, places)]
     records: list[dict[str, Any]] = []
     for entry in entries_of(lineup):
         cells = []
@@ -69,9 +69,10 @@ def _against_second(lineup: Lineup, direction: str, bits: int) -> tuple[Entry | 
     return ranked[0], compare(first, second, direction)
 
 
-def _chance_row(lineup: Lineup, places: Sequence[tuple[str, int]]) -> Row:
-    anything = done(_all(lineup))
-    cells = tuple(Cell(f"{anything[0].chance(direction):.4f}" if anything else NOT_RUN) for direction, _ in places)
+def chance_row(lineup: Lineup, places: Sequence[tuple[str, int]], *, metric: str = NDCG) -> Row:
+    """What a random ranking scores at each place of a table."""
+    scored = done(_all(lineup))
+    cells = tuple(Cell(f"{scored[0].chance(direction, metric):.4f}" if scored else NOT_RUN) for direction, _ in places)
     return Row("a random ranking", cells)
 
 
