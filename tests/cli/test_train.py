@@ -11,6 +11,8 @@ from PIL import Image
 
 from rmsh.cli.main import run
 from rmsh.codes_file import CodesFile
+from rmsh.data.generated import generate_pairs
+from rmsh.experiments.noise import with_noisy_labels
 from rmsh.model import load
 
 QUICK = ["--bits", "16", "--set", "epochs=2", "--set", "hidden=8", "--set", "batch=16"]
@@ -41,6 +43,18 @@ def test_skipped_items_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "4 items without labels were skipped" in capsys.readouterr().err
     assert run(["train", str(file), "--out", str(tmp_path / "other"), *QUICK, "--strict"]) == 2
     assert "labels of all items are needed here" in capsys.readouterr().err
+
+
+def test_labels_that_seem_to_be_those_of_other_items_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs, options = generate_pairs(1500, noise=0.5), ["--method", "glint", "--bits", "8", "--set", "hidden=32"]
+    for share, told in ((0.0, False), (0.3, True)):
+        file = tmp_path / f"{share}.npz"
+        labels = with_noisy_labels(pairs, share, seed=0).labels
+        np.savez(file, images=np.asarray(pairs.images), texts=np.asarray(pairs.texts), labels=np.asarray(labels))
+        assert run(["train", str(file), "--out", str(tmp_path / str(share)), *options]) == 0
+        assert ("% of the items seem to have the labels of another item" in capsys.readouterr().err) == told
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_options", "tell_unreadable", "train"]
 
+_WORTH_TELLING = 0.05  # the share of labels that are not believed
 _OWN_OPTIONS = ("bits", "seed")  # of the command line, for every method
 
 
@@ -103,7 +104,14 @@ def parse_options(options: list[str]) -> dict[str, Any]:
 
 
 def _told(facts: Any) -> list[str]:
-    """What a user should hear of a fit: items left out, and which delta was used and why."""
-    skipped = [f"{count:,} items {reason} were skipped." for reason, count in facts.get("skipped", {}).items()]
-    delta = facts.get("delta", {})
-    return [*skipped, *([f"delta is {delta['delta']}: {delta['reason']}"] if delta else [])]
+    """What a user should hear of a fit: items left out, labels not believed, and which delta was used and why."""
+    told = [f"{count:,} items {reason} were skipped." for reason, count in facts.get("skipped", {}).items()]
+    doubted = 1 - facts.get("trusted", 1.0)
+    if doubted > _WORTH_TELLING:
+        told.append(
+            f"About {100 * doubted:.0f} % of the items seem to have the labels of another item and count less; look at "
+            "your labels, or believe them all with --set check_labels=false."
+        )
+    if delta := facts.get("delta", {}):
+        told.append(f"delta is {delta['delta']}: {delta['reason']}")
+    return told
