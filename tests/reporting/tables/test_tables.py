@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rmsh.experiments.run import Run
 from rmsh.reporting.lineup import line_up
-from rmsh.reporting.outcomes import Outcome
+from rmsh.reporting.outcomes import Outcome, with_awaited
 from rmsh.reporting.tables.ablation import ablation_table
 from rmsh.reporting.tables.catalogue import make_tables, write_table
 from rmsh.reporting.tables.codes import code_table
@@ -75,6 +76,14 @@ def test_the_papers_numbers_stand_below_ours_where_the_data_is_the_same(make_out
     assert any("ResNet-152" in note for note in ours.notes)
     others = comparison_table(line_up([make_outcome(dataset="scenes")], "scenes"))
     assert not [row for row in others.rows if row.quiet]
+
+
+def test_a_table_says_how_many_of_its_runs_are_still_to_be_made(make_outcome) -> None:
+    wanted = [Run("coco66k", "rmsh", seed=seed) for seed in range(3)]
+    begun = comparison_table(line_up(with_awaited([make_outcome()], wanted), "coco66k"))
+    assert "2 runs of this table are still to be made; a cell shows the seeds that it has." in begun.notes
+    whole = comparison_table(line_up([make_outcome(seed=seed) for seed in range(3)], "coco66k"))
+    assert not [n for n in whole.notes if "still to be made" in n]
 
 
 def test_a_random_ranking_is_the_first_row(make_outcome) -> None:

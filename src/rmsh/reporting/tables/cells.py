@@ -85,7 +85,10 @@ def _rounded(value: float | None) -> float | None:
 def table_notes(dataset: str, outcomes: Iterable[Outcome], sign: str) -> tuple[str, ...]:
     """What a reader of a table should know: seeds, tests, the definition of the score, the split, the paper."""
     notes = ["Mean and standard deviation over seeds where there are several.", f"{sign}: {_MARKS_NOTE}"]
+    outcomes = list(outcomes)
     scored = done(outcomes)
+    if awaited := sum(not (outcome.done or outcome.failed) for outcome in outcomes):
+        notes.append(f"{awaited:,} runs of this table are still to be made; a cell shows the seeds that it has.")
     if scored:
         first = scored[0].result
         name, digest = first["split"]["name"], first["split"]["sha256"][:16]
