@@ -11,6 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from rmsh.data.generated import generate_pairs
 from rmsh.methods.uch import UCH, Objective, UCHConfig, absolute_error, squared_error
+from rmsh.metrics.audit import audit_bits
 from rmsh.training.loop import TrainingSet
 
 PAIRS = generate_pairs(16, image_dim=6, text_dim=4)
@@ -56,6 +57,14 @@ def test_codes_are_drawn_to_binary_values_and_to_each_other() -> None:
     quantised = np.square(np.where(z >= 0, 1.0, -1.0) - z).mean()
     assert terms["image quantisation"] == pytest.approx(0.5 * quantised, rel=1e-4)
     assert terms["alignment"] == pytest.approx(3.0 * np.square(z - w).mean(), rel=1e-4)
+
+
+def test_bits_stay_even_though_the_codes_of_both_modalities_are_drawn_together() -> None:
+    pairs = generate_pairs(300)
+    method = UCH(bits=16, hidden=32, epochs=8, alignment=10.0, learning_rate=1e-3).fit(pairs)
+    for modality in ("image", "text"):
+        ones = audit_bits(method.encode(pairs.features(modality), modality)).ones
+        assert np.minimum(ones, 1 - ones).min() > 0.2  # without normalisation it is 0.07
 
 
 def test_labels_play_no_part() -> None:

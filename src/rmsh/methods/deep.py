@@ -49,15 +49,29 @@ class HashObjective(nn.Module):
         config: gives the width of the hidden layer.
         output: the activation at the end.
         outputs: how many values a network gives; K where not given.
+        batch_norm: normalise over the batch before the activation at the end.
     """
 
     def __init__(
-        self, data: TrainingSet, config: DeepConfig, *, output: Activation, outputs: int | None = None
+        self,
+        data: TrainingSet,
+        config: DeepConfig,
+        *,
+        output: Activation,
+        outputs: int | None = None,
+        batch_norm: bool = False,
     ) -> None:
         super().__init__()
         width = config.bits if outputs is None else outputs
         self.image, self.text = (
-            HashNetwork(InputScaling(features), width, hidden=config.hidden, activation="relu", output=output)
+            HashNetwork(
+                InputScaling(features),
+                width,
+                hidden=config.hidden,
+                activation="relu",
+                output=output,
+                batch_norm=batch_norm,
+            )
             for features in (data.images, data.texts)
         )
 
