@@ -113,6 +113,8 @@ class GLINT(Method):
 class Objective(nn.Module):
     """The classifiers' loss in the first epochs, then that of the coders, which see probabilities only."""
 
+    trust: Tensor  # (N,) in the labels of each training item
+
     def __init__(self, data: TrainingSet, config: GLINTConfig, *, classifier_epochs: int) -> None:
         super().__init__()
         self.config, self.classifier_epochs = config, classifier_epochs
@@ -121,8 +123,7 @@ class Objective(nn.Module):
         self.image, self.text = (_classifier(features, classes, config) for features in (data.images, data.texts))
         self.image_coder, self.text_coder = (_coder(data, config) for _ in range(2))
         self.text_coder.load_state_dict(self.image_coder.state_dict())  # what is one label begins as one code
-        self.trust: Tensor
-        self.register_buffer("trust", torch.ones(len(data)))  # in the labels of each item
+        self.register_buffer("trust", torch.ones(len(data)))
         self.roots: Tensor | None = None  # (2, N, C) of the training items, once the classifiers are done
 
     def begin_epoch(self, epoch: int, data: TrainingSet) -> None:

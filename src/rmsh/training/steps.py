@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 __all__ = ["enough_epochs", "fitting_batch", "fitting_dropout"]
 
 _LEAST_STEPS = 800
@@ -34,4 +36,4 @@ def fitting_dropout(items: int) -> float:
         >>> [round(fitting_dropout(items), 2) for items in (500, 2000, 10_000, 50_000, 1_000_000)]
         [0.7, 0.69, 0.26, 0.1, 0.1]
     """
-    return min(0.7, max(0.1, 0.1 * (50_000 / items) ** 0.6))
+    return min(0.7, max(0.1, 0.1 * math.pow(50_000 / items, 0.6)))
