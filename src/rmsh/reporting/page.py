@@ -16,9 +16,9 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #111; background: #fff; max-
   padding: 0 1rem; }
 h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { font-size: 1.3rem; margin: 2.2rem 0 .4rem; }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .86rem; margin: .6rem 0; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .8rem; margin: .6rem 0; }
 caption { text-align: left; font-weight: 600; padding-bottom: .3rem; white-space: nowrap; }
-th, td { padding: .18rem .7rem .18rem 0; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+th, td { padding: .18rem .55rem .18rem 0; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .from-left th, .from-left td, th[scope=row], thead tr:first-child th:first-child { text-align: left; }
 tbody th { font-weight: 400; } thead tr:last-child th { border-bottom: 1px solid #111; }
 .from-right thead th[colspan] { text-align: center; }
