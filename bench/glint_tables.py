@@ -24,12 +24,12 @@ def write(folder: Path) -> None:
 
 
 def _grouped(results: list[Result], *keys: str, **wanted: Any) -> dict[tuple[Any, ...], list[Result]]:
-    """Results whose run has the wanted values, by others of its values."""
+    """Results whose run has the wanted values, by others of its values; options stand as text there."""
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
     for result in results:
         run = result["run"]
         if all(run[name] == value for name, value in wanted.items()):
-            groups[tuple(run[key] for key in keys)].append(result)
+            groups[tuple(str(run[key]) if key == "options" else run[key] for key in keys)].append(result)
     # None stands for all training pairs, more than any number.
     return dict(sorted(groups.items(), key=lambda item: tuple((key is None, key) for key in item[0])))
 
@@ -69,9 +69,13 @@ def _within(results: list[Result]) -> str:
 
 
 def _unseen(results: list[Result]) -> str:
-    measured = [{**r, "scores": r["unseen"]} for r in results if "unseen" in r and _is_plain(r)]
-    rows = [[str(r["run"]["bits"]), r["run"]["method"], _options(r), *_both(r)] for r in measured]
-    columns = ["bits", "method", "options", "NDCG@500", "mAP@all"]
+    measured = [{**r, "scores": r["unseen"]} for r in results if "unseen" in r]
+    groups = _grouped(measured, "bits", "method", "options", label_noise=0.0, train=None)
+    rows = [
+        [str(bits), method, _options(group), *_both(group), str(len(group))]
+        for (bits, method, _), group in groups.items()
+    ]
+    columns = ["bits", "method", "options", "NDCG@500", "mAP@all", "seeds"]
     return markdown("A database that was not learned from: every other query", columns, rows)
 
 
@@ -93,52 +97,43 @@ def _gap(results: list[Result]) -> str:
 
 
 def _noise(results: list[Result]) -> str:
-    runs = [r["run"] for r in results]
-    noisy = {(run["method"], str(run["options"])) for run in runs if run["label_noise"]}
+    groups = _grouped(results, "method", "options", "label_noise", bits=64, train=None)
+    noisy = {(method, options) for method, options, share in groups if share}
     rows = [
-        [r["run"]["method"], _options(r), f"{100 * r['run']['label_noise']:g} %", *_both(r)]
-        for r in sorted(results, key=lambda r: (r["run"]["method"], str(r["run"]["options"]), r["run"]["label_noise"]))
-        if (r["run"]["method"], str(r["run"]["options"])) in noisy and _is_usual(r) and r["run"]["train"] is None
+        [method, _options(group), f"{100 * share:g} %", *_both(group), str(len(group))]
+        for (method, options, share), group in groups.items()
+        if (method, options) in noisy
     ]
-    columns = ["method", "options", "label sets of other items", "NDCG@500", "mAP@all"]
-    return markdown("Noisy labels, 64 bits, seed 0", columns, rows)
+    columns = ["method", "options", "label sets of other items", "NDCG@500", "mAP@all", "seeds"]
+    return markdown("Noisy labels, 64 bits", columns, rows)
 
 
 def _pairs(results: list[Result]) -> str:
-    groups = _grouped(results, "train", "method", bits=64, seed=0, options={}, label_noise=0.0)
+    groups = _grouped(results, "train", "method", bits=64, options={}, label_noise=0.0)
     rows = [
-        [f"{group[0]['training_pairs']:,}", method, _cell(group, "ndcg@500"), _cell(group, "map@all"), _seconds(group)]
+        [f"{group[0]['training_pairs']:,}", method, *_both(group), _seconds(group), str(len(group))]
         for (_, method), group in groups.items()
     ]
-    columns = ["pairs with labels", "method", "NDCG@500", "mAP@all", "CPU seconds"]
-    return markdown("Few labels: so many pairs are learned from, all are searched, 64 bits, seed 0", columns, rows)
+    columns = ["pairs with labels", "method", "NDCG@500", "mAP@all", "CPU seconds", "seeds"]
+    return markdown("Few labels: so many pairs are learned from, all are searched, 64 bits", columns, rows)
 
 
 def _epochs(results: list[Result]) -> str:
-    runs = [r for r in results if _is_usual(r) and _is_plain(r)]
+    groups = _grouped(results, "method", "options", bits=64, label_noise=0.0, train=None)
     rows = [
-        [r["run"]["method"], _options(r), _seconds([r]), *_both(r)]
-        for r in sorted(runs, key=lambda r: r["cpu_seconds"])
+        [method, _options(group), _seconds(group), *_both(group), str(len(group))]
+        for (method, _), group in sorted(groups.items(), key=lambda item: fmean(r["cpu_seconds"] for r in item[1]))
     ]
-    columns = ["method", "options", "CPU seconds", "NDCG@500", "mAP@all"]
-    return markdown("Time and quality, 64 bits, seed 0", columns, rows)
+    columns = ["method", "options", "CPU seconds", "NDCG@500", "mAP@all", "seeds"]
+    return markdown("Time and quality, 64 bits", columns, rows)
 
 
-def _both(result: Result) -> tuple[str, str]:
-    """NDCG and mAP of one run."""
-    return _cell([result], "ndcg@500"), _cell([result], "map@all")
+def _both(results: list[Result]) -> tuple[str, str]:
+    """NDCG and mAP."""
+    return _cell(results, "ndcg@500"), _cell(results, "map@all")
 
 
-def _is_usual(result: Result) -> bool:
-    """Whether the codes have 64 bits, and the seed is the first."""
-    return bool(result["run"]["bits"] == 64 and result["run"]["seed"] == 0)
-
-
-def _is_plain(result: Result) -> bool:
-    """Whether all pairs were learned from, with their own labels."""
-    return not result["run"]["label_noise"] and result["run"]["train"] is None
-
-
-def _options(result: Result) -> str:
-    given = {"epochs": result["facts"]["epochs"], **result["run"]["options"]}
+def _options(results: list[Result]) -> str:
+    """Of runs that differ in their seeds alone."""
+    given = {"epochs": results[0]["facts"]["epochs"], **results[0]["run"]["options"]}
     return ", ".join(f"{name} {value}" for name, value in given.items())

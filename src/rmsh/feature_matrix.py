@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["dense_rows", "moments"]
 
+_BLOCK = 64  # rows that stay in a processor's cache
+
 
 def dense_rows(features: Features, rows: IntArray) -> FloatArray:
     """Some rows as a dense float32 array: how a batch leaves a sparse matrix.
@@ -38,6 +40,10 @@ def moments(features: Features) -> tuple[FloatArray, FloatArray]:
         square = np.asarray(matrix.multiply(matrix).mean(axis=0, dtype=np.float64)).ravel()
         deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
     else:
-        mean = np.asarray(np.mean(features, axis=0, dtype=np.float64))
-        deviation = np.asarray(np.std(features, axis=0, dtype=np.float64))
+        rows = np.asarray(features)
+        # A block at a time: a copy of all in double precision would be twice as large as the features.
+        blocks = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
+        mean = sum((block.sum(axis=0, dtype=np.float64) for block in blocks), np.zeros(rows.shape[1])) / len(rows)
+        squares = sum((np.square(block - mean).sum(axis=0) for block in blocks), np.zeros(rows.shape[1]))
+        deviation = np.sqrt(squares / len(rows))
     return mean.astype(np.float32), deviation.astype(np.float32)

@@ -41,14 +41,12 @@ if TYPE_CHECKING:
 __all__ = ["GLINT", "GLINTConfig"]
 
 _STAGES = 2
-# Rows that pass the classifiers at once between the stages.
+# Rows that pass the classifiers at once; so many also tell which labels can be believed, and how long an input is.
 _BLOCK = 4096
 # The share of the second stage in which tanh becomes steeper.
 _STEEPENING = 0.8
 # The share of the first stage after which labels are checked: what is common is learned, what is single is not.
 _CHECK = 0.1
-# Labels from which the share of those that are right is estimated: about as many items as this over the classes.
-_SAMPLE = 2_000_000
 
 
 class GLINTConfig(MethodConfig):
@@ -139,11 +137,10 @@ class Objective(nn.Module):
             coder.steepness.fill_(steepness_at(progress, self.config.steepness))
 
     def _check_labels(self, data: TrainingSet) -> None:
-        items, classes = data.labels.shape
-        sample = np.linspace(0, items - 1, min(items, max(_SAMPLE // classes, 1))).astype(np.int64)
-        batches, logits = zip(*self._said(data, sample), strict=True)
-        model = fit_label_model(torch.cat(logits, dim=1), torch.cat([batch.labels for batch in batches]))
-        for batch, said in self._said(data, np.arange(items)):
+        sample = np.linspace(0, len(data) - 1, min(len(data), _BLOCK)).astype(np.int64)
+        ((some, said_of_some),) = self._said(data, sample)
+        model = fit_label_model(said_of_some, some.labels)
+        for batch, said in self._said(data, np.arange(len(data))):
             self.trust[batch.rows] = trust_of(said, batch.labels, model)
 
     def _keep_roots(self, data: TrainingSet) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -46,15 +47,6 @@ _MOST_CHECKPOINTS = 50  # of a run
 
 History = list[dict[str, float]]  # the mean of each loss term, an entry an epoch
 Shape: TypeAlias = Literal["constant", "one-cycle", "linear"]
-
-
-class Batch(NamedTuple):
-    """Items as the networks see them."""
-
-    rows: Tensor  # (n,) their place in the training set
-    images: Tensor  # (n, d)
-    texts: Tensor  # (n, d')
-    labels: Tensor  # (n, C) float
 
 
 class Outcome(NamedTuple):
@@ -96,13 +88,35 @@ class TrainingSet:
         return len(self.labels)
 
     def batch(self, rows: IntArray) -> Batch:
-        """Some items as tensors; sparse rows become dense here, a batch at a time."""
-        return Batch(
-            torch.from_numpy(rows),
-            _aligned(dense_rows(self.images, rows)),
-            _aligned(dense_rows(self.texts, rows)),
-            torch.from_numpy(self.labels[rows]).float(),
-        )
+        """Some items as the networks see them."""
+        return Batch(self, rows)
+
+
+class Batch:
+    """Some items as tensors; what is asked for is read, once, and sparse rows become dense here."""
+
+    def __init__(self, data: TrainingSet, rows: IntArray) -> None:
+        self._data, self._rows = data, rows
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """(n,) their place in the training set."""
+        return torch.from_numpy(self._rows)
+
+    @cached_property
+    def images(self) -> Tensor:
+        """(n, d)."""
+        return _aligned(dense_rows(self._data.images, self._rows))
+
+    @cached_property
+    def texts(self) -> Tensor:
+        """(n, d')."""
+        return _aligned(dense_rows(self._data.texts, self._rows))
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """(n, C) float."""
+        return torch.from_numpy(self._data.labels[self._rows]).float()
 
 
 def _aligned(array: FloatArray) -> Tensor:
