@@ -52,12 +52,19 @@ def test_a_stored_library_can_be_changed(sample: Path, code: Code) -> None:
     assert verify(sample).problems == ()
 
 
-def test_a_lost_manifest_is_written_anew(library: Library, folder: Path, fill: Fill) -> None:
+@pytest.mark.parametrize(
+    ("left", "found"), [(None, "is missing"), (b"{", "cannot be read"), (b"\xff", "cannot be read")]
+)
+def test_a_lost_manifest_is_written_anew(
+    left: bytes | None, found: str, *, library: Library, folder: Path, fill: Fill
+) -> None:
     fill(library, ["a"])
     library.close()
     before = (folder / "manifest.json").read_bytes()
     (folder / "manifest.json").unlink()
-    with pytest.raises(FormatError, match=r"though there is an items\.sqlite: `rmsh library upgrade` writes it anew"):
+    if left is not None:
+        (folder / "manifest.json").write_bytes(left)
+    with pytest.raises(FormatError, match=f"{found}; `rmsh library upgrade .*` writes it anew from items.sqlite"):
         Library.open(folder)
     assert upgrade(folder) == (1, 1)
     assert (folder / "manifest.json").read_bytes() == before

@@ -61,11 +61,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     check_is_library(folder)
     path = folder / MANIFEST
-    if not path.is_file():
+    try:
+        content = read_json(path)
+    except (FileNotFoundError, FormatError) as error:
+        found = "cannot be read" if path.exists() else "is missing"
         raise FormatError(
-            f"{folder} has no manifest.json though there is an items.sqlite: `rmsh library upgrade` writes it anew."
-        )
-    return checked_format(read_json(path), path, name=FORMAT, version=VERSION, hint="give the folder of a library")
+            f"manifest.json of {folder} {found}; `rmsh library upgrade {folder}` writes it anew from items.sqlite."
+        ) from error
+    return checked_format(content, path, name=FORMAT, version=VERSION, hint="give the folder of a library")
 
 
 def write_manifest(folder: Path, connection: sqlite3.Connection) -> None:

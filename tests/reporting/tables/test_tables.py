@@ -131,6 +131,7 @@ def test_costs_are_means_over_seeds_and_the_peak_of_memory(make_outcome) -> None
 def test_precision_has_its_own_best_method_beside_chance(make_outcome) -> None:
     outcomes = [make_outcome(ndcg=0.4), make_outcome(method="tdh", ndcg=0.6), make_outcome(method="scm", ndcg=0.9)]
     table = precision_table(line_up(outcomes, "coco66k"))
+    assert "Bold: the best of those of the eight methods that have scores." in table.notes[0]
     assert _texts(table, "TDH") == ["0.7000", "0.7000"]  # NDCG + 0.1, as these runs were made up
     assert [_row(table, name).cells[0].bold for name in ("RMSH", "TDH", "SCM")] == [False, True, False]
     assert _texts(table, "a random ranking") == ["0.1300", "0.1300"]

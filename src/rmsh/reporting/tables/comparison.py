@@ -13,7 +13,7 @@ from rmsh.reporting.significance import Comparison, compare
 from rmsh.reporting.tables.cells import NOT_RUN, mark, paper_cell, record, score_cell, table_notes
 from rmsh.reporting.tables.table import Cell, Row, Table
 
-__all__ = ["chance_row", "comparison_table", "entries_of"]
+__all__ = ["bold_words", "chance_row", "comparison_table", "entries_of"]
 
 
 def comparison_table(lineup: Lineup) -> Table | None:
@@ -41,17 +41,18 @@ def comparison_table(lineup: Lineup) -> Table | None:
         "method",
         {title: tuple(f"{bits} bits" for bits in lineup.bits) for title in DIRECTION_TITLES.values()},
         tuple(rows),
-        table_notes(lineup.dataset, _all(lineup), _bold_words(lineup)),
+        table_notes(lineup.dataset, _all(lineup), f"{bold_words(lineup)}; against the second best of them"),
         tuple(records),
         number=1,
         align="l",
     )
 
 
-def _bold_words(lineup: Lineup) -> str:
+def bold_words(lineup: Lineup) -> str:
+    """What a bold score is the best of."""
     cells = (lineup.cell(Entry(name), bits) for name in COMPARED for bits in lineup.bits)
     those = "the eight methods" if all(map(done, cells)) else "those of the eight methods that have scores"
-    return f"Bold: the best of {those}; against the second best of them"
+    return f"Bold: the best of {those}"
 
 
 def entries_of(lineup: Lineup) -> list[Entry]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rmsh.reporting.names import DIRECTION_TITLES
 from rmsh.reporting.outcomes import DIRECTIONS, MAP
 from rmsh.reporting.tables.cells import record, score_cell
-from rmsh.reporting.tables.comparison import chance_row, entries_of
+from rmsh.reporting.tables.comparison import bold_words, chance_row, entries_of
 from rmsh.reporting.tables.table import Row, Table
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def precision_table(lineup: Lineup) -> Table | None:
         "method",
         {title: tuple(f"{bits} bits" for bits in lineup.bits) for title in DIRECTION_TITLES.values()},
         tuple(rows),
-        ("Mean and standard deviation over seeds where there are several. Bold: the best of the eight methods.",),
+        (f"Mean and standard deviation over seeds where there are several. {bold_words(lineup)}.",),
         tuple(records),
         align="l",
     )
