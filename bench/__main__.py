@@ -5,6 +5,7 @@ make bench ARGS="quality --only bow"  the runs whose name an expression finds
 make bench ARGS="quality --tables"    the tables alone, from the result files
 make bench ARGS="trials"              six trials of every method on validation, and the options they choose
 make bench ARGS="glint"               GLINT beside RMSH: the sign, noisy and few labels, unseen items, time
+make bench ARGS="alone"               GLINT where most items have a picture or a text alone
 make bench ARGS="scale"               GLINT on a million pairs, on a thousand classes: time and memory
 make bench ARGS="training"            training speed
 make bench ARGS="evaluation"          evaluation speed
@@ -25,6 +26,7 @@ from bench import (
     evaluation_speed,
     faults,
     glint,
+    glint_alone,
     glint_scale,
     pictures,
     quality,
@@ -47,6 +49,7 @@ MEASUREMENTS = {
     "quality": quality.main,
     "trials": trials.main,
     "glint": glint.main,
+    "alone": glint_alone.main,
     "scale": glint_scale.main,
 }
 

@@ -86,8 +86,18 @@ def test_incomplete_items_are_skipped_and_counted(name: str) -> None:
     has_text = np.ones(90, dtype=np.bool_)
     has_text[:5] = False
     method = _method(name).fit(replace(pairs, has_text=has_text))
-    assert method.model.facts["skipped"]["without text"] == 5
-    assert method.model.facts["items"] == 85
+    assert method.model.facts["skipped"] == ({"without text": 5} if method.needs_both else {})
+    assert method.model.facts["items"] == (85 if method.needs_both else 90)
+
+
+def test_what_an_absent_text_would_have_been_makes_no_difference(name: str) -> None:
+    pairs = _pairs()
+    has_text = np.arange(90) % 3 > 0
+    other = np.where(has_text[:, None], np.asarray(pairs.texts), np.float32(7))
+    one, two = (_method(name).fit(replace(pairs, texts=t, has_text=has_text)) for t in (pairs.texts, other))
+    for modality in ("image", "text"):
+        features = pairs.features(modality)
+        np.testing.assert_array_equal(one.project(features, modality), two.project(features, modality))
 
 
 def test_items_without_labels_are_skipped_by_supervised_methods(name: str) -> None:
@@ -100,9 +110,12 @@ def test_items_without_labels_are_skipped_by_supervised_methods(name: str) -> No
 
 
 def test_strict_refuses_incomplete_items(name: str) -> None:
-    pairs = replace(_pairs(), has_image=np.arange(90) > 0)
-    with pytest.raises(DataError, match="1 without image, and strict was asked for"):
-        _method(name).fit(pairs, strict=True)
+    all_but_one = np.arange(90) > 0
+    method = _method(name)
+    has_text = None if method.needs_both else all_but_one
+    reason = "1 without image" if method.needs_both else "1 without image and text"
+    with pytest.raises(DataError, match=f"{reason}, and strict was asked for"):
+        method.fit(replace(_pairs(), has_image=all_but_one, has_text=has_text), strict=True)
 
 
 def test_a_missing_modality_is_refused(name: str) -> None:

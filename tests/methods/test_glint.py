@@ -28,15 +28,23 @@ def _objective(**options: object) -> tuple[Objective, TrainingSet]:
 
 
 def _asked(
-    distances: ScoreArray, labels: IntArray, temperature: float, gain: float, *, trust: ScoreArray | None = None
+    distances: ScoreArray,
+    labels: IntArray,
+    temperature: float,
+    gain: float,
+    *,
+    trust: ScoreArray | None = None,
+    asked: IntArray | None = None,
 ) -> float:
-    """The listwise loss of all rows, with loops."""
+    """The listwise loss of all rows, with loops; those that are asked are those that ask, or others."""
     losses = []
-    believed = np.ones(len(labels)) if trust is None else trust
+    others = labels if asked is None else asked
+    believed, believed_others = (np.ones(len(those)) if trust is None else trust for those in (labels, others))
     for row, own, weight in zip(distances, labels, believed, strict=True):
-        gains = [t * (gain ** int(own @ other) - 1) for t, other in zip(believed, labels, strict=True)]
+        gains = [t * (gain ** int(own @ other) - 1) for t, other in zip(believed_others, others, strict=True)]
         shares = [math.exp(-d / temperature) for d in row]
-        loss = -sum(g / sum(gains) * math.log(s / sum(shares)) for g, s in zip(gains, shares, strict=True))
+        wanted = sum(gains) or 1  # who shares nothing with anybody asks for nothing
+        loss = -sum(g / wanted * math.log(s / sum(shares)) for g, s in zip(gains, shares, strict=True))
         losses.append(weight * loss)
     return float(np.mean(losses))
 
@@ -144,6 +152,53 @@ def test_items_count_as_far_as_their_labels_are_believed() -> None:
     labels = data.labels.astype(int)
     wanted = _asked((8 - image @ text.T) / 2, labels, 1.5, 3.0, trust=trust.double().numpy())
     assert float(asked) == pytest.approx(wanted, rel=1e-3)
+
+
+def _with_some_alone() -> tuple[Objective, TrainingSet, BitArray, BitArray]:
+    """An objective over items of which the first ten have a picture alone, and the last five a text alone."""
+    objective, data = _objective(gain=3.0, temperature=1.5)
+    has_image, has_text = np.arange(30) < 25, np.arange(30) >= 10
+    return objective, replace(data, has_image=has_image, has_text=has_text), has_image, has_text
+
+
+def test_classifiers_learn_from_what_is_there() -> None:
+    objective, data, has_image, _ = _with_some_alone()
+    batch, p = data.batch(np.arange(30)), _probabilities(objective, data)
+    wrong = -(batch.labels * p.log() + (1 - batch.labels) * (1 - p).log()).sum(dim=2)
+    named = float(objective(batch).terms["pictures named"].detach())
+    assert named == pytest.approx(float(wrong[0, has_image].sum() / 30), rel=1e-4)
+
+
+def test_pictures_and_texts_ask_each_other_though_not_of_the_same_items() -> None:
+    objective, data, has_image, has_text = _with_some_alone()
+    objective.begin_epoch(1, data)
+    terms = {name: float(term.detach()) for name, term in objective(data.batch(np.arange(30))).terms.items()}
+    roots, labels = _probabilities(objective, data).sqrt(), data.labels.astype(int)
+    image = objective.image_coder(roots[0, has_image]).detach().numpy().astype(np.float64)
+    text = objective.text_coder(roots[1, has_text]).detach().numpy().astype(np.float64)
+    distances, pictured, told = (8 - image @ text.T) / 2, labels[has_image], labels[has_text]
+    assert terms["pictures ask"] == pytest.approx(_asked(distances, pictured, 1.5, 3.0, asked=told), rel=1e-3)
+    assert terms["texts ask"] == pytest.approx(_asked(distances.T, told, 1.5, 3.0, asked=pictured), rel=1e-3)
+
+
+def test_a_batch_with_hardly_a_text_teaches_the_coders_nothing() -> None:
+    objective, data, *_ = _with_some_alone()
+    objective.begin_epoch(1, data)
+    terms = objective(data.batch(np.arange(11))).terms
+    torch.stack(list(terms.values())).sum().backward()
+    assert all(parameter.grad is None for parameter in objective.parameters())
+
+
+def test_pictures_and_texts_of_different_items_meet_in_their_labels() -> None:
+    pairs = generate_pairs(600)
+    has_image = np.arange(600) % 2 == 0
+    method = GLINT(bits=32, epochs=10, batch=64, hidden=64).fit(
+        replace(pairs, has_image=has_image, has_text=~has_image)
+    )
+    assert method.model.facts["items"] == 600
+    codes = {m: method.encode(pairs.features(m), m) for m in ("image", "text")}
+    scores = evaluate(codes["image"], codes["text"], pairs.labels, pairs.labels, k=50)
+    assert scores.ndcg.value > 1.4 * scores.ndcg.chance
 
 
 def test_a_run_resumed_in_either_stage_ends_as_an_undisturbed_one(tmp_path: Path) -> None:

@@ -67,3 +67,15 @@ def test_a_label_that_every_or_no_item_has_says_nothing() -> None:
     wider = torch.cat([labels, constant], dim=1)
     more = torch.cat([said, (20 * constant - 10).expand(2, -1, -1)], dim=2)
     assert fit_label_model(more, wider).right == pytest.approx(fit_label_model(said, labels).right, abs=0.01)
+
+
+def test_a_classifier_that_cannot_judge_an_item_says_nothing_of_it() -> None:
+    said, labels, _ = _items(0.8)
+    present = torch.ones(said.shape[:2], dtype=torch.bool)
+    present[1, ::2] = False
+    nonsense = torch.where(present[:, :, None], said, torch.tensor(50.0))
+    model, same = (fit_label_model(z, labels, present) for z in (said, nonsense))
+    assert same.right == model.right
+    torch.testing.assert_close(trust_of(nonsense, labels, same, present), trust_of(said, labels, model, present))
+    alone = trust_of(said[:1, ::2], labels[::2], model._replace(calibration=model.calibration[:1]))
+    torch.testing.assert_close(trust_of(said, labels, model, present)[::2], alone)

@@ -66,6 +66,7 @@ class Method(ABC):
     summary: ClassVar[str]
     reference: ClassVar[str]
     supervised: ClassVar[bool] = True
+    needs_both: ClassVar[bool] = True  # whether an item with a picture or a text alone is skipped
     Config: ClassVar[type[MethodConfig]] = MethodConfig
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
@@ -81,7 +82,9 @@ class Method(ABC):
     def fit(
         self, pairs: Pairs, *, strict: bool = False, checkpoint: Path | None = None, on_progress: OnProgress = ignore
     ) -> Self:
-        """Learn from the complete items of ``pairs``: both modalities, and labels if the method is supervised.
+        """Learn from the complete items of ``pairs``: with labels if the method is supervised, and both modalities.
+
+        A method that does not need both learns from an item with one alone as well.
 
         Args:
             pairs: with feature columns.
@@ -104,20 +107,24 @@ class Method(ABC):
         for modality in MODALITIES:
             pairs.features(modality)
         wanted = {"without image": pairs.has_image, "without text": pairs.has_text}
+        if not self.needs_both:
+            wanted = {"without image and text": pairs.has_image | pairs.has_text}
         if self.supervised:
             wanted["without labels"] = pairs.labelled
         skipped = {reason: int((~present).sum()) for reason, present in wanted.items() if not present.all()}
         keep = np.logical_and.reduce(list(wanted.values()))
-        if keep.sum() < 3:
-            raise DataError(
-                f"{pairs.source}: {int(keep.sum())} of {len(pairs)} items have everything {self.name} learns from; at "
-                "least 3 are needed."
-            )
+        for modality in MODALITIES:
+            count = int((keep & pairs.has(modality)).sum())
+            if count < 3:
+                raise DataError(
+                    f"{pairs.source}: {count} of {len(pairs)} items have the {modality} and all else that {self.name} "
+                    "learns from; at least 3 are needed."
+                )
         return (pairs if keep.all() else pairs.take(keep)), skipped
 
     @abstractmethod
     def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
-        """Learn from complete items; ``facts`` is to be extended and put into the model."""
+        """Learn from items that have what is needed; ``facts`` is to be extended and put into the model."""
 
     def _run_options(self, pairs: Pairs, run: Run) -> dict[str, Any]:
         """What the training loop needs to know of a run; the fingerprint ties a checkpoint to options and data."""
@@ -168,4 +175,6 @@ def _fingerprint(config: MethodConfig, pairs: Pairs) -> str:
     sample = np.linspace(0, len(pairs) - 1, num=min(len(pairs), 64), dtype=np.int64)
     for modality in MODALITIES:
         digest.update(dense_rows(pairs.features(modality), sample).tobytes())
+        if not pairs.has(modality).all():
+            digest.update(pairs.has(modality).tobytes())
     return digest.hexdigest()

@@ -6,8 +6,8 @@ What the coders minimise is the measure itself, made smooth: in a batch, the sof
 modality to the other follows the gains of the shared labels (``rmsh.training.listwise``). Their tanh becomes steeper as
 they learn, so that little is lost to the sign. The classifiers are done by then: the second stage sees small vectors
 only and costs little. Early, while the classifiers know no item by heart, they are asked which labels are another
-item's, and these count less from then on (``rmsh.training.trust``). docs/glint.md has the equations and what each part
-is worth.
+item's, and these count less from then on (``rmsh.training.trust``). An item with a picture or a text alone teaches its
+classifier, and is one of those that ask or are asked. docs/glint.md has the equations and what each part is worth.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rmsh.data.pairs import Pairs
-    from rmsh.types import Features, IntArray, Modality
+    from rmsh.types import BitArray, Features, IntArray, Modality
 
 __all__ = ["GLINT", "GLINTConfig"]
 
 _STAGES = 2
 # Rows that pass the classifiers at once; so many also tell which labels can be believed, and how long an input is.
 _BLOCK = 4096
+# Pictures and texts of a batch, without which there is nothing to rank or to normalise.
+_LEAST = 2
 # The share of the second stage in which tanh becomes steeper.
 _STEEPENING = 0.8
 # The share of the first stage after which labels are checked: what is common is learned, what is single is not.
@@ -81,12 +83,19 @@ class GLINT(Method):
     name = "glint"
     summary = "label probabilities, coded so that Hamming distances rank a batch by the gains of its shared labels"
     reference = "this project: docs/glint.md"
+    needs_both = False
     Config = GLINTConfig
     config: GLINTConfig
 
     def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
         config = self.config
-        data = TrainingSet(pairs.features("image"), pairs.features("text"), np.asarray(pairs.labels))
+        data = TrainingSet(
+            pairs.features("image"),
+            pairs.features("text"),
+            np.asarray(pairs.labels),
+            has_image=pairs.has_image,
+            has_text=pairs.has_text,
+        )
         schedule = self._schedule(len(data))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
@@ -118,7 +127,8 @@ class Objective(nn.Module):
         self.config, self.classifier_epochs = config, classifier_epochs
         self.temperature = config.temperature or max(2.0, config.bits / 16)
         classes = data.labels.shape[1]
-        self.image, self.text = (_classifier(features, classes, config) for features in (data.images, data.texts))
+        self.image = _classifier(_present(data.images, data.has_image), classes, config)
+        self.text = _classifier(_present(data.texts, data.has_text), classes, config)
         self.image_coder, self.text_coder = (_coder(data, config) for _ in range(2))
         self.text_coder.load_state_dict(self.image_coder.state_dict())  # what is one label begins as one code
         self.register_buffer("trust", torch.ones(len(data)))
@@ -139,9 +149,9 @@ class Objective(nn.Module):
     def _check_labels(self, data: TrainingSet) -> None:
         sample = np.linspace(0, len(data) - 1, min(len(data), _BLOCK)).astype(np.int64)
         ((some, said_of_some),) = self._said(data, sample)
-        model = fit_label_model(said_of_some, some.labels)
+        model = fit_label_model(said_of_some, some.labels, some.present)
         for batch, said in self._said(data, np.arange(len(data))):
-            self.trust[batch.rows] = trust_of(said, batch.labels, model)
+            self.trust[batch.rows] = trust_of(said, batch.labels, model, batch.present)
 
     def _keep_roots(self, data: TrainingSet) -> None:
         self.roots = torch.empty(2, len(data), data.labels.shape[1], dtype=torch.float16)
@@ -159,20 +169,35 @@ class Objective(nn.Module):
         self.train(learning)
 
     def forward(self, batch: Batch) -> Outcome:
-        trust = self.trust[batch.rows]
-        if self.roots is None:
-            losses = trust * classification_loss(self._logits(batch), batch.labels, positive_weight=torch.ones(()))
-            return Outcome({"pictures named": losses[0].mean(), "texts named": losses[1].mean()})
-        image, text = self.roots[:, batch.rows].float()
-        distances = bit_distances(self.image_coder(image), self.text_coder(text))
-        shared = batch.labels @ batch.labels.T
-        shares = trust[:, None] * graded_shares(shared, base=self.config.gain, trust=trust)
+        return self._name(batch) if self.roots is None else self._rank(batch, self.roots)
+
+    def _name(self, batch: Batch) -> Outcome:
+        losses = classification_loss(self._logits(batch), batch.labels, positive_weight=torch.ones(()))
+        losses = self.trust[batch.rows] * batch.present * losses
+        return Outcome({"pictures named": losses[0].mean(), "texts named": losses[1].mean()})
+
+    def _rank(self, batch: Batch, roots: Tensor) -> Outcome:
+        """The pictures of a batch and its texts ask each other; they need not be of the same items."""
+        has_image, has_text = batch.present
+        pictures, texts = batch.rows[has_image], batch.rows[has_text]
+        if min(len(pictures), len(texts)) < _LEAST:
+            nothing = torch.zeros((), requires_grad=True)
+            return Outcome({"pictures ask": nothing, "texts ask": nothing})
+        image, text = self.image_coder(roots[0, pictures].float()), self.text_coder(roots[1, texts].float())
+        distances, shared = bit_distances(image, text), batch.labels[has_image] @ batch.labels[has_text].T
+        of_pictures = self._shares(shared, pictures, texts)
+        of_texts = of_pictures if batch.present.all() else self._shares(shared.T, texts, pictures)
         return Outcome(
             {
-                "pictures ask": listwise_loss(distances, shares, temperature=self.temperature),
-                "texts ask": listwise_loss(distances.T, shares, temperature=self.temperature),
+                "pictures ask": listwise_loss(distances, of_pictures, temperature=self.temperature),
+                "texts ask": listwise_loss(distances.T, of_texts, temperature=self.temperature),
             }
         )
+
+    def _shares(self, shared: Tensor, asking: Tensor, asked: Tensor) -> Tensor:
+        """What those who ask want of those they ask, as far as the labels of either are believed."""
+        shares = graded_shares(shared, base=self.config.gain, trust=self.trust[asked])
+        return self.trust[asking][:, None] * shares
 
     def _logits(self, batch: Batch) -> Tensor:
         """What the classifiers say of a batch, (2, n, C)."""
@@ -185,6 +210,10 @@ class Objective(nn.Module):
 
 def _whole(classifier: HashNetwork, coder: HashNetwork) -> HashFunction:
     return HashFunction((*square_rooted(classifier.export()).layers, *coder.export().layers))
+
+
+def _present(features: Features, has: BitArray | None) -> Features:
+    return features if has is None or has.all() else features[has]
 
 
 def _classifier(features: Features, classes: int, config: GLINTConfig) -> HashNetwork:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-    from rmsh.types import Features, FloatArray, IntArray, LabelArray
+    from rmsh.types import BitArray, Features, FloatArray, IntArray, LabelArray
 
 __all__ = [
     "Alternating",
@@ -78,11 +78,13 @@ class Schedule:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """The features and labels of the items learned from, all complete."""
+    """The features and labels of the items learned from."""
 
     images: Features
     texts: Features
     labels: LabelArray
+    has_image: BitArray | None = None  # (N,) None: all have one
+    has_text: BitArray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -117,6 +119,14 @@ class Batch:
     def labels(self) -> Tensor:
         """(n, C) float."""
         return torch.from_numpy(self._data.labels[self._rows]).float()
+
+    @cached_property
+    def present(self) -> Tensor:
+        """(2, n) which items have a picture, and which a text; an absent one has arbitrary features."""
+        masks = (self._data.has_image, self._data.has_text)
+        return torch.stack(
+            [torch.from_numpy(np.full(len(self._rows), True) if m is None else m[self._rows]) for m in masks]
+        )
 
 
 def _aligned(array: FloatArray) -> Tensor:

@@ -38,12 +38,13 @@ class LabelModel(NamedTuple):
         return torch.sigmoid(of_logit * logits + of_frequency * self.frequencies.logit() + constant)
 
 
-def fit_label_model(logits: Tensor, labels: Tensor) -> LabelModel:
+def fit_label_model(logits: Tensor, labels: Tensor, present: Tensor | None = None) -> LabelModel:
     """The share of items that have their own labels, found from what classifiers say.
 
     Args:
         logits: (M, n, C) what M classifiers say of each item.
         labels: (n, C) 0 or 1, as they are given.
+        present: (M, n) which items a classifier can judge; None: all.
 
     Example:
         Ten items of either kind, of which the last has the wrong label:
@@ -55,15 +56,17 @@ def fit_label_model(logits: Tensor, labels: Tensor) -> LabelModel:
         0.9
     """
     frequencies = labels.mean(dim=0).clamp(1e-6, 1 - 1e-6)
-    model = LabelModel(frequencies, torch.stack([_calibration(z, labels, frequencies) for z in logits]), 0.9)
+    judged = torch.ones(logits.shape[:2], dtype=torch.bool) if present is None else present
+    calibrations = [_calibration(z[has], labels[has], frequencies) for z, has in zip(logits, judged, strict=True)]
+    model = LabelModel(frequencies, torch.stack(calibrations), 0.9)
     for _ in range(_ROUNDS):
-        right = trust_of(logits, labels, model).mean().item()
+        right = trust_of(logits, labels, model, judged).mean().item()
         model = model._replace(right=min(max(right, 1 - _MOST_RIGHT), _MOST_RIGHT))
     return model
 
 
-def trust_of(logits: Tensor, labels: Tensor, model: LabelModel) -> Tensor:
-    """The probability that each item has its own labels, (n,).
+def trust_of(logits: Tensor, labels: Tensor, model: LabelModel, present: Tensor | None = None) -> Tensor:
+    """The probability that each item has its own labels, (n,); a classifier that cannot judge an item says nothing.
 
     Example:
         A classifier expects the first label of both items, and the second item has another:
@@ -74,8 +77,10 @@ def trust_of(logits: Tensor, labels: Tensor, model: LabelModel) -> Tensor:
     """
     frequencies, right = model.frequencies, model.right
     own = ((model.probabilities(logits) - (1 - right) * frequencies) / right).clamp(_LEAST, 1 - _LEAST)
-    odds = (_log_likelihood(own, labels) - _log_likelihood(frequencies, labels)).sum(dim=0)
-    return torch.sigmoid(odds + math.log(right / (1 - right)))
+    odds = _log_likelihood(own, labels) - _log_likelihood(frequencies, labels)
+    if present is not None:
+        odds = odds * present
+    return torch.sigmoid(odds.sum(dim=0) + math.log(right / (1 - right)))
 
 
 def _log_likelihood(probabilities: Tensor, labels: Tensor) -> Tensor:
