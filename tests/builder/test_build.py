@@ -151,6 +151,23 @@ def test_a_text_alone_and_a_picture_alone_are_found_too(drawings: Path, quick: B
         assert len(library.codes(["alone.png"], "image")) == 1
 
 
+def test_pictures_and_texts_that_share_no_item_are_learned_from(
+    drawings: Path, quick: BuildConfig, tmp_path: Path
+) -> None:
+    table = drawings / "metadata.csv"
+    rows = _rows(table)
+    alone = [(row["file_name"], "", row["labels"]) for row in rows[:20]]
+    alone += [("", row["text"], row["labels"]) for row in rows[20:]]
+    table.write_text("file_name,text,labels\n" + "".join(",".join(row) + "\n" for row in alone))
+    for row in rows[20:]:
+        (drawings / row["file_name"]).unlink()
+    built = build(drawings, tmp_path / "library", config=quick)
+    assert (built.report["counts"]["learned_from"], built.report["scores"]) == (40, {})
+    assert "Fewer than 30 items" in built.report["no_scores"]
+    with pytest.raises(DataError, match="0 of 40 items have a picture, a text and labels, from which rmsh learns"):
+        build(drawings, tmp_path / "other", config=quick.model_copy(update={"method": "rmsh"}))
+
+
 @pytest.mark.parametrize("count", [5, 12])
 def test_a_very_small_folder_is_built_without_scores(
     tmp_path: Path, quick: BuildConfig, drawings: Path, count: int

@@ -77,7 +77,12 @@ def test_labels_are_the_texts_where_there_are_none(tmp_path: Path) -> None:
         (["", ""], "file_name,text", {}, "neither texts nor|no item has a label or a text"),
         (["dog,", "cat,"], "file_name,text,labels", {"labels_from": "data"}, "mine them with --labels-from text"),
         (["dog,x", "cat,x", "sea,x"], "file_name,text,labels", {}, r"all 3 items have the same labels \(x\)"),
-        (["dog,x", "cat,y"], "file_name,text,labels", {}, "2 of 2 items have a picture, a text and a label"),
+        (
+            ["dog,x", "cat,y"],
+            "file_name,text,labels",
+            {},
+            "2 of 2 items have a picture and labels, from which glint learns; at least 3",
+        ),
     ],
 )
 def test_what_cannot_be_learned_from_is_refused(

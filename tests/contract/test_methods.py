@@ -132,6 +132,8 @@ def test_raw_texts_are_refused(name: str) -> None:
 def test_too_few_items_are_refused(name: str) -> None:
     with pytest.raises(DataError, match="at least 3 are needed"):
         _method(name).fit(_pairs().take(np.arange(2)))
+    with pytest.raises(DataError, match=f"2 of 90 items have .*a text.*, from which {name} learns"):
+        _method(name).fit(replace(_pairs(), has_text=np.arange(90) < 2))
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 33])

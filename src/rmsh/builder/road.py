@@ -106,7 +106,7 @@ class Road:
         A method that asks for none finds its own distances: then it is what the bounds would allow.
         """
         options = self._method.config
-        rows = split.train[complete(self.source.pairs)[split.train]]
+        rows = split.train[self._method.learns_from(self.source.pairs)[split.train]]
         labels = np.asarray(self.source.pairs.labels)[rows]
 
         def work() -> dict[str, Any]:

@@ -16,17 +16,18 @@ from rmsh.data.open import open_pairs
 from rmsh.data.skipped import refuse_skipped
 from rmsh.errors import DataError
 from rmsh.files import sha256
+from rmsh.methods import method_class
 
 if TYPE_CHECKING:
     from rmsh.builder.config import BuildConfig
     from rmsh.data.mined_labels import Classes
     from rmsh.data.pairs import Pairs
     from rmsh.data.records import Origin
+    from rmsh.methods.base import Method
 
 __all__ = ["CLASSES", "Source", "read_raw", "read_source", "with_classes", "with_texts"]
 
 CLASSES = "classes.txt"
-_LEAST_ITEMS = 3
 _MOST_SHOWN = 12  # classes in a note
 
 
@@ -89,7 +90,7 @@ def read_source(data: str | Path, config: BuildConfig, *, work: Path) -> Source:
         DataError: the data is not raw, or has neither texts nor labels, or strict was asked for.
     """
     source = with_texts(_labelled(read_raw(data, strict=config.strict), config.labels_from, work / CLASSES))
-    _check_labels(source.pairs)
+    _check_labels(source.pairs, method_class(config.method))
     return source
 
 
@@ -180,14 +181,9 @@ def with_texts(source: Source) -> Source:
     )
 
 
-def _check_labels(pairs: Pairs) -> None:
+def _check_labels(pairs: Pairs, method: type[Method]) -> None:
     """Refuse labels that say nothing, before anything takes long."""
-    labels = np.asarray(pairs.labels)[pairs.labelled & pairs.has_image & pairs.has_text]
-    if len(labels) < _LEAST_ITEMS:
-        raise DataError(
-            f"{pairs.source}: {len(labels)} of {len(pairs)} items have a picture, a text and a label, from which codes "
-            f"are learned; at least {_LEAST_ITEMS} are needed."
-        )
+    labels = np.asarray(pairs.labels)[method.learns_from(pairs)]
     if len(np.unique(labels, axis=0)) == 1:
         names = ", ".join(np.array(pairs.class_names)[labels[0] != 0])
         raise DataError(

@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.data.pairs import Pairs
     from rmsh.model import Model
-    from rmsh.types import Features, FloatArray, Modality
+    from rmsh.types import BitArray, Features, FloatArray, Modality
 
 __all__ = ["Method", "MethodConfig", "Run"]
+
+_LEAST_ITEMS = 3  # of each modality
+_THINGS: Mapping[Modality, str] = {"image": "a picture", "text": "a text"}
 
 
 class MethodConfig(Config):
@@ -102,24 +105,38 @@ class Method(ABC):
         self.model_ = self._learn(complete, Run(checkpoint, on_progress), {"skipped": skipped, "items": len(complete)})
         return self
 
+    @classmethod
+    def learns_from(cls, pairs: Pairs) -> BitArray:
+        """(n,) which items have all that is needed; raw ones count as well.
+
+        Raises:
+            DataError: too few have.
+        """
+        has_all: BitArray = np.logical_and.reduce(list(cls._needed(pairs).values()))
+        for modality, thing in _THINGS.items():
+            count = int((has_all & pairs.has(modality)).sum())
+            if count < _LEAST_ITEMS:
+                things = [*(_THINGS.values() if cls.needs_both else (thing,)), *(("labels",) if cls.supervised else ())]
+                raise DataError(
+                    f"{pairs.source}: {count} of {len(pairs)} items have {', '.join(things[:-1])} and {things[-1]}, "
+                    f"from which {cls.name} learns; at least {_LEAST_ITEMS} are needed."
+                )
+        return has_all
+
+    @classmethod
+    def _needed(cls, pairs: Pairs) -> dict[str, BitArray]:
+        """Which items have what is needed, by the reason to skip the others."""
+        needed = {"without image": pairs.has_image, "without text": pairs.has_text}
+        if not cls.needs_both:
+            needed = {"without image and text": pairs.has_image | pairs.has_text}
+        return needed | {"without labels": pairs.labelled} if cls.supervised else needed
+
     def _complete(self, pairs: Pairs) -> tuple[Pairs, dict[str, int]]:
         """The items that can be learned from, and how many were left out for which reason."""
         for modality in MODALITIES:
             pairs.features(modality)
-        wanted = {"without image": pairs.has_image, "without text": pairs.has_text}
-        if not self.needs_both:
-            wanted = {"without image and text": pairs.has_image | pairs.has_text}
-        if self.supervised:
-            wanted["without labels"] = pairs.labelled
-        skipped = {reason: int((~present).sum()) for reason, present in wanted.items() if not present.all()}
-        keep = np.logical_and.reduce(list(wanted.values()))
-        for modality in MODALITIES:
-            count = int((keep & pairs.has(modality)).sum())
-            if count < 3:
-                raise DataError(
-                    f"{pairs.source}: {count} of {len(pairs)} items have the {modality} and all else that {self.name} "
-                    "learns from; at least 3 are needed."
-                )
+        skipped = {reason: int((~has).sum()) for reason, has in self._needed(pairs).items() if not has.all()}
+        keep = self.learns_from(pairs)
         return (pairs if keep.all() else pairs.take(keep)), skipped
 
     @abstractmethod
