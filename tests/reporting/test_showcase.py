@@ -136,6 +136,10 @@ def test_a_showcase_is_made_once_and_read_back(
         outcome.run.options.update({"epochs": 1, "hidden": 8} if outcome.run.method == "rmsh" else {})
     monkeypatch.setattr(store, "open_pairs", lambda _: opened)
     told: list[str] = []
+    store.make_showcase(outcomes, tmp_path / "points", data={"made": ""}, examples=False, tell=told.append)
+    assert len(told) == len(store.read_planes(tmp_path / "points", "made")) == 1
+    assert store.read_examples(tmp_path / "points", "made") == {}
+    told.clear()
     for _ in range(2):
         store.make_showcase(outcomes, tmp_path, data={"made": "anything"}, tell=told.append)
     assert len(told) == 3  # two methods' examples and one plane, once

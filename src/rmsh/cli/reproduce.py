@@ -32,7 +32,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="The folder that everything is written into.")],
     data: Annotated[list[str] | None, typer.Option(metavar="NAME=PLACE", help="Where a data set is.")] = None,
     only_report: Annotated[bool, typer.Option(help="Make no runs; report on those that are there.")] = False,
-    examples: Annotated[bool, typer.Option(help="Train once more for examples and t-SNE.")] = True,
+    examples: Annotated[bool, typer.Option(help="Show what queries find: copies of pictures.")] = True,
     retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
     time_limit: Annotated[float | None, typer.Option(min=1, help="Seconds a run may take.")] = None,
     json: Json = False,
@@ -58,9 +58,8 @@ def reproduce(
             time_limit=time_limit,
             on_run=lambda report: console.note(_line(report)),
         )
-        if examples:
-            outcomes = read_outcomes(out / "runs")
-            make_showcase(outcomes, out / "showcase", data=places, cache=cache_folder(), tell=console.note)
+        outcomes, cache = read_outcomes(out / "runs"), cache_folder()
+        make_showcase(outcomes, out / "showcase", data=places, examples=examples, cache=cache, tell=console.note)
     written = write_report(out, title=f"Reproduction, {grid.stem}", wanted=runs)
     console.result(written, f"{written['report']}: {written['done']} runs done, {written['failed']} failed.")
 

@@ -35,7 +35,13 @@ Tell = Callable[[str], None]
 
 
 def make_showcase(
-    outcomes: Sequence[Outcome], folder: Path, *, data: Mapping[str, str], cache: Path | None = None, tell: Tell
+    outcomes: Sequence[Outcome],
+    folder: Path,
+    *,
+    data: Mapping[str, str],
+    examples: bool = True,
+    cache: Path | None = None,
+    tell: Tell,
 ) -> None:
     """Train the methods of the comparison once more, and write what they find and how they lay items out.
 
@@ -43,11 +49,13 @@ def make_showcase(
         outcomes: of the grid; the first seed of each method is trained again.
         folder: where the files go.
         data: for each dataset what ``open_pairs`` takes.
+        examples: whether to show what queries find; these files hold small copies of pictures.
         cache: a folder where features are kept.
         tell: is given a sentence about each file, and about what cannot be made.
     """
     for dataset in sorted({*datasets(outcomes)} & {*data}):
-        lookers = _missing(_runs(outcomes, dataset, COMPARED, _EXAMPLE_BITS), folder / EXAMPLES)
+        shown = COMPARED if examples else ()
+        lookers = _missing(_runs(outcomes, dataset, shown, _EXAMPLE_BITS), folder / EXAMPLES)
         planes = _missing(_runs(outcomes, dataset, ("rmsh",), _PLANE_BITS), folder / PLANES)
         if lookers or planes:
             opened = open_pairs(data[dataset])
