@@ -53,7 +53,7 @@ def test_a_stored_library_can_be_changed(sample: Path, code: Code) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "found"), [(None, "is missing"), (b"{", "cannot be read"), (b"\xff", "cannot be read")]
+    ("left", "found"), [(None, "has no manifest.json"), (b"{", "that cannot be read"), (b"\xff", "that cannot be read")]
 )
 def test_a_lost_manifest_is_written_anew(
     left: bytes | None, found: str, *, library: Library, folder: Path, fill: Fill

@@ -64,9 +64,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         content = read_json(path)
     except (FileNotFoundError, FormatError) as error:
-        found = "cannot be read" if path.exists() else "is missing"
+        found = "has a manifest.json that cannot be read" if path.exists() else "has no manifest.json"
         raise FormatError(
-            f"manifest.json of {folder} {found}; `rmsh library upgrade {folder}` writes it anew from items.sqlite."
+            f"{folder} {found}; `rmsh library upgrade {folder}` writes it anew from items.sqlite."
         ) from error
     return checked_format(content, path, name=FORMAT, version=VERSION, hint="give the folder of a library")
 
