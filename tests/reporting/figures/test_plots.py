@@ -122,6 +122,13 @@ def test_quality_against_time_is_a_point_a_method(all_outcomes: list[Outcome]) -
     assert axes.get_xscale() == "log"
 
 
+def test_presets_of_a_method_are_points_of_another_fill(make_outcome) -> None:
+    outcomes = [make_outcome(ndcg=0.6), *(make_outcome(preset=name, ndcg=0.5) for name in ("paper", "paper-literal"))]
+    points = draw_time(outcomes, "coco66k").axes[0].lines
+    assert [point.get_label() for point in points] == ["RMSH", "RMSH, preset paper", "RMSH, preset paper-literal"]
+    assert [point.get_fillstyle() for point in points] == ["full", "left", "none"]
+
+
 def test_label_noise_falls_from_the_clean_labels(all_outcomes: list[Outcome]) -> None:
     for axes in draw_label_noise(all_outcomes, "coco66k").axes:
         assert [line.get_label() for line in axes.lines] == ["DCMH", "RMSH", "random"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rmsh.reporting.figures import style
 from rmsh.reporting.lineup import Entry, Lineup, line_up
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["draw_bytes", "draw_time"]
+
+Fill: TypeAlias = Literal["full", "left", "none"]
+_FILLS: tuple[Fill, ...] = ("full", "left", "none")  # of a method's points, one a preset
 
 
 def draw_bytes(outcomes: Sequence[Outcome], dataset: str) -> Figure | None:
@@ -85,7 +88,8 @@ def draw_time(outcomes: Sequence[Outcome], dataset: str) -> Figure | None:
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (direction, title) in zip(panels, DIRECTION_TITLES.items(), strict=True):
         for entry in sorted(points, key=_paper_order):
-            _draw_point(axes, entry, points[entry], direction)
+            earlier = [other for other in points if other.method == entry.method and other.preset < entry.preset]
+            _draw_point(axes, entry, points[entry], direction, fill=_FILLS[len(earlier) % len(_FILLS)])
         axes.set(title=f"{title}, {bits} bits", xlabel="learning, processor seconds")
         _plain_logarithm(axes)
     panels[0].set_ylabel("NDCG@500")
@@ -107,8 +111,8 @@ def _timed(lineup: Lineup, entry: Entry, bits: int) -> list[Outcome]:
     return [outcome for outcome in done(lineup.cell(entry, bits)) if "fit_cpu" in outcome.result.get("seconds", {})]
 
 
-def _draw_point(axes: Axes, entry: Entry, group: Sequence[Outcome], direction: str) -> None:
+def _draw_point(axes: Axes, entry: Entry, group: Sequence[Outcome], direction: str, *, fill: Fill) -> None:
     look = style.look(entry.method)
     seconds = sum(outcome.result["seconds"]["fit_cpu"] for outcome in group) / len(group)
     options: dict[str, Any] = {"color": look.colour, "markeredgecolor": "black", "markersize": 9, "label": entry.title}
-    axes.plot(seconds, mean_score(group, direction), look.marker, **options)
+    axes.plot(seconds, mean_score(group, direction), look.marker, fillstyle=fill, **options)

@@ -32,6 +32,7 @@ Dashes: TypeAlias = str | tuple[int, tuple[int, ...]]  # as matplotlib takes the
 
 BLACK, GREY, ORANGE, SKY, GREEN = "#000000", "#8C8C8C", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+VIOLET = "#4B1D7A"  # darker than any of theirs but black
 
 DIRECTION_LINES: dict[str, dict[str, Any]] = {
     "i2t": {"label": DIRECTION_TITLES["i2t"], "color": BLACK, "linestyle": "-", "marker": "o"},
@@ -97,7 +98,7 @@ _LINES: dict[str, tuple[str, Dashes, str]] = {  # colour, line, marker
     "ssah": (BLUE, _LONG_DASH, "X"),
     "svhn": (VERMILION, "--", "p"),
     "rmsh": (BLACK, "-", "o"),
-    "glint": (VERMILION, "-", "h"),
+    "glint": (VIOLET, "-", "h"),
     "scm": (GREY, _LONG_DASH, "<"),
     "cca-itq": (GREY, _SPARSE, ">"),
     "classifier-itq": (GREY, "-.", "*"),
