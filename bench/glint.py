@@ -98,12 +98,12 @@ def _scores(
     query, database = values[asking][0], values[asked][1]
     labels, database_labels = np.asarray(parts.query.labels), np.asarray(parts.database.labels)
     searched, few = Codes.from_values(database), slice(_RELAXED)
-    scores: dict[str, Any] = _pair(evaluate(Codes.from_values(query), searched, labels, database_labels))
+    scores: dict[str, Any] = ndcg_and_map(evaluate(Codes.from_values(query), searched, labels, database_labels))
     if asking == asked:
         return scores
     relaxed = score_vectors(query[few], database, labels[few], database_labels)
     return scores | {
-        "some": _pair(evaluate(Codes.from_values(query[few]), searched, labels[few], database_labels)),
+        "some": ndcg_and_map(evaluate(Codes.from_values(query[few]), searched, labels[few], database_labels)),
         "relaxed": {
             "ndcg@500": round(float(np.nanmean(relaxed["ndcg"])), 5),
             "map@all": round(float(np.nanmean(relaxed["map"])), 5),
@@ -118,8 +118,9 @@ def _unseen(
     asking, asked = modalities(direction)
     query, database = Codes.from_values(values[asking][0][::2]), Codes.from_values(values[asked][0][1::2])
     labels = np.asarray(parts.query.labels)
-    return _pair(evaluate(query, database, labels[::2], labels[1::2]))
+    return ndcg_and_map(evaluate(query, database, labels[::2], labels[1::2]))
 
 
-def _pair(scores: Scores) -> dict[str, float]:
+def ndcg_and_map(scores: Scores) -> dict[str, float]:
+    """What the tables show, rounded as the files have it."""
     return {"ndcg@500": round(scores.ndcg.value, 5), "map@all": round(scores.map.value, 5)}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench.data import RESULTS, coco66k_root
+from bench.glint import ndcg_and_map
 from bench.tables import markdown
 from rmsh.cache import cache_folder
 from rmsh.data.open import open_pairs
@@ -75,8 +76,7 @@ def with_some_alone(pairs: Pairs, paired: int, *, seed: int) -> Pairs:
 def _scores(method: Method, parts: Parts, direction: Direction) -> dict[str, float]:
     asking, asked = modalities(direction)
     codes = method.encode(parts.query.features(asking), asking), method.encode(parts.database.features(asked), asked)
-    scores = evaluate(*codes, np.asarray(parts.query.labels), np.asarray(parts.database.labels))
-    return {"ndcg@500": round(scores.ndcg.value, 5), "map@all": round(scores.map.value, 5)}
+    return ndcg_and_map(evaluate(*codes, np.asarray(parts.query.labels), np.asarray(parts.database.labels)))
 
 
 def _row(one: dict[str, Any]) -> list[str]:

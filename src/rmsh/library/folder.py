@@ -63,7 +63,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
         content = read_json(path)
-    except (FileNotFoundError, FormatError) as error:
+    except (FileNotFoundError, IsADirectoryError, FormatError) as error:
         found = "has a manifest.json that cannot be read" if path.exists() else "has no manifest.json"
         raise FormatError(
             f"{folder} {found}; `rmsh library upgrade {folder}` writes it anew from items.sqlite."
