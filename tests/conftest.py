@@ -17,14 +17,13 @@ import pytest
 from PIL import Image
 
 from rmsh.codes import Codes
+from rmsh.core.types import FloatArray, Modality
 from rmsh.features import ENCODERS
 from rmsh.features.bag_of_words import BagOfWords
-from rmsh.features.picture_encoder import PictureEncoder
-from rmsh.features.pictures import Picture, read_picture
+from rmsh.features.images import Picture, PictureEncoder, read_picture
 from rmsh.hash_function import HashFunction, Layer
 from rmsh.library import Item, Library
 from rmsh.model import Model
-from rmsh.types import FloatArray, Modality
 
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED_DATA = PROJECT.parent / "shared" / "data"
@@ -69,7 +68,7 @@ def milvus_server() -> str:
 @pytest.fixture(scope="session")
 def new_address(milvus_server: str) -> Iterator[Callable[[], str]]:
     """Addresses of collections that are not there yet; what is made under them is dropped at the end."""
-    from rmsh.index.milvus_connection import Settings, connect
+    from rmsh.milvus.connection import Settings, connect
 
     names: list[str] = []
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rmsh.codes import MAX_BITS, Codes, check_bits, hamming, pack, signs, to_words, unpack
-from rmsh.errors import CodesError
+from rmsh.core.errors import CodesError
 
 lengths = st.integers(1, MAX_BITS)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rmsh.codes import Codes
 from rmsh.codes_file import VERSION, CodesFile, is_codes_file, read_own_set
-from rmsh.errors import CodesError, ConfigError, DataError, FormatError, InputError
+from rmsh.core.errors import CodesError, ConfigError, DataError, FormatError, InputError
 
 SAMPLE = Path(__file__).parent / "samples" / "codes_v1.npz"
 IDS = [f"é{row}" for row in range(12)]

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from rmsh import doctor
-from rmsh.doctor import Package, Report, Weights, encoder_weights, examine, packages, processor, threads
-from rmsh.errors import MissingExtraError, RmshError
+from rmsh.core.errors import MissingExtraError, RmshError
+from rmsh.doctor import Check, Outcome, Package, Report, Weights, encoder_weights, examine, packages, processor, threads
 from rmsh.features.weights import WEIGHTS
-from rmsh.self_test import Check, Outcome
 
 PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 

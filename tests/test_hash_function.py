@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rmsh.errors import FormatError
+from rmsh.core.errors import FormatError
 from rmsh.hash_function import HashFunction, KernelLayer, Layer
 from rmsh.model import Model, load
 

@@ -13,36 +13,27 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A package imports only from packages above it, and from itself.
 LAYERS = [
-    "errors",
-    "types",
-    "config",
-    "files",
-    "progress",
-    "registry",
-    "cache",
-    "compiled",
+    "core",
     "codes",
-    "feature_matrix",
+    "hash_function",
+    "model",
     "data",
     "coding",
     "metrics",
     "datacard",
     "codes_file",
+    "retrieval_set",
     "features",
-    "hash_function",
-    "model",
     "training",
     "methods",
     "index",
     "library",
+    "milvus",
     "pipeline",
-    "item_codes",
     "search",
     "serve",
     "builder",
-    "experiments",
-    "reporting",
-    "self_test",
+    "compare",
     "doctor",
     "cli",
     "demo",
@@ -99,7 +90,7 @@ def assert_statements(tree: ast.Module, _layer: str) -> Problems:
     """Checks that vanish under python -O."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert):
-            yield node.lineno, "assert is no way to check; raise an error of rmsh.errors"
+            yield node.lineno, "assert is no way to check; raise an error of rmsh.core.errors"
 
 
 def missing_docstring(tree: ast.Module, _layer: str) -> Problems:
@@ -146,7 +137,9 @@ def test_a_rule_finds_what_it_forbids(rule: Callable[[ast.Module, str], Problems
 
 
 def test_what_is_allowed_is_not_reported() -> None:
-    source = '"""Job."""\nfrom rmsh import __version__\nfrom rmsh.errors import X\ntorch.load(p, weights_only=True)'
+    source = (
+        '"""Job."""\nfrom rmsh import __version__\nfrom rmsh.core.errors import X\ntorch.load(p, weights_only=True)'
+    )
     assert not [problem for rule in RULES for problem in rule(ast.parse(source), "codes")]
     assert not list(unsafe_calls(ast.parse("print(1)"), "cli"))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rmsh.errors import DataError, FormatError, InputError
+from rmsh.core.errors import DataError, FormatError, InputError
 from rmsh.hash_function import HashFunction, Layer
 from rmsh.model import Model, load
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rmsh import pipeline
-from rmsh.data.generated import generate_pairs
+from rmsh.core.errors import DataError, InputError
 from rmsh.data.open import Opened, open_pairs
 from rmsh.data.splits import random_split
-from rmsh.errors import DataError, InputError
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import create
 from rmsh.model import load
 

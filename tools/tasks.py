@@ -48,8 +48,8 @@ LINT = (
 )
 MILVUS_TESTS = (
     "tests/contract/test_milvus.py",
-    "tests/library/test_collection.py",
-    "tests/library/test_push.py",
+    "tests/milvus/test_collection.py",
+    "tests/milvus/test_push.py",
     "tests/serve/test_milvus.py",
     "tests/browser/test_milvus.py",
 )
@@ -69,7 +69,8 @@ TASKS = {
         "run the fast half of test: no slow tests", "dev", (*LINT, ("tests", ("-m", "pytest", "-m", "not slow")))
     ),
     "lint": Task("run format, lint and types only", "dev", LINT),
-    "bench": Task("run the benchmarks", "dev", (("bench", ("-m", "bench")),)),
+    "lab": Task("run a measurement of the lab", "dev", (("lab", ("-m", "lab")),)),
+    "paper": Task("make the tables, figures and report of the paper", "dev", (("paper", ("-m", "lab.paper")),)),
     "setup": Task("create .venv and install everything", "dev"),
 }
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
     from rmsh.index import create_index
     from rmsh.methods import create
-    from rmsh.metrics.report import evaluate
+    from rmsh.metrics.evaluate import evaluate
     from rmsh.model import Model, load
-    from rmsh.search import Searcher
+    from rmsh.search.searcher import Searcher
 
 __version__ = "0.1.0"
 
@@ -27,12 +27,12 @@ _EXPORTS = {
     "Codes": "rmsh.codes",
     "Model": "rmsh.model",
     "Pairs": "rmsh.data.pairs",
-    "Searcher": "rmsh.search",
+    "Searcher": "rmsh.search.searcher",
     "build": "rmsh.builder",
     "choose_delta": "rmsh.coding.bounds",
     "create": "rmsh.methods",
     "create_index": "rmsh.index",
-    "evaluate": "rmsh.metrics.report",
+    "evaluate": "rmsh.metrics.evaluate",
     "load": "rmsh.model",
     "open_pairs": "rmsh.data.open",
 }

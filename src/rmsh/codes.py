@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmsh.errors import CodesError
+from rmsh.core.errors import CodesError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from rmsh.types import BitArray, FloatArray, IdArray, IntArray, PackedArray, WordArray
+    from rmsh.core.types import BitArray, FloatArray, IdArray, IntArray, PackedArray, WordArray
 
 __all__ = ["MAX_BITS", "Codes", "check_bits", "hamming", "pack", "signs", "to_words", "unpack"]
 

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.codes import Codes
-from rmsh.data.columns import checked_labels, checked_mask, checked_names
+from rmsh.core.errors import CodesError, ConfigError, DataError, FormatError, InputError
+from rmsh.core.files import atomic
+from rmsh.core.types import MODALITIES
 from rmsh.data.labels import pack_labels, unpack_labels
-from rmsh.errors import CodesError, ConfigError, DataError, FormatError, InputError
-from rmsh.files import atomic
+from rmsh.data.pairs import checked_labels, checked_mask, checked_names
+from rmsh.data.readers.foreign_codes import find_labels
 from rmsh.metrics.directions import pick, usual_directions
-from rmsh.metrics.foreign import find_labels
-from rmsh.metrics.labelled import LabelledCodes
-from rmsh.metrics.retrieval import RetrievalSet, draw_queries, refuse_drawing
-from rmsh.types import MODALITIES
+from rmsh.metrics.relevance import LabelledCodes
+from rmsh.retrieval_set import RetrievalSet, draw_queries, refuse_drawing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.types import BitArray, Direction, IdArray, LabelArray, Modality, PackedArray
+    from rmsh.core.types import BitArray, Direction, IdArray, LabelArray, Modality, PackedArray
 
 __all__ = ["FORMAT", "VERSION", "CodesFile", "is_codes_file", "read_own_set"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rmsh.progress import OnProgress
+    from rmsh.core.progress import OnProgress
 
 __all__ = ["main"]
 
@@ -24,7 +24,7 @@ _LIKE = "000/000002.jpg"  # a guitar by itself
 
 def main() -> None:
     """Run the commands a user would type, and show them."""
-    from rmsh.cache import cache_folder
+    from rmsh.core.cache import cache_folder
 
     sys.exit(demonstrate(cache_folder() / "demo", serve=_is_watched(), scenes=SCENES))
 
@@ -38,7 +38,7 @@ def demonstrate(folder: Path, *, serve: bool, scenes: int) -> int:
     """Draw, build, search and perhaps serve in a folder, and return the exit code of the first command that fails."""
     from rmsh.cli.console import Console
     from rmsh.cli.main import run
-    from rmsh.errors import RmshError
+    from rmsh.core.errors import RmshError
 
     console = Console()
     console.note(f"{scenes:,} scenes of icons with captions are drawn into {folder / 'scenes'}.")
@@ -71,7 +71,7 @@ def _commands(*, serve: bool) -> Iterator[list[str]]:
 
 
 def _draw(folder: Path, scenes: int, report: OnProgress) -> None:
-    from rmsh.data.scenes import write_scenes
+    from rmsh.data.synthetic.scenes import write_scenes
 
     if not (folder / "manifest.json").is_file():
         shutil.rmtree(folder, ignore_errors=True)  # drawing was stopped before its end

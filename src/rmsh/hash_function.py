@@ -14,12 +14,12 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_expit
 
-from rmsh.errors import DataError, FormatError
+from rmsh.core.errors import DataError, FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rmsh.types import Features, FloatArray
+    from rmsh.core.types import Features, FloatArray
 
 __all__ = ["Activation", "AnyLayer", "HashFunction", "KernelLayer", "Layer"]
 

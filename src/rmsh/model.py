@@ -17,15 +17,15 @@ import safetensors
 import safetensors.numpy
 
 from rmsh.codes import Codes
-from rmsh.errors import FormatError, InputError
-from rmsh.files import atomic, read_json, write_json, write_text
+from rmsh.core.errors import FormatError, InputError
+from rmsh.core.files import atomic, read_json, write_json, write_text
+from rmsh.core.types import MODALITIES, Modality
 from rmsh.hash_function import HashFunction
-from rmsh.types import MODALITIES, Modality
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from rmsh.types import Features, FloatArray
+    from rmsh.core.types import Features, FloatArray
 
 __all__ = ["Model", "load"]
 

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmsh.codes_file import CodesFile
+from rmsh.core.errors import DataError, InputError
+from rmsh.core.progress import OnProgress, ignore
+from rmsh.core.types import MODALITIES
 from rmsh.data.pairs import is_raw
 from rmsh.data.splits import Split, hold_out_validation
-from rmsh.errors import DataError, InputError
 from rmsh.features import extract
 from rmsh.features.base import refuse
-from rmsh.progress import OnProgress, ignore
-from rmsh.types import MODALITIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from rmsh.core.types import IntArray, Modality
     from rmsh.data.open import Opened
     from rmsh.data.pairs import Pairs
     from rmsh.features.base import Encoder
     from rmsh.features.extract import OnUnreadable
     from rmsh.methods.base import Method
     from rmsh.model import Model
-    from rmsh.types import IntArray, Modality
 
 __all__ = [
     "DEFAULT_ENCODERS",

@@ -14,10 +14,10 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from rmsh.search import Searcher
-from rmsh.serve.answers import Answers
+from rmsh.search.searcher import Searcher
 from rmsh.serve.app import create_app
 from rmsh.serve.security import Access
+from rmsh.serve.service import Answers
 
 expect.set_options(timeout=60_000)  # a busy machine is slow, and that is no fault of the page
 OpenPage = Callable[..., Page]

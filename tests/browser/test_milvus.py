@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rmsh.library import Library
-from rmsh.library.push import push
+from rmsh.milvus.push import push
 
 pytestmark = pytest.mark.milvus
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from rmsh.builder import BuildConfig, build
 from rmsh.data.pairs import Pairs
-from rmsh.data.scenes import CREDIT, write_scenes
+from rmsh.data.synthetic.scenes import CREDIT, write_scenes
 
 OpenPage = Callable[..., Page]
 CONFIG = BuildConfig()

@@ -14,8 +14,8 @@ import pytest
 
 from rmsh.builder import BuildConfig, Built, build
 from rmsh.builder.add import add
-from rmsh.builder.shelf import own_pictures
-from rmsh.errors import DataError, InputError
+from rmsh.builder.items import own_pictures
+from rmsh.core.errors import DataError, InputError
 from rmsh.library import Library
 from rmsh.model import Model, load
 

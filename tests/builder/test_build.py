@@ -14,12 +14,12 @@ from PIL import Image
 
 from rmsh.builder import BuildConfig, Built, build
 from rmsh.builder.build import work_folder
-from rmsh.cache import cache_folder
-from rmsh.errors import DataError, InputError, RmshError
-from rmsh.features.claims import claimed
+from rmsh.core.cache import cache_folder
+from rmsh.core.errors import DataError, InputError, RmshError
+from rmsh.core.locks import claimed
+from rmsh.core.progress import Progress
 from rmsh.library import Library
 from rmsh.library.verify import verify
-from rmsh.progress import Progress
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rmsh.builder.estimate import estimate
-from rmsh.data.generated import generate_pairs
-from rmsh.errors import RmshError
+from rmsh.builder.build import estimate
+from rmsh.core.errors import RmshError
+from rmsh.data.synthetic.generated import generate_pairs
 
 
 def test_more_items_take_more_time_and_space() -> None:

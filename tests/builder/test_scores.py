@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rmsh.builder.scores import score, split_by
+from rmsh.builder.report import score, split_by
 from rmsh.data.pairs import Pairs
 from rmsh.hash_function import HashFunction, Layer
 from rmsh.model import Model

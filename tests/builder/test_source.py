@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rmsh.builder.config import BuildConfig
+from rmsh.builder.build import BuildConfig
 from rmsh.builder.source import Source, read_source
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
 
 
 def _folder(folder: Path, rows: list[str], header: str = "file_name,text,labels") -> Path:

@@ -114,7 +114,7 @@ def test_an_id_that_is_not_there_is_refused(photos: Path, capsys: Capture) -> No
 def test_a_stopped_build_ends_with_130_and_goes_on(
     photos: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rmsh.builder import road
+    from rmsh.builder import build as road
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rmsh.cli.main import app
-from rmsh.doctor import Package, Report, Weights
-from rmsh.self_test import Outcome
+from rmsh.doctor import Outcome, Package, Report, Weights
 
 runner = CliRunner()
 

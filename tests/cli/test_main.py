@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from rmsh import __version__
 from rmsh.cli import main as main_module
 from rmsh.cli.main import COMMANDS, app, main, run
-from rmsh.errors import DataError, TrainingError
+from rmsh.core.errors import DataError, TrainingError
 
 Capture = pytest.CaptureFixture[str]
 FailWith = Callable[[BaseException], None]

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rmsh.cli.main import app, run
-from rmsh.errors import MissingExtraError
+from rmsh.core.errors import MissingExtraError
 from rmsh.methods import METHODS
 
 runner = CliRunner()

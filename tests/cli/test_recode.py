@@ -11,10 +11,10 @@ import pytest
 from rmsh.cli.main import run
 from rmsh.codes import Codes
 from rmsh.library import Item, Library
-from rmsh.library.describe import describe
+from rmsh.library.maintenance import describe
 from rmsh.library.verify import verify
 from rmsh.model import Model, load
-from rmsh.search import Searcher
+from rmsh.search.searcher import Searcher
 
 Capture = pytest.CaptureFixture[str]
 

@@ -11,8 +11,8 @@ from PIL import Image
 
 from rmsh.cli.main import run
 from rmsh.codes_file import CodesFile
-from rmsh.data.generated import generate_pairs
-from rmsh.experiments.noise import with_noisy_labels
+from rmsh.compare.noise import with_noisy_labels
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.model import load
 
 QUICK = ["--bits", "16", "--set", "epochs=2", "--set", "hidden=8", "--set", "batch=16"]

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from rmsh.coding import bounds as bounds_module
 from rmsh.coding.bounds import check_delta, choose_delta, lower_bound, upper_bound
-from rmsh.coding.entropy import binary_entropy
-from rmsh.coding.statistics import LabelStatistics
-from rmsh.errors import CodesError, ConfigError, InputError
+from rmsh.coding.entropy import LabelStatistics, binary_entropy
+from rmsh.core.errors import CodesError, ConfigError, InputError
 
 if TYPE_CHECKING:
-    from rmsh.coding.delta import DeltaChoice
+    from rmsh.coding.bounds import DeltaChoice
 
 lengths = st.integers(1, 256)
 entropies = st.integers(0, 300_000).map(lambda thousandths: thousandths / 1000)

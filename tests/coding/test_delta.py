@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rmsh.coding.delta import Bounds, DeltaChoice
+from rmsh.coding.bounds import Bounds, DeltaChoice
 
 PAPER = Bounds(10.03, "size", 1, ("independent", "entropy"))
 TIGHT = Bounds(2.58, "literal", 3, ("joint", "gilbert-varshamov"))

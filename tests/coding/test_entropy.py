@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 from rmsh.coding import entropy as entropy_module
 from rmsh.coding.entropy import binary_entropy, inverse_binary_entropy, label_entropy, similarity_entropy
-from rmsh.errors import ConfigError, InputError
+from rmsh.core.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

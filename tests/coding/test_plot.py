@@ -11,7 +11,7 @@ from PIL import Image
 
 from rmsh.coding import LabelStatistics, choose_delta
 from rmsh.coding.plot import plot_bounds
-from rmsh.errors import ConfigError, MissingExtraError
+from rmsh.core.errors import ConfigError, MissingExtraError
 
 STATISTICS = LabelStatistics.of(np.random.default_rng(0).integers(0, 2, (50, 12)))
 CHOICES = [choose_delta(STATISTICS, bits) for bits in (4, 16, 64, 300)]

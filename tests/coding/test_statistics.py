@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rmsh.coding import statistics as statistics_module
-from rmsh.coding.statistics import LabelStatistics
-from rmsh.errors import DataError
+from rmsh.coding import entropy as statistics_module
+from rmsh.coding.entropy import LabelStatistics
+from rmsh.core.errors import DataError
 
 
 def test_items_without_labels_are_left_out_and_counted() -> None:

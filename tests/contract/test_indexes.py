@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rmsh.codes import MAX_BITS, Codes
-from rmsh.errors import CodesError, ConfigError, InputError
+from rmsh.core.errors import CodesError, ConfigError, InputError
 from rmsh.index import INDEXES, create_index, open_index
 from rmsh.index.base import Index
 from rmsh.index.brute import Brute

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rmsh.data.generated import generate_pairs
+from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.data.pairs import Pairs
-from rmsh.errors import ConfigError, DataError, InputError
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import METHODS, create
 from rmsh.methods.base import Method
 from rmsh.model import load

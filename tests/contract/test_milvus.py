@@ -12,12 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 from rmsh.codes import Codes
-from rmsh.errors import CodesError, FormatError, InputError, RmshError
+from rmsh.core.errors import CodesError, FormatError, InputError, RmshError
 from rmsh.index import create_index, open_index
 from rmsh.index.brute import Brute
 from rmsh.index.filters import Label
 from rmsh.index.milvus import MilvusIndex
-from rmsh.index.milvus_connection import Settings, connect
+from rmsh.milvus.connection import Settings, connect
 
 pytestmark = pytest.mark.milvus
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rmsh.errors import require
+from rmsh.core.errors import require
 
 MATLAB73_HEADER = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM"
 

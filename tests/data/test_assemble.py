@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rmsh.data.assemble import assemble_files
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.readers.feature_files import assemble_files
 
 if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs

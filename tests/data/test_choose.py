@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rmsh.data.choose import Chosen, choose, locate
-from rmsh.data.matrices import Place
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.readers.matrices import Place
+from rmsh.data.readers.matrix_roles import Chosen, choose, locate
 
 
 def chosen(named: dict[str, str] | None = None, skip: tuple = (), **shapes: tuple[int, ...]) -> Chosen:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rmsh.data.coco66k import decompand, is_coco66k, read_coco66k
+from rmsh.core.errors import DataError
+from rmsh.data.benchmarks.coco66k import decompand, is_coco66k, read_coco66k
 from rmsh.data.labels import pack_labels
-from rmsh.errors import DataError
 
 ROWS = ["42\tdatabase\tA rack of shoes", "49\tdatabase\tTwo men", "7\tquery\tA clock tower"]
 LABELS = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0]], dtype=np.uint8)

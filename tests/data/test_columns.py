@@ -6,17 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rmsh.data import columns
-from rmsh.data.columns import (
-    checked_column,
-    checked_ids,
-    checked_labels,
-    checked_mask,
-    checked_names,
-    is_raw,
-    listed,
-)
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data import pairs as columns
+from rmsh.data.pairs import checked_column, checked_ids, checked_labels, checked_mask, checked_names, is_raw, listed
 
 
 def test_problems_beyond_the_tenth_are_counted():

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import io, sparse
 
-from rmsh.data.community import files_in, read
-from rmsh.data.mirflickr25k import TOPICS
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.benchmarks.community import files_in, read
+from rmsh.data.benchmarks.mirflickr25k import TOPICS
 
 LABELS = np.eye(24, dtype=np.uint8)[:6]
 TAGS = np.eye(30, dtype=np.uint8)[:6]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import io
 
-from rmsh.data.features_by_id import read_features
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.readers.feature_files import read_features
 
 IDS = np.array(["im1", "im2", "im3", "im4"])
 WANTED = np.array([3, 1])

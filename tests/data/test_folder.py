@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rmsh.data.folder import is_picture_folder, read_folder
+from rmsh.core.errors import DataError
 from rmsh.data.open import open_pairs
-from rmsh.errors import DataError
+from rmsh.data.readers.folder import is_picture_folder, read_folder
 
 
 def _write(folder: Path, **files: str | bytes) -> Path:

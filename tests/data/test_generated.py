@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import Ridge
 
-from rmsh.data.generated import CLASS_NAMES, generate_pairs
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.synthetic.generated import CLASS_NAMES, generate_pairs
 
 
 def test_the_same_seed_gives_the_same_pairs():

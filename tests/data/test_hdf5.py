@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rmsh.data import hdf5
-from rmsh.errors import DataError, require
+from rmsh.core.errors import DataError, require
+from rmsh.data.readers import hdf5
 
 h5py = require("h5py", "hdf5")
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rmsh.data import json_stream
-from rmsh.data.json_stream import stream_members
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.benchmarks import mscoco as json_stream
+from rmsh.data.benchmarks.mscoco import stream_members
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

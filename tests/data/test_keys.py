@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rmsh.data.keys import meaning
+from rmsh.data.readers.matrix_roles import meaning
 
 
 @pytest.mark.parametrize(

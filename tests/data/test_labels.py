@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from rmsh.core.errors import DataError
 from rmsh.data.labels import class_frequency, pack_labels, unpack_labels
-from rmsh.errors import DataError
 
 
 @given(arrays(np.uint8, array_shapes(min_dims=2, max_dims=2, max_side=20), elements={"max_value": 1}))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import io, sparse
 
-from rmsh.data import matlab
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.readers import matlab
 
 
 def save(path: Path, **variables: object) -> Path:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rmsh.data.matrices import Place, matrix_files, places_in, read_matrix
-from rmsh.errors import DataError, MissingExtraError
+from rmsh.core.errors import DataError, MissingExtraError
+from rmsh.data.readers.matrices import Place, matrix_files, places_in, read_matrix
 
 
 def test_a_folder_gives_its_matrix_files_in_order(tmp_path: Path):

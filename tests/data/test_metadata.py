@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rmsh.data.metadata import read_metadata
+from rmsh.core.errors import DataError
+from rmsh.data.readers.metadata import read_metadata
 from rmsh.data.records import Record
-from rmsh.errors import DataError
 
 ROWS = [
     {"file_name": "a.jpg", "text": "a dog", "labels": ["dog", "park"]},

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rmsh.data.mined_labels import label_texts, mine_classes, read_classes, write_classes
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.labels import label_texts, mine_classes, read_classes, write_classes
 
 CAPTIONS = ["A dog runs on the grass.", "Two dogs and a Frisbee", "a cat on a bed", "the cats sleep", "green grass"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from scipy import sparse
 
-from rmsh.data.mirflickr25k import TOPICS, read
-from rmsh.data.prepare import prepare
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.benchmarks.mirflickr25k import TOPICS, read
+from rmsh.data.benchmarks.prepare import prepare
 
 # Windows line ends, trailing blanks, a doubled tag, a tag outside ASCII, an empty file, Latin-1 bytes
 TAGS = {

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from rmsh.data.benchmarks import MSCOCO
-from rmsh.data.mscoco import read
+from rmsh.core.errors import DataError
+from rmsh.data.benchmarks.mscoco import read
+from rmsh.data.benchmarks.prepare import prepare
+from rmsh.data.benchmarks.registry import MSCOCO
 from rmsh.data.open import open_pairs
-from rmsh.data.prepare import prepare
-from rmsh.errors import DataError
 
 CATEGORIES = [{"id": 90, "name": "toothbrush"}, {"id": 1, "name": "person"}, {"id": 18, "name": "dog"}]
 CROWD = {"iscrowd": 1, "segmentation": {"counts": [3, 4], "size": [7, 1]}}

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rmsh.data import numpy_files
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.readers import numpy_files
 
 
 def test_an_archive_tells_its_shapes_and_gives_its_arrays(tmp_path: Path):

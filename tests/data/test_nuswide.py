@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from scipy import sparse
 
-from rmsh.data.nuswide import read
-from rmsh.data.prepare import prepare
-from rmsh.data.protocols import Protocol
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.benchmarks.nuswide import read
+from rmsh.data.benchmarks.prepare import prepare
+from rmsh.data.benchmarks.protocols import Protocol
 
 
 @pytest.fixture

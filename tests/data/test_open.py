@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import io, sparse
 
+from rmsh.core.errors import DataError
 from rmsh.data.open import Opened, open_pairs
 from rmsh.data.splits import Split
-from rmsh.errors import DataError
 
 MATRICES = {"XAll": np.arange(8.0).reshape(4, 2), "YAll": np.eye(4), "LAll": np.eye(4)[:, :2]}
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from rmsh.core.errors import DataError
 from rmsh.data.pairs import Pairs
 from rmsh.data.splits import random_split
-from rmsh.errors import DataError
 
 
 def make(n: int = 4) -> Pairs:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from rmsh.core.errors import ConfigError, DataError, InputError
+from rmsh.data.benchmarks.prepare import prepare
+from rmsh.data.benchmarks.protocols import Protocol
 from rmsh.data.open import open_pairs
-from rmsh.data.prepare import prepare
-from rmsh.data.protocols import Protocol
-from rmsh.errors import ConfigError, DataError, InputError
 
 N = 60
 TINY = Protocol("tiny", "a test", queries=10, database=30, train=20)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from rmsh.core.errors import DataError, FormatError, InputError
+from rmsh.core.files import sha256
 from rmsh.data.open import open_pairs
 from rmsh.data.pairs import Pairs
-from rmsh.data.prepared import is_prepared, read_prepared, write_prepared
+from rmsh.data.readers.prepared import is_prepared, read_prepared, write_prepared
 from rmsh.data.splits import Split
-from rmsh.errors import DataError, FormatError, InputError
-from rmsh.files import sha256
 
 SAMPLE = Path(__file__).resolve().parent.parent / "samples" / "pairs_v1"
 FACTS: dict[str, Any] = {"benchmark": "mirflickr25k", "protocol": {"seed": 3}, "notes": ["one", "two"]}

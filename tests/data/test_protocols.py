@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmsh.data.protocols import Protocol, draw_split, rarest_label, stratified_rows
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.benchmarks.protocols import Protocol, draw_split, rarest_label, stratified_rows
 
 LABELS = np.tile(np.eye(4, dtype=np.uint8), (25, 1))  # a hundred rows, four classes
 ALL = np.ones(100, dtype=np.bool_)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rmsh.core.errors import DataError
 from rmsh.data.records import LONGEST_TEXT, Record, check_records, to_pairs
-from rmsh.errors import DataError
 
 
 @pytest.fixture

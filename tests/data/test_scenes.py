@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rmsh.data import scene_drawing
-from rmsh.data.scene_drawing import HUES, LAYOUTS, Place, make_style
-from rmsh.data.scene_plan import plan_scene
-from rmsh.data.scene_things import LABELS, THINGS
-from rmsh.data.scenes import CREDIT, scene_pairs, write_scenes
-from rmsh.errors import DataError, MissingExtraError
-from rmsh.progress import Progress
+from rmsh.core.errors import DataError, MissingExtraError
+from rmsh.core.progress import Progress
+from rmsh.data.synthetic import scene_drawing
+from rmsh.data.synthetic.scene_drawing import HUES, LAYOUTS, Place, make_style
+from rmsh.data.synthetic.scene_objects import LABELS, THINGS
+from rmsh.data.synthetic.scenes import CREDIT, plan_scene, scene_pairs, write_scenes
 
 
 def test_a_larger_set_begins_with_the_smaller_one_and_seeds_differ() -> None:

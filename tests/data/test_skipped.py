@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rmsh.data.skipped import Skipped, count_skipped, refuse_skipped, write_skipped
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.records import Skipped, count_skipped, refuse_skipped, write_skipped
 
 LIST = [Skipped("metadata.csv", row, f"i{row}", "item", 'a "reason", with\nmarks') for row in range(2, 14)]
 

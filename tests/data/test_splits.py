@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rmsh.core.errors import DataError, FormatError
 from rmsh.data.splits import Split, hold_out_validation, random_split
-from rmsh.errors import DataError, FormatError
 
 IDS = np.array(["a", "b", "c", "d", "e"])
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rmsh.data import webdataset
+from rmsh.core.errors import DataError
 from rmsh.data.open import open_pairs
-from rmsh.data.webdataset import read_webdataset, shards_in
-from rmsh.errors import DataError
+from rmsh.data.readers import tar_shards as webdataset
+from rmsh.data.readers.tar_shards import read_webdataset, shards_in
 
 
 def _tar(path: Path, *members: tuple[str, bytes] | tarfile.TarInfo, mode: str = "w") -> Path:

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from rmsh.core.progress import OnProgress, ignore
+from rmsh.core.types import FloatArray, Modality
 from rmsh.features.base import Unreadable
 from rmsh.features.shards import encode_shared
-from rmsh.progress import OnProgress, ignore
-from rmsh.types import FloatArray, Modality
 
 
 class Lengths:

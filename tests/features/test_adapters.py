@@ -11,10 +11,10 @@ import pytest
 import torch
 from PIL import Image
 
-from rmsh.errors import ConfigError, FormatError, MissingExtraError
+from rmsh.core.errors import ConfigError, FormatError, MissingExtraError
+from rmsh.core.progress import Progress
 from rmsh.features.adapters import OpenClip, OpenClipText, SentenceTransformers, Timm
 from rmsh.features.extract import restore
-from rmsh.progress import Progress
 
 RED, BLUE = Image.new("RGB", (8, 8), "red"), Image.new("RGB", (8, 8), "blue")
 

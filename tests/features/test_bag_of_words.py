@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy import sparse
 
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
 from rmsh.features.bag_of_words import BagOfWords, words_of
 
 TEXTS = ["A dog and a ball", "a DOG runs", "the ball", "dog", "one cat", "A bus!"]

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rmsh.data.coco66k import read_coco66k
-from rmsh.errors import DataError, FormatError
+from rmsh.core.errors import DataError, FormatError
+from rmsh.core.progress import Progress
+from rmsh.data.benchmarks.coco66k import read_coco66k
 from rmsh.features.efficientnet import EfficientNet
-from rmsh.features.torch_file import read_tensors
-from rmsh.features.weights import locate
-from rmsh.progress import Progress
+from rmsh.features.weights import locate, read_tensors
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,11 @@ import pytest
 from PIL import Image
 from scipy import sparse
 
+from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.pairs import Pairs
-from rmsh.errors import ConfigError, DataError
 from rmsh.features.bag_of_words import BagOfWords
-from rmsh.features.base import Unreadable
+from rmsh.features.base import Unreadable, encode_now
 from rmsh.features.efficientnet import EfficientNet
-from rmsh.features.encoded import encode_now
 from rmsh.features.extract import encode_column, extract, prepare, restore
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rmsh.errors import FormatError, MissingExtraError
+from rmsh.core.errors import FormatError, MissingExtraError
+from rmsh.core.progress import Progress
 from rmsh.features import weights
 from rmsh.features.extract import encode_column
 from rmsh.features.minilm import MiniLM
-from rmsh.progress import Progress
 
 TEXTS = np.array(
     ["Two dogs play in the park.", "Puppies are running on the grass.", "A plate of pasta with tomato sauce"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rmsh.errors import FormatError
+from rmsh.core.errors import FormatError
 from rmsh.features.efficientnet import EfficientNet
 from rmsh.features.minilm import MiniLM
 from rmsh.features.packaged import PackagedEncoder

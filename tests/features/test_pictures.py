@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from rmsh.errors import DataError
-from rmsh.features import pictures
-from rmsh.features.pictures import read_picture
+from rmsh.core.errors import DataError
+from rmsh.features import images as pictures
+from rmsh.features.images import read_picture
 
 RED = (255, 0, 0)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rmsh.core.locks import claimed
+from rmsh.core.progress import Progress
 from rmsh.features import shards
-from rmsh.features.claims import claimed
 from rmsh.features.shards import encode_shared
-from rmsh.progress import Progress
 
 WORKER = Path(__file__).with_name("shard_worker.py")
 spec = importlib.util.spec_from_file_location("shard_worker", WORKER)

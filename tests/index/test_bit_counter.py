@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rmsh.index.bit_counter import BIAS, next_near, pick_planes, write_bias
-from rmsh.index.bit_planes import PLANES, TILE, slice_tile
+from rmsh.index._kernels.bit_counter import BIAS, PLANES, TILE, next_near, pick_planes, slice_tile, write_bias
+from rmsh.index._kernels.vectors import LANES
 from rmsh.index.store import sealed
-from rmsh.index.vectors import LANES
 
 
 @numba.njit

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.index import engines
-from rmsh.index.made_codes import clustered
+from rmsh.index import speed as engines
+from rmsh.index.speed import clustered
 
 WORDS = clustered(400, 48)
 QUERIES = Codes(clustered(5, 48, seed=1).view(np.uint8)[:, :6].copy(), 48, np.arange(5).astype(str))

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmsh.errors import InputError
-from rmsh.index.filter_parser import parse
-from rmsh.index.filters import And, Filter, Id, Label, Not, Or, Text
+from rmsh.core.errors import InputError
+from rmsh.index.filters import And, Filter, Id, Label, Not, Or, Text, parse
 
 tricky = st.sampled_from(
     ['"', "'", "\\", '\\"', "a)", "(", "and", "or", "not", "label=x", "dog%' OR 1=1 --", 'NEAR("a" b)*', "<b>&amp;</b>"]

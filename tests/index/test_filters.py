@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rmsh.errors import InputError
+from rmsh.core.errors import InputError
 from rmsh.index.filters import And, Filter, Id, Label, Leaf, Not, Or, Text, to_mask
 
 a, b, c = Label("a"), Id("b"), Text("c")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import ConfigError, FormatError
+from rmsh.core.errors import ConfigError, FormatError
 from rmsh.index import create_index, open_index
 from rmsh.index.brute import Brute
 from rmsh.index.mih import MultiIndex

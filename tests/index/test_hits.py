@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rmsh.errors import InputError
-from rmsh.index.hits import Hits, Neighbours
+from rmsh.core.errors import InputError
+from rmsh.index.base import Hits, Neighbours
 
 
 def test_hits_have_their_dtypes_whatever_integers_are_given() -> None:

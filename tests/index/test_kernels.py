@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rmsh.index import kernels
-from rmsh.index.keys import ROW_BITS
+from rmsh.index._kernels import scan as kernels
+from rmsh.index.base import ROW_BITS
 from rmsh.index.store import sealed
 
 NO_MASK = sealed(np.empty(0, dtype=np.bool_))

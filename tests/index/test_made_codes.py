@@ -9,8 +9,8 @@ import pytest
 
 from rmsh.codes import hamming
 from rmsh.codes_file import CodesFile
-from rmsh.errors import CodesError, ConfigError, InputError
-from rmsh.index.made_codes import clustered, enlarged, from_file, made, uniform
+from rmsh.core.errors import CodesError, ConfigError, InputError
+from rmsh.index.speed import clustered, enlarged, from_file, made, uniform
 
 
 @pytest.mark.parametrize("bits", [1, 7, 64, 130])

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmsh.codes import Codes
-from rmsh.errors import ConfigError
+from rmsh.core.errors import ConfigError
 from rmsh.index.brute import Brute
-from rmsh.index.mih import MultiIndex
-from rmsh.index.mih_tables import buckets_within, build, cut, substring_count
+from rmsh.index.mih import MultiIndex, buckets_within, build, cut, substring_count
 from rmsh.index.store import CodeStore
 
 

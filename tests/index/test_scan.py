@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import ConfigError
+from rmsh.core.errors import ConfigError
 from rmsh.index import create_index
-from rmsh.index.scan import Scan, _parts, has_kernels
-from rmsh.index.workers import check_threads, run_all
+from rmsh.index.scan import Scan, _parts, check_threads, has_kernels, run_all
 
 FORK = """
 import os
@@ -38,7 +37,7 @@ print(rows, flush=True)
 @pytest.fixture
 def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An installation in which the kernels cannot be imported."""
-    monkeypatch.setitem(sys.modules, "rmsh.index.kernels", None)
+    monkeypatch.setitem(sys.modules, "rmsh.index._kernels.scan", None)
     has_kernels.cache_clear()
     yield
     has_kernels.cache_clear()

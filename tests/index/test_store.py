@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rmsh.errors import CodesError
+from rmsh.core.errors import CodesError
 from rmsh.index.store import CodeStore
 
 

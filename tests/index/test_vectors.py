@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rmsh.index._kernels.vectors import STEP, may_hold_nearer
 from rmsh.index.store import sealed
-from rmsh.index.vectors import STEP, may_hold_nearer
 
 
 @numba.njit

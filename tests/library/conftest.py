@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rmsh.codes import Codes
+from rmsh.core.types import Modality
 from rmsh.hash_function import HashFunction, Layer
 from rmsh.library import Item, Library
 from rmsh.model import Model
-from rmsh.types import Modality
 
 BITS = 16
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import InputError, RmshError
+from rmsh.core.errors import InputError, RmshError
 from rmsh.library import Item, Library
 from rmsh.library import backup as backup_module
 from rmsh.library.backup import backup

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from rmsh.codes import Codes
 from rmsh.library import Item, Library
-from rmsh.library.compact import compact
-from rmsh.library.describe import describe
+from rmsh.library.maintenance import compact, describe
 from rmsh.library.snapshot import SNAPSHOT, Snapshot
 from rmsh.library.verify import verify
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rmsh.library import Library
-from rmsh.library.compact import compact
+from rmsh.library.maintenance import compact
 from rmsh.library.snapshot import SNAPSHOT
 from rmsh.model import Model
 

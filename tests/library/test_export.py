@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import InputError, MissingExtraError
+from rmsh.core.errors import InputError, MissingExtraError
 from rmsh.library import Item, Library, export
 
 Fill = Callable[..., None]

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import FormatError, RmshError
+from rmsh.core.errors import FormatError, RmshError
 from rmsh.library import Item, Library, database
-from rmsh.library.faults import explained
+from rmsh.library.database import explained
 from rmsh.library.verify import verify
 from rmsh.model import Model
 

@@ -8,7 +8,8 @@ import pytest
 
 from rmsh.codes import Codes
 from rmsh.index.filters import Filter, Id, Label, Leaf, Text
-from rmsh.library import Item, Library, filters_sql
+from rmsh.library import Item, Library
+from rmsh.library import filters as filters_sql
 
 Code = Callable[..., Codes]
 

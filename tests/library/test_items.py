@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import CodesError, InputError
+from rmsh.core.errors import CodesError, InputError
 from rmsh.library.items import Batch, Item, checked_ids
 
 

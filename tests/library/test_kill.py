@@ -14,9 +14,9 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The measurement that `make bench` runs 200 times."""
+    """The measurement that `make lab` runs 200 times."""
     monkeypatch.syspath_prepend(str(PROJECT))
-    return importlib.import_module("bench.faults")
+    return importlib.import_module("lab.speed.faults")
 
 
 @pytest.mark.slow
@@ -35,7 +35,7 @@ def test_what_must_be_there_follows_from_what_was_acknowledged(faults: ModuleTyp
 
 
 def test_the_measurement_sees_an_item_that_is_half_there(faults: ModuleType, tmp_path: Path) -> None:
-    from bench.faults_writer import make_codes, make_item, make_model
+    from lab.speed.faults_writer import make_codes, make_item, make_model
 
     model, item = make_model(0), make_item("a", 1)
     with faults.Library.create(tmp_path / "library", model) as library:

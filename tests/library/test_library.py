@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import CodesError, FormatError, InputError
+from rmsh.core.errors import CodesError, FormatError, InputError
 from rmsh.index.auto import Auto
 from rmsh.library import Item, Library
 from rmsh.model import Model
@@ -177,7 +177,7 @@ def test_a_folder_with_something_in_it_is_not_made_a_library(tmp_path: Path, mod
 
 
 def test_creating_that_fails_leaves_nothing(tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rmsh.library.create.create_tables", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("rmsh.library.folder.create_tables", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         Library.create(tmp_path / "library", model)
     assert list(tmp_path.iterdir()) == []

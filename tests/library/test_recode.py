@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import CodesError, FormatError, RmshError
+from rmsh.core.errors import CodesError, FormatError, RmshError
+from rmsh.core.progress import Progress
+from rmsh.core.types import Modality
 from rmsh.library import Item, Library
-from rmsh.library.compact import compact
-from rmsh.library.describe import describe
+from rmsh.library.maintenance import compact, describe
 from rmsh.library.recode import recode
 from rmsh.library.verify import verify
 from rmsh.model import Model
-from rmsh.progress import Progress
-from rmsh.types import Modality
 
 Fill = Callable[..., None]
 Code = Callable[..., Codes]

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import FormatError
-from rmsh.library import Library, reading, snapshot
-from rmsh.library.compact import compact
+from rmsh.core.errors import FormatError
+from rmsh.library import Library, snapshot
+from rmsh.library import queries as reading
+from rmsh.library.maintenance import compact
 from rmsh.library.snapshot import SNAPSHOT, Snapshot
 from rmsh.library.verify import verify
 
@@ -151,7 +152,7 @@ def test_a_snapshot_that_cannot_be_written_costs_nothing(
         raise OSError(fault, "no")
 
     monkeypatch.setattr(snapshot, "_FEW", 0)
-    monkeypatch.setattr("rmsh.files.os.replace", fail)
+    monkeypatch.setattr("rmsh.core.files.os.replace", fail)
     fill(stocked, ["c", "d", "e"])
     assert "the snapshot could not be written" in caplog.text
     assert _nearest(stocked, code(["c"])) == ["c"]

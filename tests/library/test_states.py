@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmsh.codes import Codes, hamming
-from rmsh.library import Item, Library, snapshot, view
-from rmsh.library.compact import compact
+from rmsh.library import Item, Library, snapshot
+from rmsh.library import views as view
+from rmsh.library.maintenance import compact
 from rmsh.library.verify import verify
 from rmsh.model import Model
 

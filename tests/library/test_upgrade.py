@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import FormatError
+from rmsh.core.errors import FormatError
 from rmsh.index.filters import Label, Text
 from rmsh.library import Item, Library, schema
-from rmsh.library.upgrade import upgrade
+from rmsh.library.maintenance import upgrade
 from rmsh.library.verify import verify
 
 Fill = Callable[..., None]

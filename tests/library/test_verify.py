@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rmsh.codes import to_words
-from rmsh.errors import FormatError
+from rmsh.core.errors import FormatError
 from rmsh.library import Library, snapshot
-from rmsh.library.compact import compact
+from rmsh.library.maintenance import compact
 from rmsh.library.verify import verify
 from rmsh.model import Model
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rmsh.errors import RmshError
+from rmsh.core.errors import RmshError
 from rmsh.library import Library, database
 from rmsh.library.verify import verify
 from rmsh.model import Model

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rmsh.data.generated import generate_pairs
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods.cca_itq import CCAITQ, canonical_correlation
-from rmsh.metrics.report import evaluate
+from rmsh.metrics.evaluate import evaluate
 
 
 def test_a_hidden_variable_of_both_sides_is_found_with_its_correlation() -> None:

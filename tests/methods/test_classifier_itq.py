@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from rmsh.data.generated import generate_pairs
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods.classifier_itq import ClassifierITQ, principal_directions
-from rmsh.metrics.report import evaluate
+from rmsh.metrics.evaluate import evaluate
 
 
 def test_principal_directions_span_what_scikit_learn_finds() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rmsh.data.generated import generate_pairs
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.hash_function import HashFunction, KernelLayer
 from rmsh.methods.classifiers import Classifiers, square_rooted
 from rmsh.methods.deep import DeepConfig

@@ -8,11 +8,11 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from rmsh.data.generated import generate_pairs
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.core.types import ScoreArray
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods.cmfh import CMFH, Factorisation, Factors
-from rmsh.metrics.report import evaluate
-from rmsh.types import ScoreArray
+from rmsh.metrics.evaluate import evaluate
 
 RNG = np.random.default_rng(0)
 N, K, MU, GAMMA, WEIGHTS = 30, 3, 2.0, 0.5, [0.3, 0.7]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rmsh.data.generated import generate_pairs
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods.dcmh import DCMHConfig, Objective
 from rmsh.training.loop import TrainingSet
 

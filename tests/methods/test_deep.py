@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from rmsh.data.generated import generate_pairs
 from rmsh.data.pairs import Pairs
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import METHODS, create
 from rmsh.methods.base import Method
 from rmsh.methods.deep import DeepConfig, SweepingObjective
-from rmsh.metrics.report import evaluate
+from rmsh.metrics.evaluate import evaluate
 from rmsh.training.loop import TrainingSet
 
 DEEP = ["dcmh", "ssah", "svhn", "tdh", "uch"]

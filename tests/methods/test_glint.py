@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from rmsh.data.generated import generate_pairs
-from rmsh.experiments.noise import with_noisy_labels
+from rmsh.compare.noise import with_noisy_labels
+from rmsh.core.progress import OnProgress, Progress
+from rmsh.core.types import BitArray, FloatArray, IntArray, ScoreArray
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods.glint import GLINT, GLINTConfig, Objective
-from rmsh.metrics.report import evaluate
-from rmsh.progress import OnProgress, Progress
+from rmsh.metrics.evaluate import evaluate
 from rmsh.training.loop import Schedule, TrainingSet, train
-from rmsh.types import BitArray, FloatArray, IntArray, ScoreArray
 
 
 def _objective(**options: object) -> tuple[Objective, TrainingSet]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import logit
 
-from rmsh.data.generated import generate_pairs
-from rmsh.methods.label_probabilities import LogisticProbabilities, MLPProbabilities
+from rmsh.data.synthetic.generated import generate_pairs
+from rmsh.methods.classifiers import LogisticProbabilities, MLPProbabilities
 
 
 @pytest.mark.parametrize("cls", [LogisticProbabilities, MLPProbabilities])

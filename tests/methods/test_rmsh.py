@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from rmsh.data.generated import generate_pairs
-from rmsh.errors import ConfigError
+from rmsh.core.errors import ConfigError
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods.rmsh import RMSH, Objective, RMSHConfig, positive_weights
 from rmsh.training.loop import TrainingSet
 from rmsh.training.triplets import draw
@@ -230,7 +230,7 @@ def test_delta_comes_from_the_bounds_with_a_reason_unless_it_is_given() -> None:
 
 
 def test_learned_codes_rank_far_better_than_chance(tmp_path: Path) -> None:
-    from rmsh.metrics.report import evaluate
+    from rmsh.metrics.evaluate import evaluate
 
     pairs = generate_pairs(1200, seed=3)
     train, query = pairs.take(np.arange(1000)), pairs.take(np.arange(1000, 1200))

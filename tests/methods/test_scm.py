@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eig
 
-from rmsh.data.generated import generate_pairs
+from rmsh.core.types import ScoreArray
 from rmsh.data.labels import unit_labels
 from rmsh.data.pairs import Pairs
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods.scm import SCM, leading_pair
-from rmsh.metrics.report import evaluate
-from rmsh.types import ScoreArray
+from rmsh.metrics.evaluate import evaluate
 
 RIDGE = 0.05
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import xlogy
 
-from rmsh.data.generated import generate_pairs
+from rmsh.core.types import FloatArray
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import seph
 from rmsh.methods.seph import SemanticEmbedding, SePH
-from rmsh.metrics.report import evaluate
-from rmsh.types import FloatArray
+from rmsh.metrics.evaluate import evaluate
 
 RNG = np.random.default_rng(0)
 LABELS = np.array([[1, 1, 0], [0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1], [1, 1, 1], [0, 0, 1]], dtype=np.uint8)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from rmsh.data.generated import generate_pairs
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods.svhn import SVHN, Objective, SVHNConfig, divergence
 from rmsh.training.loop import TrainingSet
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from rmsh.data.generated import generate_pairs
-from rmsh.methods.tdh import Objective, TDHConfig, draw_triplets, update_codes
-from rmsh.training.label_graph import LabelGraph
-from rmsh.training.likelihood import share_a_label
+from rmsh.data.synthetic.generated import generate_pairs
+from rmsh.methods.tdh import LabelGraph, Objective, TDHConfig, draw_triplets, update_codes
 from rmsh.training.loop import TrainingSet
+from rmsh.training.losses import share_a_label
 
 ROWS = np.arange(0, 30, 3)
 

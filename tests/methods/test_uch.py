@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from rmsh.data.generated import generate_pairs
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods.uch import UCH, Objective, UCHConfig, absolute_error, squared_error
 from rmsh.metrics.audit import audit_bits
 from rmsh.training.loop import TrainingSet

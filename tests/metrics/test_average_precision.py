@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
-from rmsh.errors import ConfigError
+from rmsh.core.errors import ConfigError
 from rmsh.metrics.average_precision import NORMALISERS, Normaliser, average_precision, average_precision_bounds
 
 Items = list[tuple[int, int]]  # distance, and 1 where the item is relevant

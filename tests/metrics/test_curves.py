@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rmsh.metrics.curves import Curve, by_radius, by_rank, rank_grid
-from rmsh.metrics.ranking import precision_at, precision_within
+from rmsh.metrics.ranking import Curve, by_radius, by_rank, precision_at, precision_within, rank_grid
 
 # Query 0: r > 0 at distance 0 and 1, one other at 1. Query 1: nothing near, one of two relevant at distance 2.
 CELLS = np.array([[[0, 1], [1, 1], [0, 0]], [[0, 0], [0, 0], [1, 1]]])

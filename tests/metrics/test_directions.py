@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import CodesError, ConfigError, DataError
+from rmsh.core.errors import CodesError, ConfigError, DataError
+from rmsh.core.progress import Progress
 from rmsh.metrics import LabelledCodes, evaluate, evaluate_directions
-from rmsh.progress import Progress
 
 
 def side(seed: int, prefix: str, n: int, *modalities: str) -> dict:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmsh.codes import Codes, hamming
-from rmsh.errors import CodesError, DataError
+from rmsh.core.errors import CodesError, DataError
 from rmsh.metrics import histogram
 from rmsh.metrics.histogram import count_with_numpy, histograms
 from rmsh.metrics.kernel import count_pairs

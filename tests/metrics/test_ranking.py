@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from rmsh.errors import ConfigError
+from rmsh.core.errors import ConfigError
 from rmsh.metrics.ranking import (
     found_within,
     ndcg,

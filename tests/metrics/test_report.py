@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.errors import CodesError, ConfigError, DataError
+from rmsh.core.errors import CodesError, ConfigError, DataError
+from rmsh.core.progress import Progress
 from rmsh.metrics import evaluate, histogram, histograms
 from rmsh.metrics.average_precision import average_precision
-from rmsh.metrics.curves import by_radius
-from rmsh.metrics.ranking import ndcg, precision_within
-from rmsh.progress import Progress
+from rmsh.metrics.ranking import by_radius, ndcg, precision_within
 
 
 def random_set(seed: int, *, bits: int = 6, queries: int = 20, items: int = 80) -> tuple:

@@ -9,8 +9,7 @@ import numpy as np
 
 from rmsh.codes import Codes
 from rmsh.metrics import evaluate
-from rmsh.metrics.definitions import Definitions
-from rmsh.metrics.scores import save_per_query
+from rmsh.metrics.evaluate import Definitions, save_per_query
 
 ONE, TWO = Codes.from_values([[1, 1]], ids=["q"]), Codes.from_values([[1, 1], [-1, -1]])
 

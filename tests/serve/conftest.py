@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from rmsh.search import Searcher
-from rmsh.serve.answers import Answers
+from rmsh.search.searcher import Searcher
 from rmsh.serve.app import create_app
 from rmsh.serve.security import Access
+from rmsh.serve.service import Answers
 
 TOKEN = "a token of enough letters"  # noqa: S105
 Serve = Callable[..., TestClient]

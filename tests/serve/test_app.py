@@ -11,14 +11,14 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from rmsh.builder.item_codes import item_coder
 from rmsh.codes import Codes, hamming
-from rmsh.item_codes import item_coder
+from rmsh.core.types import Modality
 from rmsh.library import Item, Library
 from rmsh.library.recode import recode
 from rmsh.model import load
-from rmsh.search import Searcher
-from rmsh.serve.answers import Answers
-from rmsh.types import Modality
+from rmsh.search.searcher import Searcher
+from rmsh.serve.service import Answers
 
 
 def _picture(colour: str, kind: str = "PNG", size: tuple[int, int] = (20, 10)) -> bytes:

@@ -12,8 +12,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from rmsh.serve.limits import MOST_UPLOAD, BodyLimit, Turns
-from rmsh.serve.problems import ProblemError
+from rmsh.serve.limits import MOST_UPLOAD, BodyLimit, ProblemError, Turns
 
 
 def test_a_picture_that_is_too_large_is_refused_by_its_announced_size(client: TestClient) -> None:

@@ -17,14 +17,14 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from rmsh.cli.main import run
-from rmsh.index.milvus_table import Table
 from rmsh.library import Library
-from rmsh.library.collection import Collection
-from rmsh.library.push import push
-from rmsh.search import Searcher
-from rmsh.serve.answers import Answers
+from rmsh.milvus.collection import Collection
+from rmsh.milvus.push import push
+from rmsh.milvus.table import Table
+from rmsh.search.searcher import Searcher
 from rmsh.serve.app import create_app
 from rmsh.serve.security import Access
+from rmsh.serve.service import Answers
 
 pytestmark = pytest.mark.milvus
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from starlette.testclient import TestClient
 
-from rmsh.errors import ConfigError
+from rmsh.core.errors import ConfigError
 from rmsh.serve.security import COOKIE, Access
 
 Serve = Callable[..., TestClient]

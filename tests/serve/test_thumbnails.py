@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
 from rmsh.serve import thumbnails
 from rmsh.serve.thumbnails import ByteCache, Thumbnails
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rmsh.training import centred
-from rmsh.training.centred import Centred, cross_products, ridge
+from rmsh.training import closed_form as centred
+from rmsh.training.closed_form import Centred, cross_products, ridge
 
 RNG = np.random.default_rng(0)
 X = np.maximum(RNG.normal(size=(11, 4)), 0).astype(np.float32)

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from rmsh.training.itq import iterative_quantisation, procrustes, signs
-from rmsh.types import FloatArray
+from rmsh.core.types import FloatArray
+from rmsh.training.closed_form import iterative_quantisation, procrustes, signs
 
 
 def _values(n: int = 60, dims: int = 5) -> FloatArray:

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from rmsh.hash_function import KernelLayer
-from rmsh.training.kernel import Anchors, choose_anchors, kernel_logistic_regression, mean_squared_distance
+from rmsh.methods.seph import Anchors, choose_anchors, kernel_logistic_regression, mean_squared_distance
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(40, 3)).astype(np.float32)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from rmsh.training import label_graph
-from rmsh.training.label_graph import LabelGraph, conjugate_gradient, smooth
+from rmsh.methods import tdh as label_graph
+from rmsh.methods.tdh import LabelGraph, conjugate_gradient, smooth
 
 
 def _labels(n: int = 60, classes: int = 5) -> np.ndarray:

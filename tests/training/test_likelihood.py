@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from rmsh.training.likelihood import half_products, pairwise_loss, share_a_label, triplet_loss
+from rmsh.training.losses import half_products, pairwise_loss, share_a_label, triplet_loss
 
 
 def test_the_pairwise_loss_is_the_mean_negative_logarithm_of_the_likelihood() -> None:

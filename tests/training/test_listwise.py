@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rmsh.codes import Codes, hamming
-from rmsh.training.listwise import bit_distances, graded_shares, listwise_loss
+from rmsh.training.losses import bit_distances, graded_shares, listwise_loss
 
 
 def _random(*shape: int) -> torch.Tensor:

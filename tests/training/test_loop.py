@@ -10,8 +10,8 @@ import torch
 from scipy import sparse
 from torch import nn
 
-from rmsh.errors import FormatError, TrainingError
-from rmsh.progress import Progress
+from rmsh.core.errors import FormatError, TrainingError
+from rmsh.core.progress import Progress
 from rmsh.training import loop
 from rmsh.training.checkpoint import Checkpoint
 from rmsh.training.loop import Batch, Outcome, Schedule, TrainingSet, rate_at, train

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from rmsh.feature_matrix import moments
+from rmsh.data.pairs import moments
 from rmsh.training.networks import INPUT_NORM, HashNetwork, InputScaling, LabelNetwork, dropout_mask
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rmsh.training.trust import LabelModel, fit_label_model, trust_of
+from rmsh.training.label_noise import LabelModel, fit_label_model, trust_of
 
 _AS_SAID = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
 

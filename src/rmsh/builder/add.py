@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.builder.build import read_report
-from rmsh.builder.features import encode_source
-from rmsh.builder.shelf import PICTURES, add_items, own_pictures
-from rmsh.builder.source import Source, read_raw, with_classes, with_texts
-from rmsh.cache import cache_folder
-from rmsh.errors import InputError
+from rmsh.builder.items import PICTURES, add_items, own_pictures
+from rmsh.builder.source import Source, encode_source, read_raw, with_classes, with_texts
+from rmsh.core.cache import cache_folder
+from rmsh.core.errors import InputError
+from rmsh.core.progress import OnProgress, ignore
 from rmsh.features import extract
-from rmsh.progress import OnProgress, ignore
 
 if TYPE_CHECKING:
-    from rmsh.data.records import Origin
-    from rmsh.data.skipped import Skipped
+    from rmsh.core.types import IntArray
+    from rmsh.data.records import Origin, Skipped
     from rmsh.library import Library
-    from rmsh.types import IntArray
 
 __all__ = ["Added", "add"]
 

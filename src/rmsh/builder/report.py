@@ -1,4 +1,9 @@
-"""The report of a build: one page that needs no other file, with scores beside chance and searches to look at."""
+"""The report of a build: one page that needs no other file, with scores beside chance and searches to look at.
+
+A few searches in a new library, to be looked at: held-out items ask, and what they find is shown.
+
+Which items a build keeps aside, and how well the model that never saw them lets them find the others.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +12,127 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rmsh.errors import DataError
+import numpy as np
 
-__all__ = ["DIRECTION_WORDS", "about_delta", "render_report", "thumbnail"]
+from rmsh.core.errors import DataError
+from rmsh.core.progress import OnProgress, ignore
+from rmsh.core.types import DIRECTIONS, MODALITIES
+from rmsh.data.splits import Split
+from rmsh.metrics import LabelledCodes, evaluate_directions
+from rmsh.metrics.directions import modalities
+from rmsh.retrieval_set import usual_queries
+
+if TYPE_CHECKING:
+    from rmsh.core.types import BitArray, Direction, IdArray, IntArray, Modality
+    from rmsh.data.pairs import Pairs
+    from rmsh.library import Item, Library
+    from rmsh.model import Model
+
+# How many queries of each direction, and how many hits of each query.
+_SHOWN: dict[Direction, tuple[int, int]] = {"t2i": (4, 5), "i2t": (3, 5), "i2i": (2, 5), "t2t": (2, 5)}
+
+
+def example_searches(library: Library, ids: IdArray, *, seed: int) -> list[dict[str, Any]]:
+    """Searches as plain values: direction, the item that asks, and its hits without itself.
+
+    Args:
+        library: to search.
+        ids: items that may ask, which have a picture and a text.
+        seed: which of them do follows from it.
+    """
+    drawn = np.random.default_rng(seed).permutation(ids).tolist()
+    searches: list[dict[str, Any]] = []
+    for direction, (count, hits) in _SHOWN.items():
+        asking, drawn = drawn[:count], drawn[count:] + drawn[:count]
+        searches += [_search(library, name, direction, hits) for name in asking]
+    return searches
+
+
+def _search(library: Library, name: str, direction: Direction, count: int) -> dict[str, Any]:
+    by, to = modalities(direction)
+    item, codes = library.get(name), library.codes([name], by)
+    found = library.search(codes, count + 1, to=to, model=library.generation().fingerprint)[0] if len(codes) else []
+    hits = [hit for hit in found if hit.item.id != name][:count]
+    labels = set(item.labels) if item else set()
+    return {
+        "direction": direction,
+        "query": _plain(item),
+        "hits": [
+            {**_plain(hit.item), "distance": hit.distance, "shared": sorted(labels & {*hit.item.labels})}
+            for hit in hits
+        ],
+    }
+
+
+def _plain(item: Item | None) -> dict[str, Any]:
+    if item is None:
+        return {}
+    return {"id": item.id, "text": item.text, "picture": item.picture, "labels": list(item.labels)}
+
+
+RANK = 50  # where NDCG and precision cut the ranking: what a person may look through
+LEAST_ITEMS = 30  # with fewer complete items, every one is needed to learn from
+
+
+def hold_out(pairs: Pairs, *, seed: int) -> IdArray:
+    """The ids of the items to keep aside: a tenth of the complete ones, at most 1,000; none of fewer than thirty.
+
+    Example:
+        >>> from rmsh.data.synthetic.generated import generate_pairs
+        >>> len(hold_out(generate_pairs(200), seed=0)), len(hold_out(generate_pairs(20), seed=0))
+        (20, 0)
+    """
+    rows = np.flatnonzero(complete(pairs))
+    count = usual_queries(len(rows)) if len(rows) >= LEAST_ITEMS else 0
+    drawn = np.random.default_rng(seed).choice(rows, count, replace=False)
+    held: IdArray = pairs.ids[np.sort(drawn)]
+    return held
+
+
+def complete(pairs: Pairs) -> BitArray:
+    """(n,) which items have all that is learned from: a picture, a text and a label."""
+    return pairs.has_image & pairs.has_text & pairs.labelled
+
+
+def split_by(pairs: Pairs, held_out: IdArray) -> Split:
+    """The held-out items that are still complete ask; the items that were not held out are searched and learned from.
+
+    Example:
+        >>> from rmsh.data.synthetic.generated import generate_pairs
+        >>> split_by(generate_pairs(4), np.array(["item-2"])).train
+        array([0, 1, 3])
+    """
+    held = np.isin(pairs.ids, held_out)
+    rest = np.flatnonzero(~held)
+    return Split("held-out", rest, np.flatnonzero(held & complete(pairs)), rest)
+
+
+def score(model: Model, pairs: Pairs, split: Split, *, on_progress: OnProgress = ignore) -> dict[str, Any]:
+    """Scores of the held-out items in all directions as plain values; empty where none are held out.
+
+    The database is the other items that have labels; an item without labels is relevant to nothing and is left out.
+    """
+    if not split.query.size:
+        return {}
+    labelled = np.flatnonzero(pairs.labelled)
+    sides = [_side(model, pairs, np.intersect1d(rows, labelled)) for rows in (split.query, split.database)]
+    try:
+        found = evaluate_directions(*sides, directions=DIRECTIONS, k=RANK, on_progress=on_progress)
+    except DataError:  # no held-out item shares a label with any other item
+        return {}
+    return {direction: scores.to_json() for direction, scores in found.items()}
+
+
+def _side(model: Model, pairs: Pairs, rows: IntArray) -> dict[Modality, LabelledCodes]:
+    side: dict[Modality, LabelledCodes] = {}
+    for modality in MODALITIES:
+        present = rows[pairs.has(modality)[rows]]
+        codes = model.encode(pairs.features(modality)[present], modality, ids=pairs.ids[present])
+        side[modality] = LabelledCodes(codes, np.asarray(pairs.labels)[present])
+    return side
+
 
 DIRECTION_WORDS = {
     "t2i": "Words find pictures",
@@ -144,7 +265,7 @@ def _image(item: Mapping[str, Any], picture: Picture) -> str:
 
 def thumbnail(path: Path | None) -> str | None:
     """A picture as a small JPEG in a data address, or None where it cannot be read."""
-    from rmsh.features.pictures import read_picture
+    from rmsh.features.images import read_picture
 
     if path is None:
         return None

@@ -1,8 +1,12 @@
-"""The items of a build: read, labelled from the data or from its texts, and given a text where none has one."""
+"""The items of a build: read, labelled from the data or from its texts, and given a text where none has one.
+
+Features of the items of a build; a picture that cannot be read costs its item the picture, and is written down.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,22 +14,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmsh.builder.stages import digest
-from rmsh.data.beside import read_credit
-from rmsh.data.mined_labels import label_texts, mine_classes, read_classes, write_classes
+from rmsh.core.errors import DataError
+from rmsh.core.files import sha256
+from rmsh.core.progress import OnProgress, ignore
+from rmsh.data.labels import label_texts, mine_classes, read_classes, write_classes
 from rmsh.data.open import open_pairs
-from rmsh.data.skipped import refuse_skipped
-from rmsh.errors import DataError
-from rmsh.files import sha256
+from rmsh.data.readers.folder import read_credit
+from rmsh.data.records import Skipped, refuse_skipped
+from rmsh.features.extract import extract
 from rmsh.methods import method_class
 
 if TYPE_CHECKING:
-    from rmsh.builder.config import BuildConfig
-    from rmsh.data.mined_labels import Classes
+    from rmsh.builder.build import BuildConfig
+    from rmsh.data.labels import Classes
     from rmsh.data.pairs import Pairs
     from rmsh.data.records import Origin
+    from rmsh.features.base import Encoder, Unreadable
     from rmsh.methods.base import Method
-
-__all__ = ["CLASSES", "Source", "read_raw", "read_source", "with_classes", "with_texts"]
 
 CLASSES = "classes.txt"
 _MOST_SHOWN = 12  # classes in a note
@@ -190,3 +195,57 @@ def _check_labels(pairs: Pairs, method: type[Method]) -> None:
             f"{pairs.source}: all {len(labels)} items have the same labels ({names}), from which no difference can be "
             "learned; give labels that differ, or mine them with --labels-from text."
         )
+
+
+def encode_source(
+    source: Source, encoders: Sequence[Encoder], *, cache: Path, strict: bool = False, on_progress: OnProgress = ignore
+) -> Source:
+    """The same items with features in place of pictures and texts.
+
+    Args:
+        source: raw items.
+        encoders: one a modality.
+        cache: where features are kept.
+        strict: stop where a picture cannot be read.
+        on_progress: is told how far it is.
+
+    Returns:
+        The items; those of which nothing is left are gone, and written down in the origin.
+
+    Raises:
+        DataError: strict was asked for, and a picture cannot be read.
+    """
+    pairs = source.pairs
+    unreadable: list[Unreadable] = []
+    for encoder in encoders:
+        pairs = extract(pairs, encoder, cache=cache, on_unreadable=unreadable.extend, on_progress=on_progress)
+    skipped = _skipped(source, unreadable)
+    if strict:
+        refuse_skipped(skipped, source.name)
+    return _without_lost(replace(source, pairs=pairs), {one.row for one in unreadable}, skipped)
+
+
+def _skipped(source: Source, unreadable: Sequence[Unreadable]) -> list[Skipped]:
+    """What cannot be read, as a user finds it: by file and row."""
+    records, has_text = source.origin.records, source.pairs.has_text
+    return [
+        Skipped(
+            records[one.row].file,
+            records[one.row].row,
+            records[one.row].id,
+            "picture" if has_text[one.row] else "item",
+            one.reason,
+        )
+        for one in unreadable
+    ]
+
+
+def _without_lost(source: Source, lost: set[int], skipped: Sequence[Skipped]) -> Source:
+    """Take pictures that are lost from their records, and leave out items that have nothing else."""
+    pairs, origin = source.pairs, source.origin
+    keep = np.flatnonzero(pairs.has_image | pairs.has_text)
+    records = tuple(
+        replace(origin.records[row], picture=None) if row in lost else origin.records[row] for row in keep.tolist()
+    )
+    left = pairs if len(keep) == len(pairs) else pairs.take(keep)
+    return replace(source, pairs=left, origin=replace(origin, records=records, skipped=(*origin.skipped, *skipped)))

@@ -13,10 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from rmsh.errors import FormatError
-from rmsh.files import read_json, write_json
-
-__all__ = ["Stages", "digest"]
+from rmsh.core.errors import FormatError
+from rmsh.core.files import read_json, write_json
 
 
 def digest(*parts: Any) -> str:

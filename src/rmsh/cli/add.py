@@ -29,7 +29,7 @@ def add(
     quiet: Quiet = False,
 ) -> None:
     from rmsh.builder.add import add as run
-    from rmsh.data.skipped import count_skipped, write_skipped
+    from rmsh.data.records import count_skipped, write_skipped
     from rmsh.library import Library
 
     console = Console(json=json, quiet=quiet)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rmsh.metrics.audit import Audit, BitAudit
-    from rmsh.metrics.retrieval import RetrievalSet
+    from rmsh.retrieval_set import RetrievalSet
 
 __all__ = ["audit"]
 
@@ -59,7 +59,7 @@ def audit(
 def _read(codes: Path, labels: Path | None, **options: Any) -> RetrievalSet:
     """Our own file, or anybody's."""
     from rmsh.codes_file import is_codes_file, read_own_set
-    from rmsh.metrics.retrieval import read_retrieval_set
+    from rmsh.retrieval_set import read_retrieval_set
 
     return (read_own_set if is_codes_file(codes) else read_retrieval_set)(codes, labels, **options)
 

@@ -17,16 +17,16 @@ import typer
 from rmsh.cli.console import Console, Json, Quiet, table
 from rmsh.codes import check_bits
 from rmsh.coding.bounds import choose_delta
-from rmsh.coding.statistics import LabelStatistics
+from rmsh.coding.entropy import LabelStatistics
+from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.open import open_pairs
-from rmsh.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rmsh.coding.delta import DeltaChoice
+    from rmsh.coding.bounds import DeltaChoice
+    from rmsh.core.types import LabelArray
     from rmsh.data.open import Opened
-    from rmsh.types import LabelArray
 
 __all__ = ["bounds"]
 

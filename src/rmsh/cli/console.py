@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from rmsh.progress import OnProgress, Progress
+    from rmsh.core.progress import OnProgress, Progress
 
 __all__ = ["Console", "Json", "Quiet", "duration", "table"]
 
@@ -55,7 +55,7 @@ class Console:
     @contextmanager
     def progress(self) -> Iterator[OnProgress]:
         """Draw what long work reports, with the time left; nothing where nobody watches."""
-        from rmsh.progress import ignore
+        from rmsh.core.progress import ignore
 
         if self.quiet or not self._err.is_terminal:
             yield ignore

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from rmsh.cli.console import Console, Json, Quiet
-from rmsh.errors import ConfigError
+from rmsh.core.errors import ConfigError
 
 __all__ = ["app"]
 
@@ -27,7 +27,7 @@ def list_benchmarks(*, json: Json = False, quiet: Quiet = False) -> None:
     Example:
         rmsh data list
     """
-    from rmsh.data.benchmarks import BENCHMARKS
+    from rmsh.data.benchmarks.registry import BENCHMARKS
 
     lines = [
         f"{benchmark.name}: {benchmark.title}\n  {benchmark.published}\n"
@@ -61,7 +61,7 @@ def prepare(
     Example:
         rmsh data prepare mscoco --root coco --out pairs --images resnet152.npz --texts skip-thought.npz
     """
-    from rmsh.data.prepare import prepare as write_pairs
+    from rmsh.data.benchmarks.prepare import prepare as write_pairs
 
     console = Console(json=json, quiet=quiet)
     console.note(f"Reading {name} from {root}; the pairs go to {out}.")
@@ -103,10 +103,9 @@ def card(
     Example:
         rmsh data card pairs --plot card.pdf
     """
-    from rmsh.data.benchmarks import BENCHMARKS
+    from rmsh.data.benchmarks.registry import BENCHMARKS
     from rmsh.data.open import open_pairs
-    from rmsh.datacard import make_card, plot_card
-    from rmsh.datacard.text import card_sentences, declared_sentences
+    from rmsh.datacard import card_sentences, declared_sentences, make_card, plot_card
 
     console = Console(json=json, quiet=quiet)
     if data in BENCHMARKS:

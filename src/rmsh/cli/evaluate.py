@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmsh.cli.console import Console, Json, Quiet, table
-from rmsh.errors import ConfigError
+from rmsh.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from rmsh.metrics.scores import Scores
+    from rmsh.metrics.evaluate import Scores
 
 __all__ = ["MapK", "MapNormaliser", "RankK", "cut_rank", "evaluate", "remarks", "score_table"]
 
@@ -43,9 +43,9 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     from rmsh.codes_file import CodesFile
+    from rmsh.data.readers.foreign_codes import find_labels
     from rmsh.metrics import evaluate_directions
-    from rmsh.metrics.foreign import find_labels
-    from rmsh.metrics.scores import save_per_query
+    from rmsh.metrics.evaluate import save_per_query
 
     console = Console(json=json, quiet=quiet)
     coded = CodesFile.load(codes)

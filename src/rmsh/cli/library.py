@@ -29,7 +29,7 @@ def info(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
         rmsh library info photos
     """
     from rmsh.library import Library
-    from rmsh.library.describe import describe
+    from rmsh.library.maintenance import describe
 
     console = Console(json=json, quiet=quiet)
     with Library.open(library) as opened:
@@ -72,7 +72,7 @@ def compact(library: Folder, *, json: Json = False, quiet: Quiet = False) -> Non
         rmsh library compact photos
     """
     from rmsh.library import Library
-    from rmsh.library.compact import compact as shrink
+    from rmsh.library.maintenance import compact as shrink
 
     console = Console(json=json, quiet=quiet)
     console.note(f"Compacting {library}: the database is written anew and needs about its own size of free disk space.")
@@ -119,7 +119,7 @@ def upgrade(library: Folder, *, json: Json = False, quiet: Quiet = False) -> Non
     Example:
         rmsh library upgrade photos
     """
-    from rmsh.library.upgrade import upgrade as migrate
+    from rmsh.library.maintenance import upgrade as migrate
 
     console = Console(json=json, quiet=quiet)
     before, now = migrate(library)
@@ -173,7 +173,7 @@ def push(
         rmsh library push photos --to http://127.0.0.1:19530/photos
     """
     from rmsh.library import Library
-    from rmsh.library.push import push as bring
+    from rmsh.milvus.push import push as bring
 
     console = Console(json=json, quiet=quiet)
     with Library.open(library) as opened, console.progress() as on_progress:

@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from rmsh import __version__
-from rmsh.errors import RmshError
+from rmsh.core.errors import InputError, RmshError
 
 __all__ = ["app", "flowing", "main", "run"]
 
@@ -26,15 +26,15 @@ COMMANDS = (
     "encode",
     "evaluate",
     "audit",
-    "benchmark",
-    "reproduce",
+    "compare",
     "search",
     "serve",
     "recode",
     "doctor",
+    "speed",
 )
 # Families of commands: name -> module with an `app` of its own.
-GROUPS = ("bench", "data", "library")
+GROUPS = ("data", "library")
 
 _INTERRUPTED = 130
 _STOPPED = "stopped; run the same command again to go on."
@@ -85,6 +85,22 @@ for group in GROUPS:
     app.add_typer(family, name=group)
 
 
+# Commands that were renamed: the old words keep working for one release.
+RENAMED = {("benchmark",): ("compare",), ("bench", "search"): ("speed",)}
+MOVED = {"reproduce": "the paper's tables and figures are made from a checkout: make paper ARGS=..."}
+
+
+def _current(arguments: Sequence[str]) -> list[str]:
+    """The arguments with a renamed command replaced, after a hint on standard error."""
+    for old, new in RENAMED.items():
+        if tuple(arguments[: len(old)]) == old:
+            typer.echo(f"rmsh: `rmsh {' '.join(old)}` is now `rmsh {' '.join(new)}`.", err=True)
+            return [*new, *arguments[len(old) :]]
+    if arguments and arguments[0] in MOVED:
+        raise InputError(f"`rmsh {arguments[0]}` has moved: {MOVED[arguments[0]]}.")
+    return list(arguments)
+
+
 def main() -> NoReturn:
     """The console script."""
     sys.exit(run())
@@ -93,7 +109,7 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; a refusal is one sentence on standard error and exit code 2."""
     try:
-        code = app(arguments, standalone_mode=False) or 0
+        code = app(_current(sys.argv[1:] if arguments is None else arguments), standalone_mode=False) or 0
         return _fail(_STOPPED, code) if code == _INTERRUPTED else code  # the parser passes Ctrl-C on as a number
     except RmshError as error:
         return _fail(str(error), error.exit_code)

@@ -24,7 +24,7 @@ from rmsh.cli.console import Console, Json, Quiet
 
 if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
-    from rmsh.data.skipped import Skipped
+    from rmsh.data.records import Skipped
 
 __all__ = ["recode"]
 
@@ -41,7 +41,7 @@ def recode(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    from rmsh.item_codes import item_coder, refuse_lost
+    from rmsh.builder.item_codes import item_coder, refuse_lost
     from rmsh.library import Library
     from rmsh.library.recode import recode as run
     from rmsh.model import load
@@ -73,7 +73,7 @@ def _features(file: Path, console: Console) -> Pairs:
 @contextmanager
 def _listed(file: Path | None, console: Console) -> Iterator[list[Skipped]]:
     """A list for pictures that cannot be read, which is told at the end of the block, however that ends."""
-    from rmsh.data.skipped import count_skipped, write_skipped
+    from rmsh.data.records import count_skipped, write_skipped
 
     lost: list[Skipped] = []
     try:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rmsh.cli.console import Console, Json, Quiet, table
-from rmsh.errors import InputError
+from rmsh.core.errors import InputError
 
 if TYPE_CHECKING:
     from rmsh.library.items import Hit
-    from rmsh.search import Query, Searcher
+    from rmsh.search.searcher import Query, Searcher
 
 __all__ = ["search"]
 
@@ -41,8 +41,8 @@ def search(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    from rmsh.index.filter_parser import parse
-    from rmsh.search import Searcher
+    from rmsh.index.filters import parse
+    from rmsh.search.searcher import Searcher
 
     console = Console(json=json, quiet=quiet)
     if sum(given is not None for given in (text, image, like)) != 1:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rmsh.cli.console import Console, Json, Quiet
-from rmsh.errors import require
+from rmsh.core.errors import require
 
 if TYPE_CHECKING:
     from rmsh.serve.server import Listening
@@ -39,7 +39,7 @@ def serve(
 ) -> None:
     for package in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
         require(package, "serve")
-    from rmsh.search import Searcher
+    from rmsh.search.searcher import Searcher
     from rmsh.serve.server import serve as run
 
     console = Console(json=json, quiet=quiet)

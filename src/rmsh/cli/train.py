@@ -18,7 +18,7 @@ import typer
 import yaml
 
 from rmsh.cli.console import Console, Json, Quiet
-from rmsh.errors import ConfigError
+from rmsh.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rmsh.data.open import Opened

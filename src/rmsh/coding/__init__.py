@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from rmsh.coding.bounds import check_delta, choose_delta, lower_bound, upper_bound
-from rmsh.coding.delta import Bounds, DeltaChoice
-from rmsh.coding.entropy import binary_entropy, inverse_binary_entropy, label_entropy, similarity_entropy
-from rmsh.coding.statistics import LabelStatistics
+from rmsh.coding.bounds import Bounds, DeltaChoice, check_delta, choose_delta, lower_bound, upper_bound
+from rmsh.coding.entropy import (
+    LabelStatistics,
+    binary_entropy,
+    inverse_binary_entropy,
+    label_entropy,
+    similarity_entropy,
+)
 
 __all__ = [
     "Bounds",

@@ -1,30 +1,25 @@
-"""Entropies of multi-hot labels, in bits: of the labels themselves, and of the similarities an item has to others."""
+"""Entropies of multi-hot labels, in bits: of the labels themselves, and of the similarities an item has to others.
+
+What the bounds need to know of a set of labels, worked out once for all code lengths.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy.special import entr
 
-from rmsh.errors import ConfigError, InputError
+from rmsh.core.errors import ConfigError, DataError, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from rmsh.types import IntArray, LabelArray, ScoreArray
-
-__all__ = [
-    "LabelEntropyForm",
-    "SimilarityForm",
-    "binary_entropy",
-    "check_form",
-    "inverse_binary_entropy",
-    "label_entropy",
-    "similarity_entropy",
-]
+    from rmsh.core.types import IntArray, LabelArray, ScoreArray
 
 LabelEntropyForm: TypeAlias = Literal["independent", "joint"]
 SimilarityForm: TypeAlias = Literal["size", "log2", "literal"]
@@ -181,3 +176,72 @@ def _overlap_counts(rows: LabelArray, others: LabelArray, weights: ScoreArray) -
     # float32 for the fast product; it is exact for whole numbers up to 2**24
     shared = (rows.astype(np.float32) @ others.T.astype(np.float32)).astype(np.int64)
     return np.stack([np.bincount(row, weights, minlength=rows.shape[1] + 1) for row in shared])
+
+
+@dataclass(frozen=True, eq=False)
+class LabelStatistics:
+    """The labels of the items that have some, with their entropies; what is costly is computed when first asked for.
+
+    Args:
+        labels: 0/1 (n, classes), at least one item and at least one label an item; :meth:`of` sees to that.
+        without_labels: how many items were left out because they have no label.
+
+    Example:
+        >>> statistics = LabelStatistics.of(np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0]]))
+        >>> statistics.items, statistics.without_labels, statistics.classes, statistics.labels_per_item
+        (2, 1, 3, 1.5)
+        >>> statistics.entropy("independent"), statistics.similarity("size")
+        (1.0, array([2., 1.]))
+    """
+
+    labels: LabelArray
+    without_labels: int
+
+    @classmethod
+    def of(cls, labels: LabelArray) -> LabelStatistics:
+        """Take the items with labels and count the others.
+
+        Args:
+            labels: 0/1 (n, classes).
+
+        Raises:
+            DataError: the labels are not a 0/1 matrix, or no item has one.
+        """
+        array = np.asarray(labels)
+        if array.ndim != 2 or not ((array == 0) | (array == 1)).all():
+            raise DataError(f"Labels of shape {array.shape} were given; they must be 0 or 1, of shape (n, classes).")
+        labelled = array.any(axis=1)
+        if not labelled.any():
+            raise DataError(f"None of {len(array)} items has a label; the bounds of delta follow from labels.")
+        return cls(array[labelled].astype(np.uint8), int((~labelled).sum()))
+
+    @property
+    def items(self) -> int:
+        """How many items have labels."""
+        return len(self.labels)
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return int(self.labels.shape[1])
+
+    @property
+    def labels_per_item(self) -> float:
+        """E|l|, the mean number of labels of the items that have some."""
+        return float(self.labels.sum() / self.items)
+
+    def entropy(self, form: LabelEntropyForm) -> float:
+        """H(L) in bits, see :func:`rmsh.coding.entropy.label_entropy`."""
+        return self._joint if form == "joint" else label_entropy(self.labels, form)
+
+    def similarity(self, form: SimilarityForm) -> ScoreArray:
+        """H_i of each item (n,), see :func:`rmsh.coding.entropy.similarity_entropy`."""
+        return self._literal if form == "literal" else similarity_entropy(self.labels, form)
+
+    @cached_property
+    def _joint(self) -> float:
+        return label_entropy(self.labels, "joint")
+
+    @cached_property
+    def _literal(self) -> ScoreArray:
+        return similarity_entropy(self.labels, "literal")

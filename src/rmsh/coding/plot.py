@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmsh.coding.bounds import LOWER_FORMS, UPPER_FORMS, lower_bound, upper_bound
-from rmsh.errors import ConfigError, require
-from rmsh.files import atomic
+from rmsh.core.errors import ConfigError, require
+from rmsh.core.files import atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rmsh.coding.bounds import Inequality
-    from rmsh.coding.delta import DeltaChoice, UpperForm
-    from rmsh.coding.statistics import LabelStatistics
-    from rmsh.types import IntArray, ScoreArray
+    from rmsh.coding.bounds import DeltaChoice, Inequality, UpperForm
+    from rmsh.coding.entropy import LabelStatistics
+    from rmsh.core.types import IntArray, ScoreArray
 
 __all__ = ["FORMATS", "figure_format", "plot_bounds"]
 

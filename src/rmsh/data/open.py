@@ -1,4 +1,7 @@
-"""Open data by a name or a path, whatever its form, and say what was guessed on the way."""
+"""Open data by a name or a path, whatever its form, and say what was guessed on the way.
+
+Somebody's own data, whatever its form: a folder of pictures, one metadata file of it, or tar shards.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,59 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.data import coco66k
-from rmsh.data.assemble import assemble, assemble_files, transposed_hint
-from rmsh.data.choose import locate
-from rmsh.data.columns import listed
-from rmsh.data.generated import generate_pairs
-from rmsh.data.keys import ROLES, Role
-from rmsh.data.matrices import SUFFIXES, matrix_files
-from rmsh.data.own import is_own_data, read_own_data
-from rmsh.data.prepared import is_prepared, prepared_note, read_prepared
-from rmsh.data.records import to_pairs
-from rmsh.data.skipped import count_skipped, refuse_skipped
+from rmsh.core.cache import cache_folder
+from rmsh.core.errors import DataError
+from rmsh.core.progress import OnProgress, ignore
+from rmsh.data.benchmarks import coco66k
+from rmsh.data.pairs import listed
+from rmsh.data.readers import metadata
+from rmsh.data.readers.feature_files import assemble, assemble_files, transposed_hint
+from rmsh.data.readers.folder import is_picture_folder, read_folder
+from rmsh.data.readers.matrices import SUFFIXES, matrix_files
+from rmsh.data.readers.matrices import SUFFIXES as MATRIX_SUFFIXES
+from rmsh.data.readers.matrix_roles import ROLES, Role, locate
+from rmsh.data.readers.prepared import is_prepared, prepared_note, read_prepared
+from rmsh.data.readers.tar_shards import read_webdataset, shards_in, shards_name
+from rmsh.data.records import Origin, check_records, count_skipped, refuse_skipped, to_pairs
 from rmsh.data.splits import Split, random_split
-from rmsh.errors import DataError
+from rmsh.data.synthetic.generated import generate_pairs
 
 if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
-    from rmsh.data.records import Origin
 
-__all__ = ["Opened", "open_pairs"]
+
+def is_own_data(path: Path) -> bool:
+    """Whether a path is of these forms; a folder with files of matrices is not."""
+    if not path.is_dir():
+        return path.is_file() and path.suffix.lower() in (*metadata.SUFFIXES, ".tar")
+    if any(file.suffix.lower() in MATRIX_SUFFIXES for file in path.iterdir()):
+        return any((path / f"metadata{suffix}").is_file() for suffix in metadata.SUFFIXES)
+    return bool(shards_in(path)) or is_picture_folder(path)
+
+
+def read_own_data(path: Path, *, on_progress: OnProgress = ignore) -> tuple[Origin, list[str]]:
+    """Read items with raw pictures and texts; the pictures of shards are unpacked into the cache.
+
+    Returns:
+        The records with what was left out of them, and notes on what was guessed.
+
+    Raises:
+        DataError: a file cannot be read.
+    """
+    shards = shards_in(path)
+    if shards:
+        unpacked = cache_folder() / "unpacked" / shards_name(shards)
+        return read_webdataset(shards, into=unpacked, on_progress=on_progress)
+    if path.is_dir():
+        return read_folder(path)
+    records, none, unused = metadata.read_metadata(path)
+    kept, skipped = check_records(records, path.parent)
+    notes = [
+        f"{path.name}: {len(records):,} rows",
+        *([f"columns that were not used: {', '.join(unused)}"] if unused else []),
+    ]
+    return Origin(path.parent, tuple(kept), (*none, *skipped)), notes
+
 
 COCO66K_VARIABLE = "RMSH_COCO66K"
 # role -> the fields of pairs that come and go with it

@@ -1,27 +1,202 @@
-"""Pairs: items with a picture, a text and labels, any of which may be missing. The value that all data becomes."""
+"""Pairs: items with a picture, a text and labels, any of which may be missing. The value that all data becomes.
+
+The columns of pairs: what a column is, and the checks that refuse a wrong one by row.
+
+Feature matrices, dense or sparse: the few operations that have to know which.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
+from scipy import sparse
 
-from rmsh.data.columns import (
-    Column,
-    checked_column,
-    checked_ids,
-    checked_labels,
-    checked_mask,
-    checked_names,
-    is_raw,
-)
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
 
 if TYPE_CHECKING:
-    from rmsh.types import BitArray, Features, IdArray, IntArray, LabelArray, Modality
+    from numpy.typing import NDArray
 
-__all__ = ["Column", "Pairs", "is_raw"]
+    from rmsh.core.types import BitArray, Features, FloatArray, IdArray, IntArray, LabelArray, Modality
+
+# What one modality of all items is: features (dense float32 or CSR), or raw strings (paths of pictures, texts).
+Column: TypeAlias = "Features | NDArray[np.str_]"
+
+MOST_PROBLEMS = 10
+BLOCK = 1 << 16  # numbers looked at together: they fit a processor's cache
+
+
+def is_raw(column: Column) -> bool:
+    """Whether a column holds paths or texts, not features."""
+    return isinstance(column, np.ndarray) and column.dtype.kind == "U"
+
+
+def listed(problems: Iterable[object]) -> str:
+    """The first ten problems, and how many more there are.
+
+    Example:
+        >>> listed([3, 5]), listed(range(12))
+        ('3, 5', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more')
+    """
+    texts = [str(problem) for problem in problems]
+    more = len(texts) - MOST_PROBLEMS
+    return ", ".join(texts[:MOST_PROBLEMS]) + (f" and {more} more" if more > 0 else "")
+
+
+def checked_ids(ids: IdArray | Sequence[str], source: str) -> IdArray:
+    """Ids as an array of different strings (n,)."""
+    array = np.asarray(ids, dtype=np.str_) if len(ids) else np.empty(0, dtype=np.str_)
+    if array.ndim != 1:
+        raise DataError(f"{source}: ids of shape {array.shape} were given; give one string an item.")
+    unique, inverse, counts = np.unique(array, return_inverse=True, return_counts=True)
+    if len(unique) != len(array):
+        repeated = np.flatnonzero(counts[inverse] > 1)
+        rows = (f"row {row} ({str(array[row])!r})" for row in repeated)
+        raise DataError(f"{source}: the ids of these rows occur more than once: {listed(rows)}; ids must differ.")
+    return array
+
+
+def checked_column(column: Any, n: int, source: str) -> Column:
+    """A column of ``n`` items: float32 features (n, d), dense or CSR, or strings (n,)."""
+    values = _as_column(column, source)
+    wanted = 1 if is_raw(values) else 2
+    if values.ndim != wanted or values.shape[0] != n:
+        shape = f"({n},)" if wanted == 1 else f"({n}, features)"
+        raise DataError(
+            f"{source}: the shape is {values.shape}, but there are {n} items; {shape} is expected. Check that all "
+            "matrices hold the same items, one a row."
+        )
+    if wanted == 2:
+        _check_features(cast("Features", values), source)
+    return values
+
+
+def _as_column(column: Any, source: str) -> Column:
+    # A number beyond float32 becomes infinite, and is then refused by its row.
+    with np.errstate(over="ignore"):
+        if sparse.issparse(column):
+            return cast("Column", sparse.csr_array(column, dtype=np.float32))
+        values = np.asarray(column)
+        if values.dtype.kind in "fiub":
+            return np.ascontiguousarray(values, dtype=np.float32)
+    if values.dtype.kind == "U" or (values.dtype.kind == "O" and all(isinstance(value, str) for value in values.flat)):
+        return values.astype(np.str_, copy=False)
+    raise DataError(f"{source}: values of dtype {values.dtype} were given; give numbers, or strings for raw items.")
+
+
+def _check_features(values: Features, source: str) -> None:
+    if values.shape[1] == 0:
+        raise DataError(f"{source}: the matrix has no columns; at least one feature is needed.")
+    places = _not_finite(values)
+    if len(places):
+        cells = (f"row {row}, column {column}" for row, column in places)
+        raise DataError(
+            f"{source}: these values are not finite 32-bit numbers: {listed(cells)}; mend or remove the items."
+        )
+
+
+def _not_finite(values: Features) -> IntArray:
+    """The first such cell of each row, (rows, 2)."""
+    if isinstance(values, np.ndarray):
+        rows, columns = np.divmod(_places_not_finite(values.reshape(-1)), values.shape[1])
+    else:
+        places = _places_not_finite(values.data)
+        rows, columns = np.searchsorted(values.indptr, places, side="right") - 1, values.indices[places]
+    rows, first = np.unique(rows, return_index=True)
+    return np.column_stack([rows, columns[first]])
+
+
+def _places_not_finite(values: FloatArray) -> IntArray:
+    """Where a long row of numbers is not finite: looked at block by block, and closely only where something is."""
+    blocks = ((start, np.isfinite(values[start : start + BLOCK])) for start in range(0, len(values), BLOCK))
+    found = [start + np.flatnonzero(~finite) for start, finite in blocks if not finite.all()]
+    return np.concatenate([np.empty(0, np.int64), *found])
+
+
+def checked_mask(mask: BitArray | None, present: bool, n: int, source: str) -> BitArray:
+    """Which of ``n`` items have a modality; all or none where no mask is given."""
+    if mask is None:
+        return np.full(n, present, dtype=np.bool_)
+    array = np.asarray(mask)
+    if array.dtype != np.bool_ or array.shape != (n,):
+        raise DataError(f"{source}: {array.dtype} of shape {array.shape} was given; give one True or False an item.")
+    if not present and array.any():
+        raise DataError(
+            f"{source}: {int(array.sum())} items are said to have this modality, but its column is missing."
+        )
+    return array
+
+
+def checked_labels(labels: Any, n: int, source: str) -> LabelArray:
+    """Labels of ``n`` items as uint8 0/1 (n, classes)."""
+    array = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"{source}: labels of dtype {array.dtype} were given; give 0 and 1, one column a class.")
+    if array.ndim != 2 or array.shape[0] != n:
+        raise DataError(
+            f"{source}: labels of shape {array.shape} were given for {n} items; give 0/1 of shape ({n}, classes)."
+        )
+    wrong = (array != 0) & (array != 1)
+    if wrong.any():
+        rows = np.flatnonzero(wrong.any(axis=1))
+        first = zip(rows, wrong[rows].argmax(axis=1), strict=True)
+        cells = (f"row {row}, column {column} ({array[row, column]!s})" for row, column in first)
+        raise DataError(
+            f"{source}: labels are 0 or 1, but these are not: {listed(cells)}; class numbers must be turned into one "
+            "column a class."
+        )
+    return array.astype(np.uint8, copy=False)
+
+
+def checked_names(names: Sequence[str], labels: LabelArray | None, source: str) -> tuple[str, ...]:
+    """One name for each label column."""
+    classes = 0 if labels is None else labels.shape[1]
+    if not len(names):
+        return tuple(f"class {c}" for c in range(classes))
+    if len(names) != classes:
+        raise DataError(
+            f"{source}: {len(names)} class names were given for {classes} label columns; give one a column."
+        )
+    return tuple(str(name) for name in names)
+
+
+_BLOCK = 64  # rows that stay in a processor's cache
+
+
+def dense_rows(features: Features, rows: IntArray) -> FloatArray:
+    """Some rows as a dense float32 array: how a batch leaves a sparse matrix.
+
+    Example:
+        >>> dense_rows(sparse.csr_array(np.eye(3, dtype=np.float32)), np.array([2]))
+        array([[0., 0., 1.]], dtype=float32)
+    """
+    if sparse.issparse(features):
+        return np.asarray(cast("Any", features)[rows].toarray(), dtype=np.float32)
+    return np.take(np.asarray(features), rows, axis=0).astype(np.float32, copy=False)
+
+
+def moments(features: Features) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of each feature, float32 (d,); a sparse matrix is not made dense.
+
+    Example:
+        >>> moments(np.array([[0.0], [2.0]], dtype=np.float32))
+        (array([1.], dtype=float32), array([1.], dtype=float32))
+    """
+    if sparse.issparse(features):
+        matrix = cast("Any", features)
+        mean = np.asarray(matrix.mean(axis=0, dtype=np.float64)).ravel()
+        square = np.asarray(matrix.multiply(matrix).mean(axis=0, dtype=np.float64)).ravel()
+        deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
+    else:
+        rows = np.asarray(features)
+        # A block at a time: a copy of all in double precision would be twice as large as the features.
+        blocks = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
+        mean = sum((block.sum(axis=0, dtype=np.float64) for block in blocks), np.zeros(rows.shape[1])) / len(rows)
+        squares = sum((np.square(block - mean).sum(axis=0) for block in blocks), np.zeros(rows.shape[1]))
+        deviation = np.sqrt(squares / len(rows))
+    return mean.astype(np.float32), deviation.astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

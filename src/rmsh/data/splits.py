@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.errors import DataError, FormatError
-from rmsh.files import checked_format, read_json, write_json
+from rmsh.core.errors import DataError, FormatError
+from rmsh.core.files import checked_format, read_json, write_json
 
 if TYPE_CHECKING:
-    from rmsh.types import IdArray, IntArray
-
-__all__ = ["Split", "hold_out_validation", "random_split"]
+    from rmsh.core.types import IdArray, IntArray
 
 FORMAT, VERSION = "rmsh-split", 1
 PARTS = ("database", "query", "train")

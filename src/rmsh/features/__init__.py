@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rmsh.registry import Registry
+from rmsh.core.registry import Registry
 
 __all__ = ["ENCODERS"]
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from rmsh.errors import ConfigError, RmshError, require
+from rmsh.core.errors import ConfigError, RmshError, require
+from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.features.base import refuse_others
-from rmsh.features.picture_encoder import PictureEncoder
-from rmsh.features.pictures import Picture, read_picture
-from rmsh.progress import OnProgress, Progress, ignore
+from rmsh.features.images import Picture, PictureEncoder, read_picture
 
 if TYPE_CHECKING:
-    from rmsh.types import FloatArray, Modality
+    from rmsh.core.types import FloatArray, Modality
 
 __all__ = ["OpenClip", "OpenClipText", "SentenceTransformers", "Timm"]
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from rmsh.errors import DataError
-from rmsh.progress import OnProgress, Progress, ignore
+from rmsh.core.errors import DataError
+from rmsh.core.progress import OnProgress, Progress, ignore
 
 if TYPE_CHECKING:
-    from rmsh.types import Features, Modality
+    from rmsh.core.types import Features, Modality
 
 __all__ = ["BagOfWords", "words_of"]
 

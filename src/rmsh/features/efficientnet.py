@@ -2,31 +2,142 @@
 
 The graph is made from the weights when the first picture comes. That takes a third of a second and needs no torch, and
 no exported file has to be kept, found again and trusted.
+
+EfficientNet-Lite0 as an ONNX graph, made from its weights: batch normalisation is folded into the convolutions.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rmsh.errors import require
-from rmsh.features.efficientnet_graph import DIM, MIDDLE, SCALE, SIDE, build_graph
+from rmsh.core.errors import require
+from rmsh.features.images import Picture, PictureEncoder, read_picture
 from rmsh.features.packaged import PackagedEncoder
-from rmsh.features.picture_encoder import PictureEncoder
-from rmsh.features.pictures import Picture, read_picture
-from rmsh.features.torch_file import read_tensors
-from rmsh.features.weights import locate
+from rmsh.features.weights import locate, read_tensors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.types import FloatArray
+    from rmsh.core.types import FloatArray
 
-__all__ = ["EfficientNet"]
+SIDE = 224  # pixels
+DIM = 1280
+MIDDLE, SCALE = 127.0, 128.0  # a pixel x enters the network as (x - MIDDLE) / SCALE
+_BLOCKS = 16
+_HALVING = frozenset({1, 3, 5, 11})  # blocks that halve the side; all else follows from the shapes of the weights
+_EPSILON = 1e-3  # of batch normalisation
+_OPSET, _IR = 17, 8  # understood by every onnxruntime we allow
+
+
+def build_graph(weights: Mapping[str, NDArray[Any]]) -> bytes:
+    """The network from pixels, uint8 (n, 224, 224, 3), to pooled features, float32 (n, 1280).
+
+    Args:
+        weights: by the names of the package efficientnet_lite_pytorch.
+    """
+    return _Graph(weights).model()
+
+
+class _Graph:
+    """Collects nodes and constants; a method that adds a node takes and returns the name of a value."""
+
+    def __init__(self, weights: Mapping[str, NDArray[Any]]) -> None:
+        self._onnx = require("onnx", "encoders")
+        self._weights = weights
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._side = SIDE
+
+    def model(self) -> bytes:
+        helper, types = self._onnx.helper, self._onnx.TensorProto
+        self._network()
+        graph = helper.make_graph(
+            self._nodes,
+            "efficientnet-lite0",
+            [helper.make_tensor_value_info("pixels", types.UINT8, ["n", SIDE, SIDE, 3])],
+            [helper.make_tensor_value_info("features", types.FLOAT, ["n", DIM])],
+            self._constants,
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR)
+        serialized: bytes = model.SerializeToString()
+        return serialized
+
+    def _network(self) -> None:
+        floats = self._node("Cast", "pixels", to=self._onnx.TensorProto.FLOAT)
+        centred = self._node("Sub", floats, self._constant("middle", np.float32(MIDDLE)))
+        value = self._node("Transpose", centred, perm=[0, 3, 1, 2])
+        # Padding is with zeros after centring, so only the scale may go into the weights; 1/128 loses no bit.
+        value = self._convolve(value, "_conv_stem", "_bn0", stride=2, scale=1 / SCALE)
+        for number in range(_BLOCKS):
+            value = self._block(value, f"_blocks.{number}", stride=2 if number in _HALVING else 1)
+        value = self._convolve(value, "_conv_head", "_bn1")
+        self._node("Flatten", self._node("GlobalAveragePool", value), output="features")
+
+    def _block(self, value: str, name: str, *, stride: int) -> str:
+        """An inverted bottleneck: expand, filter each channel, project, add the input where it fits."""
+        inside = value
+        if f"{name}._expand_conv.weight" in self._weights:
+            inside = self._convolve(inside, f"{name}._expand_conv", f"{name}._bn0")
+        inside = self._convolve(inside, f"{name}._depthwise_conv", f"{name}._bn1", stride=stride, by_channel=True)
+        inside = self._convolve(inside, f"{name}._project_conv", f"{name}._bn2", activate=False)
+        fits = stride == 1 and self._channels_in(name) == len(self._weights[f"{name}._project_conv.weight"])
+        return self._node("Add", inside, value) if fits else inside
+
+    def _channels_in(self, block: str) -> int:
+        expand = self._weights.get(f"{block}._expand_conv.weight")
+        return len(self._weights[f"{block}._depthwise_conv.weight"]) if expand is None else expand.shape[1]
+
+    def _convolve(
+        self,
+        value: str,
+        name: str,
+        norm: str,
+        *,
+        stride: int = 1,
+        by_channel: bool = False,
+        activate: bool = True,
+        scale: float = 1.0,
+    ) -> str:
+        kernel, bias = self._folded(name, norm)
+        pads = self._padding(kernel.shape[2], stride)
+        inputs = value, self._constant(f"{name}.kernel", kernel * scale), self._constant(f"{name}.bias", bias)
+        groups = len(kernel) if by_channel else 1
+        convolved = self._node("Conv", *inputs, strides=[stride, stride], pads=pads, group=groups)
+        if not activate:
+            return convolved
+        bounds = self._constant(f"{name}.least", np.float32(0)), self._constant(f"{name}.most", np.float32(6))
+        return self._node("Clip", convolved, *bounds)
+
+    def _folded(self, name: str, norm: str) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Kernel and bias of a convolution with its batch normalisation."""
+        gain, shift, mean, variance = (
+            self._weights[f"{norm}.{part}"].astype(np.float64)
+            for part in ("weight", "bias", "running_mean", "running_var")
+        )
+        factor = gain / np.sqrt(variance + _EPSILON)
+        return self._weights[f"{name}.weight"] * factor[:, None, None, None], shift - mean * factor
+
+    def _padding(self, kernel: int, stride: int) -> list[int]:
+        """As TensorFlow's "same": the side shrinks by the stride alone, and an odd zero goes to the right and below."""
+        side = -(-self._side // stride)
+        missing = max((side - 1) * stride + kernel - self._side, 0)
+        self._side = side
+        return [missing // 2, missing // 2, missing - missing // 2, missing - missing // 2]
+
+    def _node(self, operation: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        name = output or f"value {len(self._nodes)}"
+        self._nodes.append(self._onnx.helper.make_node(operation, inputs, [name], **attributes))
+        return name
+
+    def _constant(self, name: str, value: Any) -> str:
+        array = np.ascontiguousarray(value, dtype=np.float32).reshape(np.shape(value))
+        self._constants.append(self._onnx.numpy_helper.from_array(array, name))
+        return name
 
 
 class EfficientNet(PackagedEncoder, PictureEncoder):

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from rmsh.cache import cache_folder
-from rmsh.errors import ConfigError
+from rmsh.core.cache import cache_folder
+from rmsh.core.errors import ConfigError
+from rmsh.core.progress import OnProgress, ignore
 from rmsh.features import ENCODERS
-from rmsh.features.base import Unreadable, refuse
-from rmsh.features.encoded import Encoded, encode_now
+from rmsh.features.base import Encoded, Unreadable, encode_now, refuse
 from rmsh.features.shards import encode_shared
-from rmsh.progress import OnProgress, ignore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rmsh.core.types import BitArray, IntArray, Modality
     from rmsh.data.pairs import Pairs
     from rmsh.features.base import Encoder
-    from rmsh.types import BitArray, IntArray, Modality
 
 __all__ = ["OnUnreadable", "cache_folder", "encode_column", "extract", "prepare", "restore"]
 

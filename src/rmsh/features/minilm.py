@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rmsh.errors import require
+from rmsh.core.errors import require
+from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.features.packaged import PackagedEncoder
 from rmsh.features.weights import locate
-from rmsh.progress import OnProgress, Progress, ignore
 
 if TYPE_CHECKING:
-    from rmsh.types import FloatArray, IntArray, Modality
+    from rmsh.core.types import FloatArray, IntArray, Modality
 
 __all__ = ["MiniLM"]
 

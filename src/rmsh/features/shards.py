@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.features.base import Unreadable
-from rmsh.features.claims import claimed
-from rmsh.features.encoded import Encoded, encode_now
-from rmsh.files import atomic, read_json, write_json
-from rmsh.progress import OnProgress, Progress, ignore
+from rmsh.core.files import atomic, read_json, write_json
+from rmsh.core.locks import claimed
+from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.features.base import Encoded, Unreadable, encode_now
 
 if TYPE_CHECKING:
+    from rmsh.core.types import BitArray, FloatArray
     from rmsh.features.base import Encoder
-    from rmsh.types import BitArray, FloatArray
 
 __all__ = ["encode_shared"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rmsh.registry import Registry
+from rmsh.core.registry import Registry
 
 if TYPE_CHECKING:
     from rmsh.index.base import Index

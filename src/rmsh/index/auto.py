@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from rmsh.index.hits import Hits, Neighbours
-from rmsh.index.mih import MultiIndex
-from rmsh.index.mih_tables import buckets_within, cut, substring_count
+from rmsh.index.base import Hits, Neighbours
+from rmsh.index.mih import MultiIndex, buckets_within, cut, substring_count
 from rmsh.index.scan import Scan, has_kernels
 
 if TYPE_CHECKING:
-    from rmsh.types import BitArray, WordArray
+    from rmsh.core.types import BitArray, WordArray
 
 __all__ = ["Auto", "Choice"]
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from rmsh.index.hits import Hits, Neighbours
+from rmsh.index.base import Hits, Neighbours
 from rmsh.index.stored import StoredIndex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rmsh.core.types import BitArray, IntArray, WordArray
     from rmsh.index.store import CodeStore
-    from rmsh.types import BitArray, IntArray, WordArray
 
 __all__ = ["Brute", "nearest", "within"]
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.errors import FormatError, RmshError
-from rmsh.files import atomic, checked_format, read_json, write_json
+from rmsh.core.errors import FormatError, RmshError
+from rmsh.core.files import atomic, checked_format, read_json, write_json
 from rmsh.index.store import CodeStore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.types import WordArray
+    from rmsh.core.types import WordArray
 
 __all__ = ["read_folder", "read_kind", "read_manifest", "write_folder", "write_manifest"]
 

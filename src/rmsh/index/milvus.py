@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from rmsh.codes import check_bits
-from rmsh.errors import InputError
-from rmsh.index.base import check_k, check_length, check_mask, check_radius, check_rows, no_such_row
+from rmsh.core.errors import InputError
+from rmsh.index.base import Hits, Neighbours, check_k, check_length, check_mask, check_radius, check_rows, no_such_row
 from rmsh.index.folder import read_manifest, write_manifest
-from rmsh.index.hits import Hits, Neighbours
-from rmsh.index.milvus_connection import Address, Settings
-from rmsh.index.milvus_filters import keys_in
-from rmsh.index.milvus_table import MOST, Found, Table
+from rmsh.milvus.connection import Address, Settings
+from rmsh.milvus.filters import keys_in
+from rmsh.milvus.table import MOST, Found, Table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from rmsh.codes import Codes
-    from rmsh.types import BitArray, IntArray
+    from rmsh.core.types import BitArray, IntArray
 
 __all__ = ["MilvusIndex"]
 

@@ -2,30 +2,65 @@
 
 One query, or a few, share the codes among the threads, and the parts are merged; many queries are shared out
 themselves. Where numba is missing, ``brute.py`` serves, with the same results.
+
+Running parts of one search side by side, in threads of Python: the kernels release the GIL.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
+from rmsh.core.errors import ConfigError
 from rmsh.index import brute
-from rmsh.index.keys import to_hits, to_neighbours
+from rmsh.index.base import to_hits, to_neighbours
 from rmsh.index.store import CodeStore, sealed
 from rmsh.index.stored import StoredIndex
-from rmsh.index.workers import check_threads, run_all
 
 if TYPE_CHECKING:
-    from rmsh.index.hits import Hits, Neighbours
-    from rmsh.types import BitArray, IntArray, WordArray
+    from rmsh.core.types import BitArray, IntArray, WordArray
+    from rmsh.index.base import Hits, Neighbours
 
-__all__ = ["Scan", "has_kernels", "kernel_inputs", "nearest_keys", "within_keys"]
+T = TypeVar("T")
+
+
+def check_threads(threads: int | None) -> int:
+    """Return how many threads to use, all that this process may where None is given, or refuse the number.
+
+    Example:
+        >>> check_threads(2)
+        2
+    """
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        raise ConfigError(f"{threads!r} threads were asked for; give a whole number of at least 1, or None for all.")
+    return threads
+
+
+@cache  # by process: threads do not survive a fork
+def _pool(_process: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=256, thread_name_prefix="rmsh-search")  # started as they are needed
+
+
+def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Run tasks at the same time, the first in this thread, and return what they return, in their order.
+
+    Example:
+        >>> run_all([lambda: 1, lambda: 2])
+        [1, 2]
+    """
+    others = [_pool(os.getpid()).submit(task) for task in tasks[1:]]
+    return [tasks[0](), *(task.result() for task in others)]
+
 
 _WORDS_A_THREAD = 1 << 20  # below, waking another thread costs more than it saves: a tenth of a millisecond
 _QUERIES_A_THREAD = 8  # below, the queries of a thread do not keep it busier than reading memory does
@@ -72,7 +107,7 @@ class Scan(StoredIndex):
 def has_kernels() -> bool:
     """Whether the compiled kernels can be had; warns where they cannot, because numba is not installed."""
     try:
-        importlib.import_module("rmsh.index.kernels")
+        importlib.import_module("rmsh.index._kernels.scan")
     except ImportError:
         warnings.warn(
             "numba is not installed: searching compares with numpy, with the same results and many times slower; "
@@ -133,7 +168,7 @@ def kernel_inputs(store: CodeStore, where: BitArray | None) -> tuple[Any, Any, A
 
 
 def _nearest_of(part: _Part, store: CodeStore, words: WordArray, k: int, where: BitArray | None) -> IntArray:
-    from rmsh.index.kernels import nearest
+    from rmsh.index._kernels.scan import nearest
 
     base, tail, alive, mask = kernel_inputs(store, where)
     size = max(_BLOCK_QUERIES, _BLOCK_BYTES // (16 * k))
@@ -147,7 +182,7 @@ def _nearest_of(part: _Part, store: CodeStore, words: WordArray, k: int, where: 
 def _within_of(
     part: _Part, store: CodeStore, words: WordArray, radius: int, where: BitArray | None
 ) -> tuple[IntArray, IntArray]:
-    from rmsh.index.kernels import within
+    from rmsh.index._kernels.scan import within
 
     base, tail, alive, mask = kernel_inputs(store, where)
     owners, keys = within(sealed(words[part.queries]), base, tail, part.first, part.end, alive, mask, radius)

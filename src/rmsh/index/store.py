@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.codes import check_bits
-from rmsh.errors import CodesError
+from rmsh.core.errors import CodesError
 from rmsh.index.base import no_such_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.types import BitArray, IntArray, WordArray
+    from rmsh.core.types import BitArray, IntArray, WordArray
 
 __all__ = ["CodeStore", "sealed"]
 

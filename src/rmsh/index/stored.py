@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from rmsh.errors import FormatError
-from rmsh.index.base import check_k, check_length, check_mask, check_radius, check_rows
+from rmsh.core.errors import FormatError
+from rmsh.index.base import Hits, Neighbours, check_k, check_length, check_mask, check_radius, check_rows
 from rmsh.index.folder import read_folder, write_folder
-from rmsh.index.hits import Hits, Neighbours
 from rmsh.index.store import CodeStore
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from rmsh.codes import Codes
-    from rmsh.types import BitArray, IntArray, WordArray
+    from rmsh.core.types import BitArray, IntArray, WordArray
 
 __all__ = ["StoredIndex"]
 

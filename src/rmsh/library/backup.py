@@ -8,13 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rmsh.errors import RmshError
-from rmsh.files import atomic
-from rmsh.library.create import new_folder
-from rmsh.library.database import DATABASE, connect_reader, connect_writer
-from rmsh.library.faults import explained
-from rmsh.library.folder import MODEL, write_manifest
-from rmsh.library.reading import generation_of
+from rmsh.core.errors import RmshError
+from rmsh.core.files import atomic
+from rmsh.library.database import DATABASE, connect_reader, connect_writer, explained
+from rmsh.library.folder import MODEL, new_folder, write_manifest
+from rmsh.library.queries import generation_of
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
 from rmsh.library.verify import verify
 

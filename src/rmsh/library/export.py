@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.errors import InputError, require
-from rmsh.files import atomic
-from rmsh.library.faults import explained
-from rmsh.library.reading import code_blocks, generation_of, items_of_rows
-from rmsh.types import MODALITIES
+from rmsh.core.errors import InputError, require
+from rmsh.core.files import atomic
+from rmsh.core.types import MODALITIES
+from rmsh.library.database import explained
+from rmsh.library.queries import code_blocks, generation_of, items_of_rows
 
 if TYPE_CHECKING:
     import sqlite3
 
+    from rmsh.core.types import Modality
     from rmsh.library.library import Library
-    from rmsh.library.reading import Generation
-    from rmsh.types import Modality
+    from rmsh.library.queries import Generation
 
 __all__ = ["export", "export_faiss", "export_parquet"]
 

@@ -2,6 +2,8 @@
 
 The database is the truth about which model the codes are of. A new model waits in ``model.next`` until the database
 says that its codes serve; then it takes the place of ``model``. Whoever looks in between finds it where it waits.
+
+Making the folder of a library: everything under another name, then one rename, so that it is there whole or not.
 """
 
 from __future__ import annotations
@@ -9,30 +11,22 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rmsh.errors import FormatError, RmshError
-from rmsh.files import checked_format, read_json, write_json
-from rmsh.library.reading import generation_of
-from rmsh.library.schema import VERSION
+from rmsh.core.errors import FormatError, InputError, RmshError
+from rmsh.core.files import checked_format, flush_folder, read_json, write_json
+from rmsh.library.database import connect_writer, explained
+from rmsh.library.queries import generation_of
+from rmsh.library.schema import VERSION, create_tables
 from rmsh.model import load
 
 if TYPE_CHECKING:
-    from rmsh.library.reading import Generation
+    from rmsh.library.queries import Generation
     from rmsh.model import Model
-
-__all__ = [
-    "MANIFEST",
-    "MODEL",
-    "check_is_library",
-    "find_model",
-    "load_model",
-    "read_manifest",
-    "settle",
-    "stage_model",
-    "write_manifest",
-]
 
 MANIFEST = "manifest.json"
 FORMAT = "rmsh library"
@@ -134,3 +128,47 @@ def _fingerprint(folder: Path) -> str | None:
 def load_model(folder: Path, generation: Generation) -> Model:
     """The model that made the codes of a generation."""
     return load(find_model(folder, generation))
+
+
+def create_folder(folder: Path, model: Model, *, source: Path | None) -> None:
+    """Make the folder of an empty library.
+
+    Raises:
+        InputError: the folder is there and not empty.
+    """
+    where = None if source is None else str(source.resolve())
+    with new_folder(folder) as unfinished:
+        model.save(unfinished / MODEL)
+        with closing(connect_writer(unfinished, timeout=0, create=True)) as connection:
+            create_tables(connection, model.fingerprint, bits=model.bits, source=where)
+            write_manifest(unfinished, connection)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill that gets its name when the block ends well, and is gone when it does not.
+
+    Raises:
+        InputError: the folder is there and not empty.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} is there already and not empty; give a new folder.")
+    with explained(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".tmp"))
+        try:
+            yield unfinished
+            unfinished.chmod(0o777 & ~_umask())
+            if folder.exists():
+                folder.rmdir()  # Windows renames onto nothing only
+            os.rename(unfinished, folder)
+            flush_folder(folder.parent)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rmsh.errors import CodesError, InputError
-from rmsh.types import MODALITIES
+from rmsh.core.errors import CodesError, InputError
+from rmsh.core.types import MODALITIES
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
-    from rmsh.types import Modality
+    from rmsh.core.types import Modality
 
 __all__ = ["Batch", "Hit", "Item", "check_modality", "checked_ids", "picture_inside"]
 

@@ -12,22 +12,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from rmsh.errors import InputError
+from rmsh.core.errors import InputError
 from rmsh.index.scan import Scan
 from rmsh.library import writing
-from rmsh.library.create import create_folder
 from rmsh.library.database import Writer
-from rmsh.library.folder import read_manifest, settle, write_manifest
+from rmsh.library.folder import create_folder, read_manifest, settle, write_manifest
 from rmsh.library.items import Batch, Item, checked_ids
-from rmsh.library.keeper import SnapshotKeeper
+from rmsh.library.queries import generation_of
 from rmsh.library.reader import Reader
-from rmsh.library.reading import generation_of
+from rmsh.library.snapshot_writer import SnapshotKeeper
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
+    from rmsh.core.types import Modality
     from rmsh.index.stored import StoredIndex
     from rmsh.model import Model
-    from rmsh.types import Modality
 
 __all__ = ["Library"]
 

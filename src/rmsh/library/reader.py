@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from rmsh.data.beside import read_credit
-from rmsh.errors import FormatError, RmshError
+from rmsh.core.errors import FormatError, RmshError
+from rmsh.data.readers.folder import read_credit
 from rmsh.library.database import DATABASE, Readers
-from rmsh.library.filters_sql import filter_mask
+from rmsh.library.filters import filter_mask
 from rmsh.library.folder import load_model
 from rmsh.library.items import Hit, Item, check_modality, checked_ids, picture_inside
-from rmsh.library.reading import codes_of_ids, generation_of, items_of_rows, rows_of_ids
+from rmsh.library.queries import codes_of_ids, generation_of, items_of_rows, rows_of_ids
 from rmsh.library.schema import check_version
 from rmsh.library.views import Views
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rmsh.codes import Codes
+    from rmsh.core.types import IntArray, Modality
     from rmsh.index.filters import Filter
     from rmsh.index.stored import StoredIndex
-    from rmsh.library.reading import Generation
-    from rmsh.library.view import View
+    from rmsh.library.queries import Generation
+    from rmsh.library.views import View
     from rmsh.model import Model
-    from rmsh.types import IntArray, Modality
 
 __all__ = ["Reader"]
 

@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from rmsh.errors import CodesError, RmshError
+from rmsh.core.errors import CodesError, RmshError
+from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.core.types import Modality
 from rmsh.library.folder import find_model, settle, stage_model
 from rmsh.library.items import Batch, Item
-from rmsh.library.reading import Generation, generation_of, items_of_rows
+from rmsh.library.queries import Generation, generation_of, items_of_rows
 from rmsh.library.writing import log
-from rmsh.progress import OnProgress, Progress, ignore
-from rmsh.types import Modality
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes

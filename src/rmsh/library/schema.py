@@ -18,7 +18,7 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
-from rmsh.errors import FormatError
+from rmsh.core.errors import FormatError
 
 __all__ = ["MIGRATIONS", "VERSION", "check_version", "create_tables", "migrate", "version_of"]
 

@@ -23,17 +23,15 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.codes import to_words
-from rmsh.errors import FormatError
-from rmsh.files import atomic
-from rmsh.library.reading import BLOCK, code_blocks, generation_of, last_change
-from rmsh.types import MODALITIES
+from rmsh.core.errors import FormatError
+from rmsh.core.files import atomic
+from rmsh.core.types import MODALITIES
+from rmsh.library.queries import BLOCK, code_blocks, generation_of, last_change
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.types import IntArray, Modality, WordArray
-
-__all__ = ["SNAPSHOT", "Snapshot", "Stamp", "is_stale", "write_snapshot"]
+    from rmsh.core.types import IntArray, Modality, WordArray
 
 SNAPSHOT = "codes.snapshot"
 

@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmsh.codes import to_words
-from rmsh.errors import FormatError, RmshError
+from rmsh.core.errors import FormatError, RmshError
+from rmsh.core.types import MODALITIES
 from rmsh.index.scan import Scan
-from rmsh.library.database import DATABASE, connect_reader, connect_writer
-from rmsh.library.faults import explained
+from rmsh.library.database import DATABASE, connect_reader, connect_writer, explained
 from rmsh.library.folder import check_is_library, load_model, read_manifest
-from rmsh.library.reading import code_blocks, generation_of
+from rmsh.library.queries import code_blocks, generation_of
 from rmsh.library.schema import check_version
 from rmsh.library.views import Views, open_snapshot
-from rmsh.types import MODALITIES
 
 if TYPE_CHECKING:
+    from rmsh.core.types import Modality
     from rmsh.library.snapshot import Snapshot
-    from rmsh.types import Modality
 
 __all__ = ["Verdict", "texts_agree", "verify"]
 

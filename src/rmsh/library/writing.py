@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmsh.errors import InputError
-from rmsh.library.reading import generation_of, rows_of_ids
+from rmsh.core.errors import InputError
+from rmsh.library.queries import generation_of, rows_of_ids
 
 if TYPE_CHECKING:
     from rmsh.library.items import Batch

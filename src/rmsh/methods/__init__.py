@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmsh.errors import MissingExtraError
-from rmsh.registry import Registry
+from rmsh.core.errors import MissingExtraError
+from rmsh.core.registry import Registry
 
 if TYPE_CHECKING:
     from rmsh.methods.base import Method

@@ -17,11 +17,11 @@ import numpy as np
 from pydantic import Field
 
 from rmsh.codes import MAX_BITS
-from rmsh.config import Config
-from rmsh.errors import ConfigError, DataError, InputError
-from rmsh.feature_matrix import dense_rows
-from rmsh.progress import OnProgress, ignore
-from rmsh.types import MODALITIES
+from rmsh.core.config import Config
+from rmsh.core.errors import ConfigError, DataError, InputError
+from rmsh.core.progress import OnProgress, ignore
+from rmsh.core.types import MODALITIES
+from rmsh.data.pairs import dense_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from rmsh.codes import Codes
+    from rmsh.core.types import BitArray, Features, FloatArray, Modality
     from rmsh.data.pairs import Pairs
     from rmsh.model import Model
-    from rmsh.types import BitArray, Features, FloatArray, Modality
 
 __all__ = ["Method", "MethodConfig", "Run"]
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from rmsh.errors import MissingExtraError
+from rmsh.core.errors import MissingExtraError
 from rmsh.methods import METHODS, method_class
 
 if TYPE_CHECKING:

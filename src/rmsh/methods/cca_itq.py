@@ -7,7 +7,7 @@ much as it agrees; one rotation, learned on both together, makes their signs los
 Deviations: the original of CCA-ITQ correlates pictures with labels and rotates pictures only; here pictures are
 correlated with texts and the rotation serves both. Correlations weight linearly (the original's power is 4, for
 unquantised vectors). The ridge is relative to the features' mean variance. Codes longer than the narrower features
-are rotated out of as many dimensions as there are: see ``rmsh.training.itq``.
+are rotated out of as many dimensions as there are: see ``rmsh.training.closed_form``.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ import numpy as np
 from pydantic import Field
 from scipy.linalg import cholesky, solve_triangular
 
+from rmsh.core.types import MODALITIES
 from rmsh.methods.base import Method, MethodConfig, Run
 from rmsh.model import Model
-from rmsh.training.centred import Centred, cross_products, ridge
-from rmsh.training.itq import ITERATIONS, iterative_quantisation
-from rmsh.types import MODALITIES
+from rmsh.training.closed_form import ITERATIONS, Centred, cross_products, iterative_quantisation, ridge
 
 if TYPE_CHECKING:
+    from rmsh.core.types import ScoreArray
     from rmsh.data.pairs import Pairs
-    from rmsh.types import ScoreArray
 
 __all__ = ["CCAITQ", "CCAITQConfig", "canonical_correlation"]
 
@@ -68,7 +67,7 @@ class CCAITQ(Method):
     """Canonical correlation and iterative quantisation.
 
     Example:
-        >>> from rmsh.data.generated import generate_pairs
+        >>> from rmsh.data.synthetic.generated import generate_pairs
         >>> pairs = generate_pairs(60)
         >>> CCAITQ(bits=16).fit(pairs).encode(pairs.images, "image").packed.shape
         (60, 2)

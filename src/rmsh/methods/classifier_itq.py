@@ -4,7 +4,7 @@ What a sensible engineer with labels tries first; there is no paper to follow. O
 learns to name the labels. The square roots of its C probabilities are a common space by themselves, so that one mean,
 one projection to K dimensions and one rotation, learned on pictures and texts together, serve both.
 
-Codes longer than there are classes are rotated out of C dimensions: see ``rmsh.training.itq``.
+Codes longer than there are classes are rotated out of C dimensions: see ``rmsh.training.closed_form``.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field
 
+from rmsh.core.types import MODALITIES
 from rmsh.hash_function import HashFunction
 from rmsh.methods.classifiers import ClassifierMethod
 from rmsh.methods.deep import DeepConfig
-from rmsh.training.centred import Centred, cross_products
-from rmsh.training.itq import ITERATIONS, iterative_quantisation
-from rmsh.types import MODALITIES
+from rmsh.training.closed_form import ITERATIONS, Centred, cross_products, iterative_quantisation
 
 if TYPE_CHECKING:
+    from rmsh.core.types import FloatArray, ScoreArray
     from rmsh.data.pairs import Pairs
     from rmsh.hash_function import AnyLayer
     from rmsh.methods.base import Run
     from rmsh.model import Model
-    from rmsh.types import FloatArray, ScoreArray
 
 __all__ = ["ClassifierITQ", "ClassifierITQConfig", "principal_directions"]
 
@@ -52,7 +51,7 @@ class ClassifierITQ(ClassifierMethod):
     """Classifiers, the square roots of their probabilities, and iterative quantisation.
 
     Example:
-        >>> from rmsh.data.generated import generate_pairs
+        >>> from rmsh.data.synthetic.generated import generate_pairs
         >>> pairs = generate_pairs(60)
         >>> ClassifierITQ(bits=16, epochs=1, hidden=8).fit(pairs).encode(pairs.images, "image").packed.shape
         (60, 2)

@@ -31,16 +31,16 @@ from pydantic import Field
 from scipy.linalg import cho_factor, cho_solve, solve
 
 from rmsh.codes import Codes
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
+from rmsh.core.types import MODALITIES
 from rmsh.methods.base import Method, MethodConfig, Run
 from rmsh.model import Model
-from rmsh.training.centred import Centred, cross_products
-from rmsh.types import MODALITIES
+from rmsh.training.closed_form import Centred, cross_products
 
 if TYPE_CHECKING:
+    from rmsh.core.types import Modality, ScoreArray
     from rmsh.data.pairs import Pairs
     from rmsh.hash_function import HashFunction
-    from rmsh.types import Modality, ScoreArray
 
 __all__ = ["CMFH", "CMFHConfig", "Factorisation"]
 
@@ -129,7 +129,7 @@ class CMFH(Method):
     """Collective matrix factorisation hashing.
 
     Example:
-        >>> from rmsh.data.generated import generate_pairs
+        >>> from rmsh.data.synthetic.generated import generate_pairs
         >>> pairs = generate_pairs(60)
         >>> CMFH(bits=16).fit(pairs).encode(pairs.images, "image").packed.shape
         (60, 2)

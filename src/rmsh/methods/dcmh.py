@@ -23,11 +23,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from rmsh.core.types import MODALITIES
 from rmsh.methods.deep import DeepConfig, DeepMethod, SweepingObjective
-from rmsh.training.likelihood import half_products, pairwise_loss, share_a_label
 from rmsh.training.loop import Batch, Outcome, TrainingSet
-from rmsh.training.losses import common_code, quantisation_loss
-from rmsh.types import MODALITIES
+from rmsh.training.losses import common_code, half_products, pairwise_loss, quantisation_loss, share_a_label
 
 __all__ = ["DCMH", "DCMHConfig", "Objective"]
 
@@ -44,7 +43,7 @@ class DCMH(DeepMethod):
     """Deep cross-modal hashing.
 
     Example:
-        >>> from rmsh.data.generated import generate_pairs
+        >>> from rmsh.data.synthetic.generated import generate_pairs
         >>> method = DCMH(bits=16, epochs=1, hidden=8).fit(generate_pairs(60))
         >>> method.encode(generate_pairs(60).images, "image").packed.shape
         (60, 2)

@@ -17,14 +17,13 @@ from torch import Tensor, nn
 
 from rmsh.methods.base import Method, MethodConfig, Run
 from rmsh.model import Model
-from rmsh.training.loop import Batch, Schedule, Shape, TrainingSet, train
+from rmsh.training.loop import Batch, Schedule, Shape, TrainingSet, enough_epochs, fitting_batch, train
 from rmsh.training.networks import HashNetwork, InputScaling
-from rmsh.training.steps import enough_epochs, fitting_batch
 
 if TYPE_CHECKING:
+    from rmsh.core.types import Modality
     from rmsh.data.pairs import Pairs
     from rmsh.hash_function import Activation, HashFunction
-    from rmsh.types import Modality
 
 __all__ = ["DeepConfig", "DeepMethod", "HashObjective", "SweepingObjective"]
 

@@ -3,10 +3,10 @@
 Two stages. First a classifier a modality learns to give each label a probability: a space in which pictures and texts
 meet by themselves. Then a small network a modality, the coder, folds the square roots of these probabilities into bits.
 What the coders minimise is the measure itself, made smooth: in a batch, the softmax over Hamming distances from one
-modality to the other follows the gains of the shared labels (``rmsh.training.listwise``). Their tanh becomes steeper as
+modality to the other follows the gains of the shared labels (``rmsh.training.losses``). Their tanh becomes steeper as
 they learn, so that little is lost to the sign. The classifiers are done by then: the second stage sees small vectors
 only and costs little. Early, while the classifiers know no item by heart, they are asked which labels are another
-item's, and these count less from then on (``rmsh.training.trust``). An item with a picture or a text alone teaches its
+item's, and these count less from then on (``training/label_noise.py``). An item with a picture or a text alone teaches its
 classifier, and is one of those that ask or are asked. docs/glint.md has the equations and what each part is worth.
 """
 
@@ -25,18 +25,25 @@ from rmsh.hash_function import HashFunction
 from rmsh.methods.base import Method, MethodConfig, Run
 from rmsh.methods.classifiers import square_rooted
 from rmsh.model import Model
-from rmsh.training.listwise import bit_distances, graded_shares, listwise_loss
-from rmsh.training.loop import Batch, Outcome, Schedule, TrainingSet, train
-from rmsh.training.losses import classification_loss
+from rmsh.training.label_noise import fit_label_model, trust_of
+from rmsh.training.loop import (
+    Batch,
+    Outcome,
+    Schedule,
+    TrainingSet,
+    enough_epochs,
+    fitting_batch,
+    fitting_dropout,
+    train,
+)
+from rmsh.training.losses import bit_distances, classification_loss, graded_shares, listwise_loss
 from rmsh.training.networks import HashNetwork, InputScaling
-from rmsh.training.steps import enough_epochs, fitting_batch, fitting_dropout
-from rmsh.training.trust import fit_label_model, trust_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rmsh.core.types import BitArray, Features, IntArray, Modality
     from rmsh.data.pairs import Pairs
-    from rmsh.types import BitArray, Features, IntArray, Modality
 
 __all__ = ["GLINT", "GLINTConfig"]
 
@@ -74,7 +81,7 @@ class GLINT(Method):
     """Graded listwise training through label probabilities.
 
     Example:
-        >>> from rmsh.data.generated import generate_pairs
+        >>> from rmsh.data.synthetic.generated import generate_pairs
         >>> method = GLINT(bits=16, epochs=1, hidden=8).fit(generate_pairs(60))
         >>> method.encode(generate_pairs(60).images, "image").packed.shape
         (60, 2)

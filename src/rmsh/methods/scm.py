@@ -18,16 +18,15 @@ import numpy as np
 from pydantic import Field
 from scipy.linalg import cholesky, eigh, solve_triangular
 
+from rmsh.core.types import MODALITIES
 from rmsh.data.labels import unit_labels
 from rmsh.methods.base import Method, MethodConfig, Run
 from rmsh.model import Model
-from rmsh.training.centred import Centred, cross_products, ridge
-from rmsh.training.itq import signs
-from rmsh.types import MODALITIES
+from rmsh.training.closed_form import Centred, cross_products, ridge, signs
 
 if TYPE_CHECKING:
+    from rmsh.core.types import ScoreArray
     from rmsh.data.pairs import Pairs
-    from rmsh.types import ScoreArray
 
 __all__ = ["SCM", "SCMConfig", "leading_pair"]
 
@@ -70,7 +69,7 @@ class SCM(Method):
     """Semantic correlation maximisation, one bit after the other.
 
     Example:
-        >>> from rmsh.data.generated import generate_pairs
+        >>> from rmsh.data.synthetic.generated import generate_pairs
         >>> pairs = generate_pairs(60)
         >>> SCM(bits=16).fit(pairs).encode(pairs.images, "image").packed.shape
         (60, 2)

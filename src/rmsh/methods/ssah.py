@@ -34,9 +34,8 @@ from torch import Tensor, nn
 
 from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
 from rmsh.training.adversarial import discriminator, fooling_loss, telling_loss
-from rmsh.training.likelihood import half_products, pairwise_loss, share_a_label
 from rmsh.training.loop import Batch, Outcome, TrainingSet
-from rmsh.training.losses import quantisation_loss
+from rmsh.training.losses import half_products, pairwise_loss, quantisation_loss, share_a_label
 from rmsh.training.networks import HashNetwork, LabelNetwork
 
 __all__ = ["SSAH", "Objective", "SSAHConfig"]
@@ -58,7 +57,7 @@ class SSAH(DeepMethod):
     """Self-supervised adversarial hashing.
 
     Example:
-        >>> from rmsh.data.generated import generate_pairs
+        >>> from rmsh.data.synthetic.generated import generate_pairs
         >>> method = SSAH(bits=16, epochs=1, hidden=8).fit(generate_pairs(60))
         >>> method.encode(generate_pairs(60).images, "image").packed.shape
         (60, 2)

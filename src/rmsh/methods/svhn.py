@@ -31,17 +31,16 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from rmsh.codes import Codes
-from rmsh.errors import DataError
+from rmsh.core.errors import DataError
 from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
-from rmsh.training.likelihood import half_products, pairwise_loss, share_a_label
 from rmsh.training.loop import Batch, Outcome, TrainingSet
-from rmsh.training.losses import quantisation_loss
+from rmsh.training.losses import half_products, pairwise_loss, quantisation_loss, share_a_label
 from rmsh.training.networks import HashNetwork, LabelNetwork
 
 if TYPE_CHECKING:
+    from rmsh.core.types import Modality
     from rmsh.data.pairs import Pairs
     from rmsh.model import Model
-    from rmsh.types import Modality
 
 __all__ = ["SVHN", "Objective", "SVHNConfig", "divergence"]
 
@@ -59,7 +58,7 @@ class SVHN(DeepMethod):
     """Separated variational hashing networks.
 
     Example:
-        >>> from rmsh.data.generated import generate_pairs
+        >>> from rmsh.data.synthetic.generated import generate_pairs
         >>> method = SVHN(bits=16, epochs=1, hidden=8).fit(generate_pairs(60))
         >>> method.encode(generate_pairs(60).images, "image").packed.shape
         (60, 2)

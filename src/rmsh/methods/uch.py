@@ -24,11 +24,11 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
+from rmsh.core.types import MODALITIES, Modality
 from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
 from rmsh.training.adversarial import discriminator, fooling_loss, telling_loss
 from rmsh.training.loop import Batch, Outcome, TrainingSet
 from rmsh.training.losses import quantisation_loss
-from rmsh.types import MODALITIES, Modality
 
 __all__ = ["UCH", "Objective", "UCHConfig", "absolute_error", "squared_error"]
 
@@ -50,7 +50,7 @@ class UCH(DeepMethod):
     """Coupled cycle-GANs.
 
     Example:
-        >>> from rmsh.data.generated import generate_pairs
+        >>> from rmsh.data.synthetic.generated import generate_pairs
         >>> method = UCH(bits=16, epochs=1, hidden=8).fit(generate_pairs(60))
         >>> method.encode(generate_pairs(60).images, "image").packed.shape
         (60, 2)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from rmsh.metrics.audit import audit_bits, audit_codes
 from rmsh.metrics.directions import evaluate_directions
+from rmsh.metrics.evaluate import PerQuery, Score, Scores, evaluate
 from rmsh.metrics.histogram import histograms
-from rmsh.metrics.labelled import LabelledCodes
-from rmsh.metrics.report import evaluate
-from rmsh.metrics.scores import PerQuery, Score, Scores
+from rmsh.metrics.relevance import LabelledCodes
 
 __all__ = [
     "LabelledCodes",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.codes import Codes, unpack
-from rmsh.metrics.report import evaluate
+from rmsh.metrics.evaluate import evaluate
 
 if TYPE_CHECKING:
-    from rmsh.metrics.labelled import LabelledCodes
-    from rmsh.metrics.scores import Scores
-    from rmsh.types import IntArray, ScoreArray
+    from rmsh.core.types import IntArray, ScoreArray
+    from rmsh.metrics.evaluate import Scores
+    from rmsh.metrics.relevance import LabelledCodes
 
 __all__ = ["NEARLY_CONSTANT", "Audit", "BitAudit", "audit_bits", "audit_codes"]
 

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from rmsh.errors import ConfigError
+from rmsh.core.errors import ConfigError
 from rmsh.metrics.ranking import Buckets, buckets, check_rank, where_relevant
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.types import ScoreArray
+    from rmsh.core.types import ScoreArray
 
     Histograms = NDArray[np.integer]  # (Q, distances, R + 1)
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.errors import CodesError, ConfigError
-from rmsh.metrics.report import evaluate
-from rmsh.progress import OnProgress, ignore
-from rmsh.types import DIRECTIONS
+from rmsh.core.errors import CodesError, ConfigError
+from rmsh.core.progress import OnProgress, ignore
+from rmsh.core.types import DIRECTIONS
+from rmsh.metrics.evaluate import evaluate
 
 if TYPE_CHECKING:
-    from rmsh.metrics.labelled import LabelledCodes
-    from rmsh.metrics.scores import Scores
-    from rmsh.types import Direction, Modality
+    from rmsh.core.types import Direction, Modality
+    from rmsh.metrics.evaluate import Scores
+    from rmsh.metrics.relevance import LabelledCodes
 
     Side = Mapping[Modality, LabelledCodes]
 
@@ -63,14 +63,14 @@ def evaluate_directions(
         database: labelled codes of the database, by modality.
         directions: which ones; where not given, across the modalities.
         on_progress: called after each block of queries.
-        options: as for :func:`rmsh.metrics.report.evaluate`.
+        options: as for :func:`rmsh.metrics.evaluate.evaluate`.
 
     Raises:
         CodesError: codes of a modality are missing, or an item is asked to find itself.
 
     Example:
         >>> from rmsh.codes import Codes
-        >>> from rmsh.metrics.labelled import LabelledCodes
+        >>> from rmsh.metrics.relevance import LabelledCodes
         >>> one = {"image": LabelledCodes(Codes.from_values([[1, 1]], ids=["q"]), [[1]])}
         >>> two = {"text": LabelledCodes(Codes.from_values([[1, 1], [1, -1]]), [[0], [1]])}
         >>> evaluate_directions(one, two, k=1)["i2t"].ndcg.value

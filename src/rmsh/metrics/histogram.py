@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rmsh.data.columns import checked_labels
-from rmsh.errors import CodesError, DataError
+from rmsh.core.errors import CodesError, DataError
+from rmsh.data.pairs import checked_labels
 from rmsh.metrics.relevance import MOST_LABELS, label_words
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from rmsh.codes import Codes
-    from rmsh.types import LabelArray, WordArray
+    from rmsh.core.types import LabelArray, WordArray
 
 __all__ = ["HistogramArray", "count_with_numpy", "histograms"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from rmsh.compiled import compile_kernel, popcount
+from rmsh.core.compiled import compile_kernel, popcount
 
 __all__ = ["count_pairs"]
 

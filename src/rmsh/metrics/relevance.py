@@ -2,22 +2,25 @@
 
 Two items are relevant to each other where they share at least one label. An item without labels is relevant to
 nothing.
+
+Labelled codes: one side of an evaluation, the queries or the database.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmsh.codes import pack, to_words
+from rmsh.data.pairs import checked_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.types import IntArray, LabelArray, ScoreArray, WordArray
-
-__all__ = ["MOST_LABELS", "gains", "label_words", "random_ranking", "shared_labels"]
+    from rmsh.codes import Codes
+    from rmsh.core.types import BitArray, IntArray, LabelArray, ScoreArray, WordArray
 
 MOST_LABELS = 990  # of one query: 2^990 times 2^31 items is still a finite float64
 
@@ -63,3 +66,34 @@ def random_ranking(histograms: NDArray[np.integer]) -> NDArray[np.integer]:
     """
     pooled: NDArray[np.integer] = histograms.sum(axis=1, keepdims=True, dtype=np.int64)
     return pooled
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledCodes:
+    """Codes of n items and their labels, row by row.
+
+    Args:
+        codes: n codes.
+        labels: 0/1 (n, classes).
+
+    Raises:
+        DataError: there is not one row of 0/1 labels a code.
+
+    Example:
+        >>> from rmsh.codes import Codes
+        >>> len(LabelledCodes(Codes.from_values([[1, -1], [1, 1]]), [[1], [0]]))
+        2
+    """
+
+    codes: Codes
+    labels: LabelArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", checked_labels(self.labels, len(self.codes), "labelled codes"))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, rows: IntArray | BitArray) -> LabelledCodes:
+        """The items of some rows."""
+        return LabelledCodes(self.codes.take(rows), self.labels[rows])

@@ -9,16 +9,15 @@ from fastapi import Body, FastAPI, File, Query, Request, Response, UploadFile
 from fastapi.staticfiles import StaticFiles
 
 from rmsh import __version__
-from rmsh.serve.limits import BodyLimit
+from rmsh.serve.limits import BodyLimit, ProblemError, explain_problems
 from rmsh.serve.metrics import Measured
-from rmsh.serve.problems import ProblemError, explain_problems
 from rmsh.serve.schemas import About, Found, Id, ItemCodes, Options, Parameters, Problem
 from rmsh.serve.security import COOKIE, Access, Guard
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from rmsh.serve.answers import Answers
+    from rmsh.serve.service import Answers
 
 __all__ = ["create_app"]
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from rmsh.core.types import Modality  # noqa: TC001 (pydantic reads it)
 from rmsh.serve.limits import MOST_HITS, MOST_SKIPPED, MOST_TEXT, MOST_WHERE
-from rmsh.types import Modality  # noqa: TC001  # pydantic reads the annotations
 
 __all__ = ["About", "Found", "FoundItem", "ItemCodes", "Label", "Options", "Parameters", "Problem", "Queried"]
 

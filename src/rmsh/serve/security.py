@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
 
-from rmsh.errors import ConfigError
-from rmsh.serve.problems import ProblemError, respond
+from rmsh.core.errors import ConfigError
+from rmsh.serve.limits import ProblemError, respond
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from rmsh.errors import InputError
-from rmsh.serve.answers import Answers
+from rmsh.core.errors import InputError
 from rmsh.serve.app import create_app
 from rmsh.serve.security import Access, is_loopback
+from rmsh.serve.service import Answers
 
 if TYPE_CHECKING:
-    from rmsh.search import Searcher
+    from rmsh.search.searcher import Searcher
 
 __all__ = ["Listening", "serve"]
 

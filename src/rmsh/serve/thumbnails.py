@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from rmsh.features.pictures import FORMATS, read_picture
+from rmsh.features.images import FORMATS, read_picture
 from rmsh.serve.limits import MOST_PIXELS
 
 __all__ = ["ByteCache", "Thumbnails", "fitted"]

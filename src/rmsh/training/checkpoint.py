@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import safetensors
 import safetensors.torch
 
-from rmsh.errors import FormatError
-from rmsh.files import atomic
+from rmsh.core.errors import FormatError
+from rmsh.core.files import atomic
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,11 +14,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812  # its customary name
 from torch import Tensor, nn
 
-from rmsh.feature_matrix import moments
+from rmsh.data.pairs import moments
 from rmsh.hash_function import Activation, HashFunction, Layer
 
 if TYPE_CHECKING:
-    from rmsh.types import Features
+    from rmsh.core.types import Features
 
 __all__ = ["HashNetwork", "InputScaling", "LabelNetwork", "Scaling", "dropout_mask"]
 

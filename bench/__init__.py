@@ -1,1 +1,0 @@
-"""Measurements: quality on real data, speed and memory. Each writes JSON under bench/results and prints a table."""

@@ -1,0 +1,1 @@
+"""Measurements: quality on real data, speed and memory. Each writes JSON under lab/results and prints a table."""

@@ -1,0 +1,195 @@
+"""The server under load: clients on loopback search with words and pictures, with and without filters, and load hits.
+
+The library has 100,000 items of generated scenes under random codes: how good the hits are does not matter here, what
+they cost does. The encoders are the real ones. Server and clients share the machine's processors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote_plus
+
+import numpy as np
+
+from lab.speed.data import RESULTS
+from rmsh.codes import Codes
+from rmsh.core.files import write_json
+from rmsh.data.synthetic.scenes import write_scenes
+from rmsh.features.efficientnet import EfficientNet
+from rmsh.features.minilm import MiniLM
+from rmsh.hash_function import HashFunction, Layer
+from rmsh.library import Item, Library
+from rmsh.model import Model
+
+if TYPE_CHECKING:
+    from rmsh.core.types import Modality
+    from rmsh.features.base import Encoder
+
+ITEMS, SCENES, BITS, CLIENTS = 100_000, 500, 64, 16
+SHARES = {"words": 50, "words and filter": 20, "picture": 20, "thumbnail": 10}  # of a hundred requests
+WARM_UP = 5.0  # seconds before anything is counted
+
+PARTS = 6  # between which memory is looked at
+_PROCESSOR = "process_cpu_seconds_total"
+
+
+class Seen(NamedTuple):
+    """A request: its kind, how long its answer took, and the status of that."""
+
+    kind: str
+    seconds: float
+    status: int
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Measure, write the JSON and print the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        captions, pictures = _make_library(Path(folder))
+        result = measure(Path(folder) / "library", captions, pictures, seconds=arguments.seconds)
+    write_json(RESULTS / "serving.json", result)
+    print(f"{result['requests']} requests in {result['seconds']:.0f} s, {result['per_second']:.0f} a second; ", end="")
+    print(f"{sum(result['errors'].values())} errors; memory in MB {result['memory_mb']}")
+    print(f"{'':18}| count | p50 ms | p95 ms | p99 ms")
+    for kind, row in result["milliseconds"].items():
+        print(f"{kind:18}| {row['count']:5} | {row['p50']:6.1f} | {row['p95']:6.1f} | {row['p99']:6.1f}")
+    print(f"{result['processor_seconds_a_second']:.2f} processors are busy in the server; where its time goes:")
+    for stage, row in result["where_the_time_goes"].items():
+        print(f"{stage:18}| {row['share']:6.1%} | {row['mean_ms']:6.1f} ms each")
+
+
+def _make_library(folder: Path) -> tuple[list[str], list[bytes]]:
+    """A library of many items, and what to ask it for."""
+    pairs = write_scenes(folder / "library.pictures", SCENES)
+    captions = np.asarray(pairs.texts).tolist()
+    files = [str(Path(path).relative_to(folder / "library.pictures")) for path in np.asarray(pairs.images).tolist()]
+    labels = [tuple(pairs.class_names[c] for c in np.flatnonzero(row)) for row in np.asarray(pairs.labels)]
+    model = _random_model()
+    with Library.create(folder / "library", model, source=folder / "library.pictures") as library:
+        for first in range(0, ITEMS, 10_000):
+            rows = range(first, first + 10_000)
+            items = [Item(str(i), captions[i % SCENES], files[i % SCENES], labels[i % SCENES]) for i in rows]
+            packed = np.random.default_rng(first).integers(0, 256, (2, len(rows), BITS // 8), dtype=np.uint8)
+            ids = np.array([item.id for item in items])
+            codes: dict[Modality, Codes] = {"image": Codes(packed[0], BITS, ids), "text": Codes(packed[1], BITS, ids)}
+            library.add(items, codes, model=model.fingerprint)
+        library.write_snapshot()
+    return captions, [(folder / "library.pictures" / name).read_bytes() for name in files[:100]]
+
+
+def _random_model() -> Model:
+    encoders: dict[Modality, Encoder] = {"image": EfficientNet(), "text": MiniLM()}
+    chance = np.random.default_rng(0)
+    functions = {
+        modality: HashFunction((Layer(chance.normal(size=(e.dim, BITS)).astype("f4"), np.zeros(BITS, "f4"), "none"),))
+        for modality, e in encoders.items()
+    }
+    return Model(functions, "random", {}, encoders={m: e.describe() for m, e in encoders.items()})
+
+
+def measure(library: Path, captions: list[str], pictures: list[bytes], *, seconds: float) -> dict[str, Any]:
+    """Start a server, let clients ask, and tell what they saw."""
+    command = [sys.executable, "-m", "rmsh", "serve", str(library), "--port", "0", "--json", "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101
+            port = int(json.loads(process.stdout.readline())["url"].rstrip("/").rpartition(":")[2])
+            _load(port, captions, pictures, seconds=WARM_UP)
+            before, memory, start = _metrics(port), [_memory(process.pid)], time.perf_counter()
+            seen: list[Seen] = []
+            for _ in range(PARTS):
+                seen += _load(port, captions, pictures, seconds=seconds / PARTS)
+                memory.append(_memory(process.pid))
+            spent, after = time.perf_counter() - start, _metrics(port)
+        finally:
+            process.terminate()
+    return {
+        "items": ITEMS,
+        "clients": CLIENTS,
+        "seconds": spent,
+        "requests": len(seen),
+        "per_second": len(seen) / spent,
+        "errors": Counter(str(one.status) for one in seen if one.status != 200),
+        "memory_mb": memory,
+        "milliseconds": {kind: _percentiles([one.seconds for one in seen if one.kind == kind]) for kind in SHARES},
+        "processor_seconds_a_second": (after[_PROCESSOR] - before[_PROCESSOR]) / spent,
+        "where_the_time_goes": _stages(before, after),
+    }
+
+
+def _percentiles(values: list[float]) -> dict[str, float]:
+    p50, p95, p99 = np.percentile(np.array(values) * 1000, [50, 95, 99]).round(1).tolist()
+    return {"count": len(values), "p50": p50, "p95": p95, "p99": p99}
+
+
+def _memory(pid: int) -> int:
+    """Resident memory of a process in MB."""
+    return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[0]) >> 10
+
+
+def _load(port: int, captions: list[str], pictures: list[bytes], *, seconds: float) -> list[Seen]:
+    """Let all clients ask for some seconds, each as fast as it is answered."""
+    seen: list[Seen] = []
+    end = time.perf_counter() + seconds
+
+    def ask_on(seed: int) -> None:
+        chance = random.Random(f"{seed} {end}")  # noqa: S311
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        while time.perf_counter() < end:
+            (kind,) = chance.choices(list(SHARES), list(SHARES.values()))
+            start = time.perf_counter()
+            connection.request(*_request(kind, chance, captions, pictures))
+            answer = connection.getresponse()
+            answer.read()
+            seen.append(Seen(kind, time.perf_counter() - start, answer.status))
+
+    threads = [threading.Thread(target=ask_on, args=(seed,)) for seed in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return seen
+
+
+def _request(kind: str, chance: random.Random, captions: list[str], pictures: list[bytes]) -> tuple[Any, ...]:
+    """Method, path, body and headers of a request."""
+    if kind == "thumbnail":
+        return "GET", f"/api/picture?id={chance.randrange(ITEMS)}&side=640"
+    if kind == "picture":
+        head = b'--x\r\nContent-Disposition: form-data; name="picture"; filename="q.jpg"\r\n\r\n'
+        body = head + chance.choice(pictures) + b"\r\n--x--\r\n"
+        return "POST", "/api/search?to=text", body, {"Content-Type": "multipart/form-data; boundary=x"}
+    where = "&where=" + quote_plus("not label=animals") if kind == "words and filter" else ""
+    return "GET", f"/api/search?text={quote_plus(chance.choice(captions))}{where}"
+
+
+def _metrics(port: int) -> dict[str, float]:
+    """What the server measured so far: the value of each series, by its name."""
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    return {name: float(value) for name, value in re.findall(r"^(\w[^ ]*(?:\{.*\})?) (\S+)$", text, re.MULTILINE)}
+
+
+def _stages(before: dict[str, float], after: dict[str, float]) -> dict[str, dict[str, float]]:
+    """Share of all the time that requests took, and mean milliseconds, of each stage and of what is in none."""
+    grown = {name: value - before.get(name, 0.0) for name, value in after.items()}
+    whole = sum(grown[name] for name in grown if name.startswith("rmsh_request_seconds_sum{") and "/api/" in name)
+    requests = sum(grown[name] for name in grown if name.startswith("rmsh_request_seconds_count{") and "/api/" in name)
+    stages: dict[str, dict[str, float]] = {}
+    for stage in sorted(re.findall(r'rmsh_stage_seconds_sum\{stage="([^"]+)"\}', "\n".join(grown))):
+        spent, count = (grown[f'rmsh_stage_seconds_{part}{{stage="{stage}"}}'] for part in ("sum", "count"))
+        stages[stage] = {"share": spent / whole, "mean_ms": 1000 * spent / count}
+    rest = 1 - sum(row["share"] for row in stages.values())
+    return stages | {"HTTP and the rest": {"share": rest, "mean_ms": 1000 * rest * whole / requests}}

@@ -1,0 +1,1 @@
+"""Trials on validation data, and what they chose."""

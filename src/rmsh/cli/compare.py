@@ -1,0 +1,131 @@
+"""Compare methods on your own data or a known one: train each, score it beside chance, and show one table.
+
+DATA is as for `rmsh train`; where it has no split, a tenth of the items asks and the others are searched. Each run
+leaves one JSON file in the folder of --out, and a run whose file is there is not made again, so that a stopped
+comparison goes on. Lines without bits are no codes: they rank by real numbers, and show what the features could give.
+
+Example:
+    rmsh compare generated:600 --methods cca-itq,scm --bits 16,32 --out results
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmsh.cli.console import Console, Json, Quiet, duration, table
+from rmsh.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rmsh.compare.runner import Report
+    from rmsh.compare.table import Row
+    from rmsh.core.registry import Registry
+
+
+def compare(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="What to learn from and to search in.")],
+    *,
+    out: Annotated[Path, typer.Option(help="The folder of the result files.")] = Path("results"),
+    methods: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",
+    references: Annotated[str, typer.Option(help="Lines without codes: names, all or none.")] = "all",
+    bits: Annotated[str, typer.Option(help="Lengths of codes with commas between.")] = "64",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each method, with seeds 0, 1, ...")] = 1,
+    train: Annotated[int | None, typer.Option(min=3, help="Learn from so many pairs only.")] = None,
+    text_encoder: Annotated[str, typer.Option(help="For raw texts: minilm or bag-of-words.")] = "minilm",
+    retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
+    time_limit: Annotated[float | None, typer.Option(min=1, help="Seconds a run may take.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    from rmsh.compare.grid import Block, Grid
+    from rmsh.compare.references import REFERENCES
+    from rmsh.compare.runner import make_runs, missing_runs, stale_runs
+    from rmsh.compare.table import summarise
+    from rmsh.methods import METHODS
+
+    console = Console(json=json, quiet=quiet)
+    chosen = {"methods": _names(methods, METHODS), "references": _names(references, REFERENCES)}
+    if not any(chosen.values()):
+        raise ConfigError("The comparison names neither methods nor references; name at least one.")
+    lengths = {"bits": _lengths(bits), "seeds": list(range(seeds))}
+    block = Block.parse({"name": "benchmark", **chosen, **lengths, "train": train, "text": text_encoder})
+    dataset = _short_name(data)
+    runs = Grid((dataset,), (block,), {}).runs()
+    missing, stale = missing_runs(runs, out, retry_failed=retry_failed), stale_runs(runs, out)
+    console.note(f"{len(runs)} runs on {data}, {len(runs) - len(missing)} of them done before; results go to {out}.")
+    if stale:
+        there = f"such as {out / stale[0].path}"
+        console.note(f"{len(stale)} of them had other defaults than now, {there}; remove those to make them anew.")
+    results = make_runs(
+        runs,
+        out,
+        data={dataset: data},
+        retry_failed=retry_failed,
+        time_limit=time_limit,
+        on_run=lambda report: console.note(_line(report)),
+    )
+    _show(console, data, out, summarise(result for result in results if result is not None))
+
+
+def _show(console: Console, data: str, out: Path, rows: list[Row]) -> None:
+    from rmsh.compare.table import COST_COLUMNS, SCORE_COLUMNS, chance_cells, cost_cells, score_cells
+
+    for row in rows:
+        if row.error:
+            console.note(f"{row.method}, {row.bits} bits, failed: {row.error}")
+    console.result(
+        {"data": data, "results": str(out), "rows": [row.to_json() for row in rows]},
+        table(f"Scores on {data}", SCORE_COLUMNS, [*map(score_cells, rows), chance_cells(rows)]),
+        table("Costs and bits", COST_COLUMNS, [cost_cells(row) for row in rows]),
+    )
+
+
+def _names(given: str, registry: Registry) -> list[str]:
+    """The names of an option; "all" are those of the registry, and one it does not know is refused."""
+    if given in ("all", "none"):
+        return registry.names() if given == "all" else []
+    names = [name.strip() for name in given.split(",")]
+    known = registry.names()
+    for name in names:
+        if name not in known:
+            registry.load(name)  # says which names there are
+    return names
+
+
+def _lengths(given: str) -> list[int]:
+    """Whole numbers with commas between.
+
+    Example:
+        >>> _lengths("16,32")
+        [16, 32]
+    """
+    words = [word.strip() for word in given.split(",")]
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise ConfigError(f"--bits got {given!r}; give lengths with commas between, such as 16,32,64.")
+    return [int(word) for word in words]
+
+
+def _short_name(data: str) -> str:
+    """What the folder of a data set's results is called.
+
+    Example:
+        >>> _short_name("generated:600"), _short_name("coco66k:/data/coco"), _short_name("photos/pairs.npz")
+        ('generated-600', 'coco66k', 'pairs')
+    """
+    kind, _, argument = data.partition(":")
+    if kind == "generated":
+        return f"{kind}-{argument}" if argument else kind
+    return kind if kind == "coco66k" else Path(data).stem
+
+
+def _line(report: Report) -> str:
+    """What is said when a run ends."""
+    run, result = report.run, report.result
+    what = f"{report.done}/{report.total} {run.method}" + (f", {run.bits} bits" if run.bits else "")
+    left = "" if not report.seconds_left else f"; about {duration(report.seconds_left)} left"
+    if result["status"] == "failed":
+        return f"{what}, seed {run.seed}: failed: {result['error']}{left}"
+    scores = " / ".join(f"{result['scores'][direction]['ndcg@500']['value']:.4f}" for direction in ("i2t", "t2i"))
+    return f"{what}, seed {run.seed}: NDCG@500 {scores}, learned in {duration(result['seconds']['fit'])}{left}"

@@ -1,0 +1,67 @@
+"""Measure how fast codes are searched on this machine, compared with other engines and the limit of memory.
+
+The engines answer the same queries in turn, and their results are compared. The engine "memory" only reads all codes
+once per batch: no scan for a single query can be faster. Codes are clustered, uniform, or those of a codes file
+multiplied by adding noise.
+
+Example:
+    rmsh speed --items 1000000 --bits 64 --batch 1 --batch 32
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rmsh.cli.console import Console, Json, Quiet, table
+
+if TYPE_CHECKING:
+    from rmsh.core.types import WordArray
+
+
+def speed(
+    *,
+    items: Annotated[int, typer.Option(min=1, help="How many codes are searched.")] = 1_000_000,
+    bits: Annotated[int, typer.Option(help="Length of a code, 1 to 512.")] = 64,
+    kind: Annotated[str, typer.Option(help="clustered or uniform.")] = "clustered",
+    codes: Annotated[Path | None, typer.Option(help="A codes file whose codes are made more by noise.")] = None,
+    batch: Annotated[list[int] | None, typer.Option(min=1, help="Queries asked at once: 1, 32 and 1000.")] = None,
+    k: Annotated[int, typer.Option(min=1, help="How many neighbours.")] = 100,
+    threads: Annotated[int, typer.Option(min=1, help="Threads an engine may use.")] = 1,
+    engine: Annotated[list[str] | None, typer.Option(help="Which engines: all that are installed.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    from rmsh.index.speed import installed, measure
+
+    console = Console(json=json, quiet=quiet)
+    words, queries, bits = _words(kind, codes, items=items, bits=bits)
+    console.note(
+        f"{items:,} {'learned' if codes else kind} codes of {bits} bits; others and memory are asked in turns."
+    )
+    with console.progress() as report:
+        measured = measure(
+            words,
+            queries,
+            bits=bits,
+            engines=engine or installed(),
+            batches=batch or [1, 32, 1000],
+            k=k,
+            threads=threads,
+            on_progress=report,
+        )
+    rows = [[m.engine, m.batch, f"{m.queries_per_second:,.0f}", f"{m.seconds_to_build:.1f}", m.note] for m in measured]
+    console.result(
+        {"items": items, "bits": bits, "threads": threads, "k": k, "measured": [m.to_json() for m in measured]},
+        table("Exact search", ["engine", "batch", "queries/s", "seconds to build", "note"], rows, words=("note",)),
+    )
+
+
+def _words(kind: str, codes: Path | None, *, items: int, bits: int) -> tuple[WordArray, WordArray, int]:
+    """The codes that are searched, a thousand queries of the same kind, and their length."""
+    from rmsh.index.speed import from_file, made
+
+    make, bits = (made(kind, bits), bits) if codes is None else from_file(codes)
+    return make(items, 0), make(1000, 1), bits

@@ -1,0 +1,52 @@
+"""Names to classes: what a user may ask for by name, loaded only when asked.
+
+Built-in entries are written as ``module:attribute``, so that listing names imports nothing. Other packages add theirs
+through entry points of the registry's group.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+from rmsh.core.errors import ConfigError
+
+
+class Registry:
+    """A table of named, lazily imported objects.
+
+    Args:
+        kind: what an entry is, for error messages ("method").
+        group: the entry-point group that other packages extend.
+        builtin: name -> "module:attribute".
+
+    Example:
+        >>> Registry("function", "none.functions", {"root": "math:sqrt"}).load("root")(9)
+        3.0
+    """
+
+    def __init__(self, kind: str, group: str, builtin: Mapping[str, str]) -> None:
+        self.kind = kind
+        self.group = group
+        self._builtin = dict(builtin)
+
+    def names(self) -> list[str]:
+        """All known names, sorted."""
+        return sorted({*self._builtin, *(point.name for point in entry_points(group=self.group))})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def load(self, name: str) -> Any:
+        """Import the object of that name; our own names cannot be taken over by another package."""
+        if name in self._builtin:
+            module, _, attribute = self._builtin[name].partition(":")
+            return getattr(importlib.import_module(module), attribute)
+        for point in entry_points(group=self.group, name=name):
+            return point.load()
+        near = difflib.get_close_matches(name, self.names(), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(self.names())}."
+        raise ConfigError(f"There is no {self.kind} called {name!r}; {hint}")

@@ -1,0 +1,1 @@
+"""The benchmark data sets: their declarations, readers and splits."""

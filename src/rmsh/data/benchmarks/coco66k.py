@@ -1,0 +1,115 @@
+"""The coco66k folder: 61,903 MS COCO pictures with a caption and 80 labels each, split as in the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rmsh.core.errors import DataError
+from rmsh.data.labels import unpack_labels
+from rmsh.data.pairs import Pairs, listed
+from rmsh.data.readers.matrices import places_in, read_matrix
+from rmsh.data.splits import Split
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rmsh.core.types import FloatArray, LabelArray
+
+PAIRS, LABELS, IMAGE_FEATURES = "pairs.tsv", "labels.npz", "image_features.u8.npy"
+HEADER = ("id", "split", "caption")
+LARGEST_ROOT = 2.4454997  # the square root of the largest feature, stored as 255
+
+
+def is_coco66k(folder: Path) -> bool:
+    """Whether a folder has the files of coco66k; the image features may be absent."""
+    return (folder / PAIRS).is_file() and (folder / LABELS).is_file()
+
+
+def decompand(stored: NDArray[np.uint8]) -> FloatArray:
+    """The features behind their stored bytes: x = (byte / 255 * 2.4454997)^2, float32 of the same shape.
+
+    Example:
+        >>> decompand(np.array([0, 255], dtype=np.uint8))
+        array([0.       , 5.9804688], dtype=float32)
+    """
+    table = ((np.arange(256) / 255 * LARGEST_ROOT) ** 2).astype(np.float32)
+    return table[stored]
+
+
+def read_coco66k(root: Path, *, image_features: bool = True) -> tuple[Pairs, Split]:
+    """Read the pairs and the split into database (also the training part) and queries.
+
+    Args:
+        root: the folder.
+        image_features: read the picture features, float32 (n, 1280), 317 MB; without them no item has an image.
+
+    Returns:
+        Pairs with raw captions, and their split.
+
+    Raises:
+        DataError: a file is missing, or rows and ids of the files do not fit each other.
+    """
+    for name in (PAIRS, LABELS) + ((IMAGE_FEATURES,) if image_features else ()):
+        if not (root / name).is_file():
+            raise DataError(f"{root} has no {name}; coco66k is a folder with {PAIRS}, {LABELS} and {IMAGE_FEATURES}.")
+    ids, parts, captions = _read_pairs(root / PAIRS)
+    labels, names = _read_labels(root / LABELS, ids)
+    images = _read_images(root / IMAGE_FEATURES, len(ids)) if image_features else None
+    pairs = Pairs(ids=ids, images=images, texts=captions, labels=labels, class_names=names, source=str(root))
+    database, query = np.flatnonzero(parts == "database"), np.flatnonzero(parts == "query")
+    return pairs, Split("coco66k", database, query, database)
+
+
+def _read_pairs(path: Path) -> tuple[NDArray[np.str_], ...]:
+    """Ids, parts and captions, each (n,)."""
+    try:
+        header, *lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not a text file in UTF-8 ({error}); write it anew.") from error
+    if tuple(header.split("\t")) != HEADER:
+        raise DataError(f"{path}, line 1 is {header[:80]!r}; the tab-separated header {', '.join(HEADER)} is expected.")
+    rows = [line.split("\t") for line in lines]
+    wrong = [
+        f"line {number} ({lines[number - 2][:40]!r})"
+        for number, row in enumerate(rows, start=2)
+        if len(row) != len(HEADER) or row[1] not in ("database", "query")
+    ]
+    if wrong:
+        raise DataError(
+            f"{path}: these lines are not an id, 'database' or 'query', and a caption with tabs between: "
+            f"{listed(wrong)}; mend or remove them."
+        )
+    return tuple(np.array([row[field] for row in rows], dtype=np.str_) for field in range(len(HEADER)))
+
+
+def _read_labels(path: Path, ids: NDArray[np.str_]) -> tuple[LabelArray, tuple[str, ...]]:
+    """Labels (n, classes) and the names of the classes, after a look at the ids beside them."""
+    places = {place.key: place for place in places_in(path)}
+    missing = [key for key in ("ids", "labels", "names") if key not in places]
+    if missing:
+        raise DataError(f"{path} has no key {missing[0]!r}, only {', '.join(map(repr, places))}; write it anew.")
+    label_ids, packed, names = (read_matrix(places[key]) for key in ("ids", "labels", "names"))
+    if len(label_ids) != len(ids) or len(packed) != len(ids):
+        raise DataError(
+            f"{path} has {len(label_ids)} ids and {len(packed)} rows of labels, but {PAIRS} has {len(ids)} rows; both "
+            "files must be of the same items."
+        )
+    differing = np.flatnonzero(label_ids.astype(np.str_) != ids)
+    if differing.size:
+        rows = (f"row {row} ({label_ids[row]}, not {ids[row]})" for row in differing)
+        raise DataError(f"{path}, key 'ids' differs from {PAIRS} at {listed(rows)}; both must have the same order.")
+    return unpack_labels(packed, len(names)), tuple(str(name) for name in names)
+
+
+def _read_images(path: Path, n: int) -> FloatArray:
+    (place,) = places_in(path)
+    stored = read_matrix(place)
+    if stored.dtype != np.uint8 or stored.ndim != 2 or len(stored) != n:
+        raise DataError(
+            f"{path} holds {stored.dtype} of shape {stored.shape}; uint8 of shape ({n}, features) is expected, one row "
+            f"for each of {PAIRS}."
+        )
+    return decompand(stored)

@@ -1,0 +1,1 @@
+"""Readers: each turns one kind of file or folder into pairs."""

@@ -1,0 +1,1 @@
+"""Synthetic data: generated pairs and drawn scenes."""

@@ -1,0 +1,112 @@
+"""Generated pairs: features of pictures and texts that show the same things, for demonstrations and tests.
+
+An item has one to four labels. Some classes are frequent and some rare, and classes of one scene (such as kitchen
+things) occur together. Each label of an item is more or less prominent; both modalities see the same prominence through
+their own nonlinear mixture and with their own noise, so that one can be found by the other, but not without error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from rmsh.core.errors import DataError
+from rmsh.data.pairs import Pairs
+
+if TYPE_CHECKING:
+    from rmsh.core.types import LabelArray, ScoreArray
+
+SCENES = (
+    ("person", "dog", "ball", "tree", "bench", "kite"),
+    ("car", "bicycle", "bus", "house", "lamp", "bridge"),
+    ("table", "cup", "bread", "knife", "apple", "cake"),
+    ("boat", "bird", "beach", "cloud", "fish", "island"),
+)
+# One class of each scene in turn, so that a few classes already come from all scenes.
+CLASS_NAMES = tuple(name for rank in zip(*SCENES, strict=True) for name in rank)
+LABEL_COUNTS = (0.35, 0.3, 0.2, 0.15)  # how often an item has 1, 2, 3, 4 labels
+TOGETHER = 2.0  # how much the log-odds of a class rise when the item shows its scene
+WORDS_PER_CLASS = 4.0  # how many words a class of usual prominence brings, repeated ones counted
+
+
+def generate_pairs(
+    n: int = 2000,
+    classes: int = 12,
+    *,
+    image_dim: int = 128,
+    text_dim: int = 64,
+    noise: float = 1.5,
+    seed: int = 0,
+    sparse_text: bool = False,
+) -> Pairs:
+    """Generate pairs of features with labels.
+
+    Args:
+        n: the number of items.
+        classes: the number of classes, 4 to 24.
+        image_dim: the width of the image features.
+        text_dim: the width of the text features, or the number of words with ``sparse_text``.
+        noise: how much the features are disturbed; 0 is easy, 3 is hard.
+        seed: the same seed gives the same pairs.
+        sparse_text: texts are bags of words, 0/1 in CSR form, instead of dense features.
+
+    Returns:
+        Pairs of ``n`` items with images, texts and labels.
+
+    Raises:
+        DataError: a number is out of its range.
+
+    Example:
+        >>> pairs = generate_pairs(100, sparse_text=True)
+        >>> pairs.images.shape, pairs.texts.shape, pairs.labels.shape, pairs.class_names[:3]
+        ((100, 128), (100, 64), (100, 12), ('person', 'car', 'table'))
+    """
+    if n < 1 or not 4 <= classes <= len(CLASS_NAMES) or min(image_dim, text_dim) < 1 or not noise >= 0:
+        raise DataError(
+            f"n={n}, classes={classes}, image_dim={image_dim}, text_dim={text_dim}, noise={noise} were asked for; give "
+            f"at least 1 item, 4 to {len(CLASS_NAMES)} classes, at least 1 dimension and a noise from 0 up."
+        )
+    rng = np.random.default_rng(seed)
+    labels = _draw_labels(n, classes, rng)
+    prominence = labels * rng.uniform(0.5, 1.5, size=labels.shape)
+    texts = _draw_words if sparse_text else _draw_features
+    return Pairs(
+        ids=np.char.add("item-", np.arange(n).astype(np.str_)),
+        images=_draw_features(prominence, image_dim, noise, rng),
+        texts=texts(prominence, text_dim, noise, rng),
+        labels=labels,
+        class_names=CLASS_NAMES[:classes],
+        source="generated pairs",
+    )
+
+
+def _draw_labels(n: int, classes: int, rng: np.random.Generator) -> LabelArray:
+    """One to four classes an item, by the largest of noisy log-odds: a first class, then others that go with it."""
+    log_odds = -0.7 * np.log(1 + np.arange(classes))  # the frequencies fall like a power of the rank
+    scene = np.arange(classes) % len(SCENES)
+    first = np.argmax(log_odds + rng.gumbel(size=(n, classes)), axis=1)
+    scores = log_odds + TOGETHER * (scene[first][:, None] == scene) + rng.gumbel(size=(n, classes))
+    scores[np.arange(n), first] = np.inf
+    counts = rng.choice(len(LABEL_COUNTS), size=n, p=LABEL_COUNTS) + 1
+    ranks = np.argsort(np.argsort(-scores, axis=1), axis=1)
+    return (ranks < counts[:, None]).astype(np.uint8)
+
+
+def _draw_features(prominence: ScoreArray, dim: int, noise: float, rng: np.random.Generator) -> ScoreArray:
+    """What a frozen network might give: a random nonlinear layer over the disturbed content, (n, dim)."""
+    n, classes = prominence.shape
+    hidden = 2 * classes
+    content = prominence @ rng.normal(size=(classes, hidden)) + noise * rng.normal(size=(n, hidden))
+    layer: ScoreArray = np.tanh(content @ rng.normal(size=(hidden, dim)) / np.sqrt(classes))
+    return layer + 0.3 * noise * rng.normal(size=(n, dim))
+
+
+def _draw_words(prominence: ScoreArray, words: int, noise: float, rng: np.random.Generator) -> Any:
+    """Which words a text has, CSR (n, words): each class has its own likely words, noise makes all likelier."""
+    likely = rng.gamma(0.1, size=(prominence.shape[1], words))
+    rates = prominence @ (likely / likely.sum(axis=1, keepdims=True)) + 0.1 * noise / words
+    present = rng.random(rates.shape) < 1 - np.exp(-WORDS_PER_CLASS * rates)
+    present[np.arange(len(rates)), rates.argmax(axis=1)] = True  # no text is empty
+    return sparse.csr_array(present, dtype=np.float32)

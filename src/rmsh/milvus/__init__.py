@@ -1,0 +1,1 @@
+"""The same library on a Milvus server."""

@@ -1,0 +1,1 @@
+"""Search: a query in, ranked hits out."""

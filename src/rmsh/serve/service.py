@@ -1,0 +1,266 @@
+"""From what is asked over HTTP to what is answered, without HTTP: queries, pages of hits, items, small pictures.
+
+Which labels of a hit have to do with the query.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+
+from rmsh.codes import Codes
+from rmsh.core.errors import DataError, InputError, RmshError
+from rmsh.core.types import MODALITIES
+from rmsh.features.bag_of_words import words_of
+from rmsh.features.images import FORMATS
+from rmsh.index.filters import parse
+from rmsh.search.searcher import Query, Searcher
+from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns
+from rmsh.serve.metrics import Metrics
+from rmsh.serve.schemas import About, Found, FoundItem, ItemCodes, Label, Options, Parameters, Queried
+from rmsh.serve.thumbnails import Thumbnails
+
+
+def stem(word: str) -> str:
+    """A word without the endings of the English plural: enough to see that two dogs have to do with a dog.
+
+    Example:
+        >>> [stem(word) for word in ("dogs", "cherries", "buses", "bus", "glass")]
+        ['dog', 'cherry', 'bus', 'bus', 'glass']
+    """
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("ses", "xes", "zes", "ches", "shes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def labels_in_text(labels: Collection[str], text: str) -> set[str]:
+    """The labels all of whose words are in a text.
+
+    Example:
+        >>> sorted(labels_in_text(["dog", "traffic light", "cat"], "Two dogs at traffic lights"))
+        ['dog', 'traffic light']
+    """
+    known = {stem(word) for word in words_of(text)}
+    return {label for label in labels if (words := {stem(word) for word in words_of(label)}) and words <= known}
+
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from rmsh.core.types import Modality
+    from rmsh.library.items import Hit, Item
+
+    Kind = Literal["text", "picture", "item", "code"]
+    Marks = Callable[[Collection[str]], Collection[str]]  # the labels of an item to those that match the query
+
+
+_WAITING = 64
+
+
+class Answers:
+    """Answers for one place.
+
+    Args:
+        searcher: searches it.
+        name: what it is called.
+    """
+
+    def __init__(self, searcher: Searcher, *, name: str) -> None:
+        self._searcher = searcher
+        self._name = name
+        self._turns = Turns(os.cpu_count() or 1, _WAITING)
+        self._thumbnails = Thumbnails()
+        self.metrics = Metrics(searcher.place.count)
+
+    def about(self) -> About:
+        """What is served."""
+        model = self._searcher.model
+        return About(
+            name=self._name,
+            items=self._searcher.place.count(),
+            bits=model.bits,
+            model=model.fingerprint,
+            method=model.method,
+            takes=[modality for modality in MODALITIES if self._searcher.takes(modality)],
+            credit=self._searcher.place.credit(),
+            most_upload=MOST_UPLOAD,
+            most_text=MOST_TEXT,
+        )
+
+    def check(self) -> None:
+        """Ask the place something small; raises where it does not answer."""
+        self._searcher.place.generation()
+
+    def search(self, asked: Parameters) -> Found:
+        """A page of hits for words, an item or a code."""
+        if asked.text is not None:
+            text = asked.text
+            return self._found(
+                "text", lambda: self._coded("text", text), asked, marks=lambda x: labels_in_text(x, text)
+            )
+        if asked.item is not None:
+            name, by = asked.item, asked.by
+            known = set(self._item(name).labels)
+            return self._found("item", lambda: self._searcher.item(name, by=by), asked, marks=known.intersection)
+        query = self._given(asked.code or "", asked.model or "")
+        return self._found("code", lambda: query, asked)
+
+    def search_picture(self, content: bytes, asked: Options) -> Found:
+        """A page of hits for a picture.
+
+        Raises:
+            DataError: it cannot be read as one, or is too large.
+        """
+        return self._found("picture", lambda: self._coded("picture", content), asked)
+
+    def _coded(self, kind: Kind, raw: str | bytes) -> Query:
+        with self.metrics.stage(f"encode {kind}"):
+            if isinstance(raw, str):
+                return self._searcher.text(raw)
+            _check_pixels(raw)
+            return self._searcher.picture(raw)
+
+    def _given(self, code: str, model: str) -> Query:
+        packed = np.frombuffer(bytes.fromhex(code), dtype=np.uint8)[None, :]
+        return Query(Codes(packed, self._searcher.model.bits, np.array(["query"])), model)
+
+    def _found(self, kind: Kind, make: Callable[[], Query], asked: Options, *, marks: Marks = lambda _: ()) -> Found:
+        where = parse(asked.where) if asked.where.strip() else None
+
+        def use(query: Query) -> Found:
+            with self.metrics.stage("search"):
+                found = self._searcher.search(query, asked.k + 1, to=asked.to, where=where, skip=asked.skip)
+            with self.metrics.stage("describe"):
+                hits = found[: asked.k]
+                pictures = self._has_pictures(hits)
+                codes = self._codes((hit.item.id for hit in hits), asked.to) if asked.codes else {}
+                shown = [_shown(hit, marks(hit.item.labels), pictures, codes) for hit in hits]
+            return Found(
+                query=Queried(kind=kind, code=_hex(query.codes), model=query.model, bits=query.codes.bits),
+                to=asked.to,
+                skip=asked.skip,
+                more=len(found) > asked.k,
+                hits=shown,
+            )
+
+        with self._turn():
+            return self._searcher.asked(make, use)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """A block that computes, when its turn has come."""
+        with ExitStack() as turn:
+            with self.metrics.stage("wait"):
+                turn.enter_context(self._turns.turn())
+            yield
+
+    def _has_pictures(self, hits: Iterable[Hit]) -> bool:
+        """Whether this place has its pictures here; one tells it for all, and looking up each would take long."""
+        some = next((hit.item for hit in hits if hit.item.picture is not None), None)
+        try:
+            return some is not None and self._searcher.place.picture_path(some) is not None
+        except InputError:  # this one leads elsewhere, so there is a place that it leads out of
+            return True
+
+    def _codes(self, ids: Iterable[str], modality: Modality) -> dict[str, str]:
+        """The codes of those items that have one, by id, asked for at once: a place may be far away."""
+        codes = self._searcher.place.codes(dict.fromkeys(ids), modality)
+        return dict(zip(codes.ids.tolist(), (bytes(code).hex() for code in codes.packed), strict=True))
+
+    def _item(self, name: str) -> Item:
+        item = self._searcher.place.get(name)
+        if item is None:
+            raise ProblemError(404, "There is no item of that id.")
+        return item
+
+    def _path(self, item: Item) -> Path | None:
+        """Where the picture of an item is; None where it has none that may be shown."""
+        try:
+            return self._searcher.place.picture_path(item)
+        except InputError:  # a link that leads out of the folder of the pictures
+            return None
+
+    def item(self, name: str) -> ItemCodes:
+        """An item with its codes."""
+        item, place = self._item(name), self._searcher.place
+        image, text = (self._codes([name], modality).get(name) for modality in MODALITIES)
+        return ItemCodes(
+            id=item.id,
+            text=item.text,
+            labels=list(item.labels),
+            has_picture=self._path(item) is not None,
+            bits=place.generation().bits,
+            image_code=image,
+            text_code=text,
+        )
+
+    def picture(self, name: str, side: int) -> tuple[str, Callable[[], bytes]]:
+        """The name of an item's small picture, and what makes it."""
+        gone = ProblemError(404, "The picture of this item is not there, or cannot be read.")
+        path = self._path(self._item(name))
+        if path is None or not path.is_file():
+            raise gone
+
+        def make() -> bytes:
+            try:
+                with self._turn(), self.metrics.stage("thumbnail"):
+                    return self._thumbnails.jpeg(path, side)
+            except (DataError, OSError):
+                raise gone from None
+
+        return self._thumbnails.name(path, side), make
+
+    def warm_up(self) -> list[str]:
+        """Code something, so that the first client does not wait for weights; says what cannot be used, and why."""
+        samples: dict[Modality, Callable[[], Query]] = {
+            "text": lambda: self._searcher.text("a"),
+            "image": lambda: self._searcher.picture(Image.new("RGB", (8, 8))),
+        }
+        problems = []
+        for modality, code in samples.items():
+            try:
+                if self._searcher.takes(modality):
+                    code()
+            except RmshError as error:
+                problems.append(str(error))
+        return problems
+
+
+def _check_pixels(content: bytes) -> None:
+    """Refuse a picture whose header tells of more pixels than allowed; whether it is one is found when it is read."""
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+            width, height = picture.size
+    except Exception:  # damaged files make decoders raise anything
+        return
+    if width * height > MOST_PIXELS:
+        raise ProblemError(
+            413, f"The picture has {width} x {height} pixels; give one of at most {MOST_PIXELS:,} in all."
+        )
+
+
+def _hex(codes: Codes) -> str:
+    return codes.packed.tobytes().hex()
+
+
+def _shown(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str, str]) -> FoundItem:
+    item = hit.item
+    return FoundItem(
+        id=item.id,
+        distance=hit.distance,
+        text=item.text,
+        labels=[Label(name=name, matches=name in matching) for name in item.labels],
+        has_picture=pictures and item.picture is not None,
+        code=codes.get(item.id),
+    )

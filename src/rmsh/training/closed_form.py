@@ -1,0 +1,153 @@
+"""Iterative quantisation (Gong and Lazebnik, CVPR 2011): the rotation after which signs lose least.
+
+Minimises ||B - V R||^2 over binary B and R with orthonormal rows by turns: B = sgn(V R), then R by Procrustes. Where
+there are more bits than dimensions, R is not square: its columns are directions that share the space evenly (a tight
+frame), |V R| is |V| as before, and the same two updates hold. In a space of very few dimensions some of these bits
+may coincide.
+
+Centred features: products with features minus their mean, a block of rows at a time.
+
+Nothing of the size of the features is copied, and a sparse matrix is dense for a block only. What is kept grows with
+the width of the features, not with the number of items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+from scipy import sparse
+
+from rmsh.hash_function import HashFunction, Layer
+
+if TYPE_CHECKING:
+    from rmsh.core.types import Features, FloatArray, ScoreArray
+
+_ROWS = 2048  # a block
+
+
+@dataclass(frozen=True, eq=False)
+class Centred:
+    """A feature matrix (n, d), dense or sparse, of which the mean (d,) is subtracted.
+
+    Example:
+        >>> x = Centred.of(np.array([[0.0, 1.0], [2.0, 1.0]], dtype=np.float32))
+        >>> x.mean, x.times(np.eye(2)).tolist(), x.transposed_times(np.ones((2, 1))).tolist()
+        (array([1., 1.]), [[-1.0, 0.0], [1.0, 0.0]], [[0.0], [0.0]])
+    """
+
+    features: Features
+    mean: ScoreArray
+
+    @classmethod
+    def of(cls, features: Features) -> Self:
+        """Features with their own mean."""
+        matrix = cast("Any", features) if sparse.issparse(features) else np.asarray(features)
+        return cls(features, np.asarray(matrix.mean(axis=0, dtype=np.float64)).ravel())
+
+    def __len__(self) -> int:
+        return int(self.features.shape[0])
+
+    @property
+    def width(self) -> int:
+        """d, the number of features."""
+        return len(self.mean)
+
+    def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Rows by rows: where they are, and the dense block, float32, of which the mean is not subtracted yet."""
+        for start in range(0, len(self), _ROWS):
+            rows = slice(start, min(start + _ROWS, len(self)))
+            block = self.features[rows]
+            yield rows, np.asarray(cast("Any", block).toarray() if sparse.issparse(block) else block, dtype=np.float32)
+
+    def times(self, weights: ScoreArray) -> FloatArray:
+        """(x - mean) @ weights, float32 (n, k)."""
+        product, shift = weights.astype(np.float32), (self.mean @ weights).astype(np.float32)
+        return np.concatenate([block @ product - shift for _, block in self.blocks()])
+
+    def transposed_times(self, values: ScoreArray | FloatArray) -> ScoreArray:
+        """(x - mean).T @ values, float64 (d, k), of values (n, k)."""
+        total = -np.outer(self.mean, values.sum(axis=0, dtype=np.float64))
+        for rows, block in self.blocks():
+            total += block.T @ values[rows].astype(np.float32)
+        return total
+
+    def linear_hash(self, weights: ScoreArray) -> HashFunction:
+        """The hash function whose values are (x - mean) @ weights."""
+        bias = -self.mean @ weights
+        return HashFunction((Layer(weights.astype(np.float32), bias.astype(np.float32), "none"),))
+
+
+def cross_products(x: Centred, y: Centred) -> ScoreArray:
+    """The sum of x_i y_i^T over the items, float64 (d, d'): n times the covariance.
+
+    Example:
+        >>> x = Centred.of(np.array([[0.0], [2.0]], dtype=np.float32))
+        >>> cross_products(x, x)
+        array([[2.]])
+    """
+    total = np.zeros((x.width, y.width))
+    for (_, x_block), (_, y_block) in zip(x.blocks(), y.blocks(), strict=True):
+        # In float64: such matrices are inverted.
+        left = x_block - x.mean
+        total += left.T @ (left if x is y else y_block - y.mean)
+    return total
+
+
+def ridge(products: ScoreArray, share: float) -> ScoreArray:
+    """A square matrix of products plus ``share`` of its mean diagonal on the diagonal: safe to invert.
+
+    Example:
+        >>> ridge(np.diag([1.0, 3.0]), 0.5)
+        array([[2., 0.],
+               [0., 4.]])
+    """
+    level = max(float(np.trace(products)) / len(products), 1e-12)  # features that never vary leave nothing but zeros
+    return products + share * level * np.eye(len(products))
+
+
+ITERATIONS = 50  # of the original
+
+
+def signs(values: FloatArray) -> FloatArray:
+    """-1 or 1, and 1 for 0, in the type of ``values``."""
+    return np.where(values >= 0, 1, -1).astype(values.dtype)
+
+
+def procrustes(products: ScoreArray) -> ScoreArray:
+    """The matrix R (d, k), d <= k, with orthonormal rows for which <R, products> is largest.
+
+    Example:
+        >>> procrustes(np.array([[0.0, -2.0], [5.0, 0.0]])).round(6).tolist()
+        [[0.0, -1.0], [1.0, 0.0]]
+    """
+    left, _, right = np.linalg.svd(products, full_matrices=False)
+    return np.asarray(left @ right)
+
+
+def iterative_quantisation(
+    values: FloatArray, bits: int, *, rng: np.random.Generator, iterations: int = ITERATIONS
+) -> tuple[ScoreArray, list[float]]:
+    """Learn the rotation of centred values whose signs are the code.
+
+    Args:
+        values: V, float32 (n, d) with d <= bits.
+        bits: the length of a code.
+        rng: draws the first rotation.
+        iterations: how many times both updates are made.
+
+    Returns:
+        R, float64 (d, bits), and the loss ||B - V R||^2 / n after each iteration, which never rises.
+    """
+    values = values.astype(np.float32, copy=False)
+    rotation = procrustes(rng.standard_normal((values.shape[1], bits)))
+    energy = float(np.square(values).sum(dtype=np.float64)) / len(values) + bits
+    losses: list[float] = []
+    for _ in range(iterations):
+        codes = signs(values @ rotation.astype(np.float32))
+        products = (values.T @ codes).astype(np.float64) / len(values)
+        rotation = procrustes(products)
+        losses.append(energy - 2 * float((rotation * products).sum()))
+    return rotation, losses

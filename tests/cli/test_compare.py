@@ -1,0 +1,63 @@
+"""`rmsh compare`: a table from result files, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rmsh.cli.main import run
+
+WORDS = ["benchmark", "generated:120", "--methods", "scm", "--references", "none", "--bits", "8,16"]
+
+
+def test_the_table_has_a_row_a_length_and_a_second_call_makes_nothing_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*WORDS, "--out", str(tmp_path)]
+    assert run([*words, "--json", "--quiet"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [(row["method"], row["bits"]) for row in result["rows"]] == [("scm", 8), ("scm", 16)]
+    score = result["rows"][1]["scores"]["i2t"]["ndcg@500"]
+    assert score["value"] > score["chance"]
+    assert run(words) == 0
+    shown = capsys.readouterr()
+    assert "2 runs on generated:120, 2 of them done before" in shown.err
+    assert "distinct" in shown.out
+    assert "chance" in shown.out
+
+
+def test_a_failed_run_is_told_and_the_table_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["benchmark", "generated:120", "--methods", "scm", "--references", "none", "--train", "500"]
+    assert run([*words, "--out", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert "500 training pairs were asked for" in shown.err
+    assert "0/1" in shown.out
+
+
+def test_results_of_other_defaults_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*WORDS[:-1], "8", "--out", str(tmp_path)]
+    assert run(words) == 0
+    path = tmp_path / "generated-120" / "scm-8-s0.json"
+    path.write_text(path.read_text().replace('"ridge": 0.001', '"ridge": 0.002'))
+    assert run(words) == 0
+    assert "1 of them had other defaults than now" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--methods", "smc"], "did you mean 'scm'?"),
+        (["--references", "clip"], "There is no reference line called 'clip'"),
+        (["--bits", "16;32"], "give lengths with commas between"),
+        (["--bits", "0"], "give lengths with commas between"),
+        (["--bits", "1000"], "1000 bits"),
+        (["--methods", "none", "--references", "none"], "names neither"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert run(["benchmark", "generated:120", "--out", str(tmp_path), *words]) == 2
+    assert said in capsys.readouterr().err

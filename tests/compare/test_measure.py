@@ -1,0 +1,146 @@
+"""A run end to end on tiny data: what its result holds, and that it is what the parts give."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rmsh.compare.grid import Run
+from rmsh.compare.measure import measure, parts_of, split_of
+from rmsh.compare.result import unpack_scores
+from rmsh.core.errors import ConfigError, DataError
+from rmsh.data.open import Opened, open_pairs
+from rmsh.methods import create
+from rmsh.metrics import evaluate
+
+
+@pytest.fixture(scope="module")
+def opened() -> Opened:
+    return open_pairs("generated:200")
+
+
+def test_the_scores_are_those_of_the_method_on_the_split(opened: Opened) -> None:
+    assert opened.split is not None
+    result = measure(Run("generated", "scm", 16), opened)
+    train, query = opened.pairs.take(opened.split.train), opened.pairs.take(opened.split.query)
+    method = create("scm", bits=16).fit(train)
+    codes = method.encode(query.features("image"), "image"), method.encode(train.features("text"), "text")
+    expected = evaluate(*codes, query.labels, train.labels, per_query=True)  # type: ignore[arg-type]
+    found = result["scores"]["i2t"]
+    assert found["ndcg@500"]["value"] == pytest.approx(expected.ndcg.value, abs=1e-5)
+    assert found["map@all"]["chance"] == pytest.approx(expected.map.chance, abs=1e-5)
+    assert np.nanmean(unpack_scores(result["per_query"]["i2t"]["ndcg@500"])) == pytest.approx(
+        expected.ndcg.value, abs=1e-3
+    )
+
+
+def test_a_result_explains_itself_and_is_small(opened: Opened) -> None:
+    result = measure(Run("generated", "rmsh", 16, options={"epochs": 2, "hidden": 8}), opened)
+    assert result["config"]["epochs"] == 2
+    assert result["config"]["lambda4"] == 0.1
+    assert result["split"]["sha256"] == opened.split.sha256  # type: ignore[union-attr]
+    assert len(result["history"]) == 2
+    assert "history" not in result["facts"]
+    assert result["peak_memory_mb"] >= result["memory_mb"]["before"]
+    assert "ties" in result["definitions"]
+    assert len(json.dumps(result)) < 40_000
+
+
+def test_distances_count_every_pair_of_query_and_item_once(opened: Opened) -> None:
+    result = measure(Run("generated", "cca-itq", 16), opened)
+    counts = result["distances"]["t2i"]
+    assert [*counts] == ["0", "1", "2", "3+"]
+    assert sum(map(sum, counts.values())) == 20 * 180
+    assert {len(group) for group in counts.values()} == {17}
+
+
+def test_curves_rise_in_recall_and_have_few_points(opened: Opened) -> None:
+    curve = measure(Run("generated", "cca-itq", 16), opened)["curves"]["i2t"]
+    assert curve["recall"] == sorted(curve["recall"])
+    assert curve["recall"][-1] == pytest.approx(1)
+    assert len(curve["rank"]) == len(curve["precision"]) <= 50
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("cca-cosine", {}), ("logistic", {"epochs": 3}), ("mlp", {"epochs": 3, "hidden": 16})],
+)
+def test_a_reference_line_is_scored_without_codes_and_beats_chance(
+    opened: Opened, name: str, options: dict[str, int]
+) -> None:
+    result = measure(Run("generated", name, 0, options=options), opened)
+    for direction in ("i2t", "t2i"):
+        score = result["scores"][direction]["ndcg@500"]
+        assert score["value"] > score["chance"]
+    assert "audit" not in result
+
+
+def test_the_cut_of_the_ranking_is_in_the_name_of_the_score(opened: Opened) -> None:
+    for method, bits in (("cca-itq", 8), ("cca-cosine", 0)):
+        result = measure(Run("generated", method, bits, k=20), opened)
+        assert "ndcg@20" in result["scores"]["t2i"]
+        assert result["definitions"]["ndcg"].startswith("NDCG@20")
+
+
+def test_chance_is_the_same_for_codes_and_reference_lines(opened: Opened) -> None:
+    codes, line = (measure(Run("generated", m, b), opened) for m, b in (("cca-itq", 8), ("cca-cosine", 0)))
+    for measured in ("ndcg@500", "map@all"):
+        both = [result["scores"]["i2t"][measured]["chance"] for result in (codes, line)]
+        assert both[0] == pytest.approx(both[1], abs=1e-5)
+
+
+def test_a_method_without_a_length_is_refused(opened: Opened) -> None:
+    with pytest.raises(ConfigError, match="There is no reference line called 'scm'"):
+        measure(Run("generated", "scm", 0), opened)
+
+
+def test_validation_asks_with_training_pairs_and_never_with_queries(opened: Opened) -> None:
+    split = split_of(Run("generated", "scm", validation=True), opened)
+    assert opened.split is not None
+    assert np.isin(split.query, opened.split.train).all()
+    assert not np.isin(opened.split.query, np.concatenate([split.query, split.database, split.train])).any()
+
+
+def test_on_validation_fewer_training_pairs_are_also_what_is_searched(opened: Opened) -> None:
+    trial = split_of(Run("generated", "scm", train=50, validation=True), opened)
+    assert trial.database.tolist() == trial.train.tolist()
+    assert len(split_of(Run("generated", "scm", train=50), opened).database) == 180
+
+
+def test_fewer_training_pairs_are_the_same_ones_for_every_seed(opened: Opened) -> None:
+    one, other = (split_of(Run("generated", "scm", seed=seed, train=50), opened) for seed in (0, 1))
+    assert len(one.train) == 50
+    assert one.sha256 == other.sha256
+
+
+def test_more_training_pairs_than_there_are_is_refused(opened: Opened) -> None:
+    with pytest.raises(DataError, match="1,000 training pairs were asked for, but generated has 180"):
+        split_of(Run("generated", "scm", train=1000), opened)
+
+
+def test_data_without_a_split_gets_one_and_incomplete_items_are_left_out(opened: Opened) -> None:
+    has_text = np.ones(200, dtype=bool)
+    has_text[:10] = False
+    gappy = replace(opened, split=None, pairs=replace(opened.pairs, has_text=has_text))
+    split = split_of(Run("generated", "scm"), gappy)
+    rows = np.concatenate([split.query, split.database])
+    assert len(rows) == 190
+    assert rows.min() == 10
+
+
+def test_data_without_labels_is_refused(opened: Opened) -> None:
+    bare = replace(opened, pairs=replace(opened.pairs, labels=None, class_names=()))
+    with pytest.raises(DataError, match="has no labels"):
+        parts_of(Run("generated", "cca-itq"), bare)
+
+
+def test_noise_reaches_training_labels_and_asking_features_only(opened: Opened) -> None:
+    clean = parts_of(Run("generated", "scm"), opened)
+    noisy = parts_of(Run("generated", "scm", label_noise=0.5, image_noise=1.0), opened)
+    assert (clean.train.labels != noisy.train.labels).any()
+    assert (clean.query.labels == noisy.query.labels).all()
+    assert (clean.query.images != noisy.query.images).any()
+    assert (clean.database.images == noisy.database.images).all()

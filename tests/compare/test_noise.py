@@ -1,0 +1,43 @@
+"""Noise: as much as was asked for, where it was asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rmsh.compare.noise import disturb_features, swap_labels, with_noisy_labels
+from rmsh.core.errors import DataError
+from rmsh.data.pairs import Pairs
+from rmsh.data.synthetic.generated import generate_pairs
+
+
+def test_swapping_changes_a_share_of_the_items_and_no_class_frequency() -> None:
+    labels = np.eye(100, dtype=np.uint8)
+    noisy = swap_labels(labels, 0.3, seed=1)
+    assert (noisy != labels).any(axis=1).sum() == 30
+    assert (noisy.sum(axis=0) == labels.sum(axis=0)).all()
+
+
+def test_no_noise_leaves_the_very_same_pairs() -> None:
+    pairs = generate_pairs(20)
+    assert with_noisy_labels(pairs, 0.0, seed=0) is pairs
+    assert disturb_features(pairs, "image", 0.0, seed=0) is pairs
+
+
+def test_noise_in_a_modality_is_relative_to_each_feature_and_leaves_the_other_alone() -> None:
+    pairs = generate_pairs(4000)
+    noisy = disturb_features(pairs, "image", 0.5, seed=0)
+    added = (noisy.features("image") - pairs.features("image")).std(axis=0)  # type: ignore[operator]
+    assert np.allclose(added / np.asarray(pairs.features("image")).std(axis=0), 0.5, atol=0.05)
+    assert noisy.texts is pairs.texts
+
+
+def test_noise_in_labels_that_are_not_there_is_refused() -> None:
+    bare = Pairs(ids=["a", "b"], images=np.eye(2), texts=np.eye(2))  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="no labels"):
+        with_noisy_labels(bare, 0.5, seed=0)
+
+
+def test_noise_in_sparse_features_is_refused() -> None:
+    with pytest.raises(DataError, match="must be dense"):
+        disturb_features(generate_pairs(20, sparse_text=True), "text", 1.0, seed=0)

@@ -1,0 +1,46 @@
+"""Scores of real-valued rankings: the same as those of codes where both are defined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, ndcg_score
+
+from rmsh.metrics.relevance import gains, shared_labels
+from rmsh.metrics.vectors import score_vectors
+
+
+@pytest.fixture
+def ranked() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(size=(80, 6)).astype(np.float32)
+    labels = (rng.random((80, 5)) < 0.3).astype(np.uint8)
+    return vectors[:10], vectors[10:], labels[:10], labels[10:]
+
+
+def test_average_precision_is_that_of_scikit_learn(ranked: tuple[np.ndarray, ...]) -> None:
+    query, database, asking, asked = ranked
+    expected = [
+        average_precision_score(shared > 0, row) if shared.any() else np.nan
+        for shared, row in zip(shared_labels(asking, asked), query @ database.T, strict=True)
+    ]
+    assert np.allclose(score_vectors(*ranked)["map"], expected, equal_nan=True)
+
+
+def test_ndcg_is_that_of_scikit_learn(ranked: tuple[np.ndarray, ...]) -> None:
+    query, database, asking, asked = ranked
+    gain = gains(5)
+    expected = [
+        ndcg_score([gain[shared]], [row], k=20) if shared.any() else np.nan
+        for shared, row in zip(shared_labels(asking, asked), query @ database.T, strict=True)
+    ]
+    assert np.allclose(score_vectors(*ranked, k=20)["ndcg"], expected, equal_nan=True)
+
+
+def test_chance_is_the_mean_over_random_rankings(ranked: tuple[np.ndarray, ...]) -> None:
+    _, _, asking, asked = ranked
+    rng = np.random.default_rng(0)
+    drawn = [score_vectors(rng.normal(size=(10, 6)), rng.normal(size=(70, 6)), asking, asked, k=20) for _ in range(300)]
+    for name in ("ndcg", "map"):
+        chance = np.nanmean(drawn[0][f"{name}_chance"])
+        assert np.nanmean([scores[name] for scores in drawn]) == pytest.approx(chance, abs=0.01)

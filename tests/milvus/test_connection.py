@@ -1,0 +1,162 @@
+"""Reaching a Milvus server: which addresses and settings are taken, and that no secret is ever shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmsh.core.errors import ConfigError, InputError, MissingExtraError, RmshError
+from rmsh.milvus.connection import Address, Settings, connect, explained
+
+SECRET = "hunter2"  # noqa: S105
+
+
+@pytest.mark.parametrize(
+    ("text", "server", "name"),
+    [
+        ("http://127.0.0.1:19530/photos", "http://127.0.0.1:19530", "photos"),
+        ("https://milvus.example.org:443/_a1", "https://milvus.example.org:443", "_a1"),
+        ("http://[::1]:19530/a", "http://[::1]:19530", "a"),
+    ],
+)
+def test_an_address_is_a_server_and_a_name(text: str, server: str, name: str) -> None:
+    assert Address.parse(text) == Address(server, name)
+    assert str(Address.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "photos",
+        "ftp://host:1/a",
+        "http://host/a",
+        "http://host:1",
+        "http://host:1/",
+        "http://host:1/a/b",
+        "http://host:1/a/",
+        "http://host:1/1a",
+        "http://host:1/a-b",
+        "http://host:99999/a",
+        "http://:1/a",
+        "http://host:1/" + "a" * 201,
+    ],
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="is no address of a collection; give http://HOST:PORT/NAME"):
+        Address.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"http://me:{SECRET}@host:1/a",
+        f"http://{SECRET}@host:1/a",
+        f"http://host:1/a?token={SECRET}",
+        f"http://host:1/a#{SECRET}",
+        f"me:{SECRET}@host",
+    ],
+)
+def test_a_secret_in_an_address_is_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(InputError, match=r"holds a user, a token or options.*MILVUS_TOKEN") as refusal:
+        Address.parse(text)
+    assert SECRET not in str(refusal.value)
+
+
+def test_settings_come_from_the_environment_before_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "milvus.toml"
+    file.write_text('user = "reader"\npassword = "of the file"\ndatabase = "photos"\n')
+    settings = Settings.read({"MILVUS_SETTINGS": str(file), "MILVUS_PASSWORD": SECRET})
+    assert (settings.user, settings.password, settings.database) == ("reader", SECRET, "photos")
+    assert SECRET not in repr(settings)
+    assert Settings.read({}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"MILVUS_TOKEN": SECRET, "MILVUS_USER": "a", "MILVUS_PASSWORD": "b"}, "are both set; give a token, or a user"),
+        ({"MILVUS_USER": "a"}, "one is set alone; give both"),
+        ({"MILVUS_PASSWORD": SECRET}, "one is set alone; give both"),
+        ({"MILVUS_TLS_CERT": "a"}, "go together; give all three"),
+        ({"MILVUS_TLS_CERT": "a", "MILVUS_TLS_KEY": "b"}, "go together; give all three"),
+        ({"MILVUS_TLS_CA": "no such file"}, "name the file no such file, which is not there; give a PEM file"),
+        ({"MILVUS_SETTINGS": "no such file"}, "names no such file, which cannot be read .*; give a TOML file"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(environment: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence) as refusal:
+        Settings.read(environment)
+    assert SECRET not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (f'pasword = "{SECRET}"', "sets 'pasword'; it may set database, password"),
+        ("database = 1", "sets 'database'; it may set .* each to a string"),
+        (f"password = {SECRET}", "cannot be read .it is not TOML.; give a TOML file"),
+    ],
+)
+def test_a_file_of_settings_that_is_wrong_is_refused_without_its_secrets(
+    content: str, sentence: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "milvus.toml"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=sentence) as refusal:
+        Settings.read({"MILVUS_SETTINGS": str(file)})
+    assert SECRET not in str(refusal.value)
+
+
+def test_certificates_reach_pymilvus_by_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr("pymilvus.MilvusClient", lambda _server, **options: given.append(options))
+    files = {name: str(tmp_path / name) for name in ("tls_ca", "tls_cert", "tls_key")}
+    for path in files.values():
+        Path(path).touch()
+    connect("https://host:1", Settings(tls_ca=files["tls_ca"], tls_name="milvus", token=SECRET, database="d"))
+    connect("https://host:1", Settings(**files, user="a", password=SECRET))
+    one_way, both_ways = given
+    one_way.pop("timeout"), both_ways.pop("timeout")
+    assert one_way == {
+        "server_pem_path": files["tls_ca"],
+        "server_name": "milvus",
+        "token": SECRET,
+        "db_name": "d",
+    }
+    assert both_ways == {
+        "ca_pem_path": files["tls_ca"],
+        "client_pem_path": files["tls_cert"],
+        "client_key_path": files["tls_key"],
+        "user": "a",
+        "password": SECRET,
+    }
+
+
+def test_certificates_for_an_address_without_tls_are_refused() -> None:
+    with pytest.raises(ConfigError, match="http://host:1 is without TLS; give an https address"):
+        connect("http://host:1", Settings(tls_name="milvus"))
+
+
+def test_a_server_that_is_not_there_is_one_sentence(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RmshError, match=r"http://127.0.0.1:1: the server cannot be reached, or refuses us") as refusal:
+        connect("http://127.0.0.1:1", Settings(token=f"root:{SECRET}"))
+    assert SECRET not in str(refusal.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_milvus_says_is_told_in_one_line_without_secrets() -> None:
+    from pymilvus import MilvusException
+
+    with (
+        pytest.raises(RmshError, match=r"^photos: Milvus refuses: no \*\*\* for you\.$"),
+        explained("photos", Settings(token=f"root:{SECRET}")),
+    ):
+        raise MilvusException(1, f"no {SECRET} for you\nstack of the server")
+
+
+def test_without_pymilvus_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pymilvus", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "rmsh\[milvus\]"'):
+        connect("http://host:1", Settings())

@@ -1,0 +1,213 @@
+"""Pushing a library: changes are brought, what was cut off goes on, other libraries and models are kept apart."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rmsh.cli.main import run
+from rmsh.codes import Codes
+from rmsh.core.errors import InputError, RmshError
+from rmsh.core.progress import Progress
+from rmsh.library import Item, Library
+from rmsh.library.recode import recode
+from rmsh.milvus.collection import Collection
+from rmsh.milvus.push import push
+from rmsh.model import Model
+
+pytestmark = pytest.mark.milvus
+
+NewAddress = Callable[[], str]
+Fill = Callable[[Library, list[str]], None]
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rmsh.milvus.push._ROWS", 40)
+    monkeypatch.setattr("rmsh.milvus.push._BATCH", 200)
+
+
+def _names(count: int) -> list[str]:
+    return [f"n{i}" for i in range(count)]
+
+
+def _assert_same(library: Library, address: str, code: Callable[..., Codes]) -> None:
+    """Every code and every item is there, and nothing else."""
+    with Collection.open(address, library.folder / "model", consistency="Strong") as opened:
+        generation = library.generation()
+        assert (opened.count(), opened.generation()) == (library.count(), generation)
+        query = code(["q"], "text", generation.bits)
+        for to in ("image", "text"):
+            ours, theirs = (
+                place.search(query, 1000, to=to, model=generation.fingerprint) for place in (opened, library)
+            )
+            assert ours == theirs
+
+
+def test_changes_are_brought_and_nothing_is_written_twice(
+    library: Library, fill: Fill, model: Model, code: Callable[..., Codes], new_address: NewAddress
+) -> None:
+    address, reports = new_address(), list[Progress]()
+    fill(library, _names(100))
+    first = push(library, address, on_progress=reports.append)
+    assert (first.written, first.removed, first.former) == (200, 0, [])
+    assert [(report.done, report.total) for report in reports] == [(1, 3), (2, 3), (3, 3)]
+    _assert_same(library, address, code)
+    again = push(library, address)
+    assert (again.written, again.removed, again.collection) == (0, 0, first.collection)
+    library.remove(["n3", "n50"])
+    library.update([Item("n7", text=None, picture="7.jpg")], {"image": code(["n7"], "image")}, model=model.fingerprint)
+    fill(library, ["new"])
+    changed = push(library, address)
+    assert (changed.written, changed.removed) == (3, 6)
+    _assert_same(library, address, code)
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rmsh.index.milvus_table import Table
+from rmsh.library import Library, push
+
+done, written = Table.upsert, 0
+
+def upsert(self, entities, **where):
+    global written
+    done(self, entities, **where)
+    written += len(entities)
+    if written > 60:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Table.upsert = upsert
+push._ROWS, push._BATCH = 40, 200
+with Library.open(sys.argv[1]) as library:
+    push.push(library, sys.argv[2])
+"""
+
+
+def test_a_push_that_was_killed_goes_on_and_is_not_seen_before_it_is_whole(
+    library: Library, fill: Fill, code: Callable[..., Codes], new_address: NewAddress
+) -> None:
+    address = new_address()
+    fill(library, _names(100))
+    killed = subprocess.run([sys.executable, "-c", _KILLED, str(library.folder), address], capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    with pytest.raises(RmshError, match="there is no such collection"):
+        Collection.open(address, library.folder / "model")
+    assert 0 < push(library, address).written < 140
+    _assert_same(library, address, code)
+
+
+def test_a_collection_whose_making_was_cut_off_is_completed(
+    library: Library,
+    fill: Fill,
+    code: Callable[..., Codes],
+    new_address: NewAddress,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address = new_address()
+    fill(library, _names(5))
+    with monkeypatch.context() as patch:
+        patch.setattr("rmsh.milvus.table.Table.prepare", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            push(library, address)
+    assert push(library, address).written == 10
+    _assert_same(library, address, code)
+
+
+def test_a_library_that_was_put_back_from_a_backup_is_what_the_collection_becomes(
+    library: Library, fill: Fill, code: Callable[..., Codes], new_address: NewAddress, tmp_path: Path
+) -> None:
+    from rmsh.library.backup import backup
+
+    address = new_address()
+    fill(library, _names(30))
+    backup(library, tmp_path / "copy")
+    fill(library, [f"lost{i}" for i in range(60)])
+    push(library, address)
+    with Library.open(tmp_path / "copy", writable=True) as restored:
+        fill(restored, ["other"])  # takes a row that a lost item had
+        done = push(restored, address)
+        assert (done.written, done.removed) == (2, 118)
+        _assert_same(restored, address, code)
+
+
+def test_codes_of_another_model_get_a_collection_of_their_own(
+    library: Library, fill: Fill, new_model: Model, code: Callable[..., Codes], new_address: NewAddress
+) -> None:
+    address = new_address()
+    fill(library, _names(20))
+    first = push(library, address)
+    reader = Collection.open(address, library.folder / "model", consistency="Strong")
+    recode(library, new_model, encode=lambda items: {"text": code([item.id for item in items], "text", 24)})
+    second = push(library, address)
+    assert (second.written, second.former) == (20, [first.collection])
+    _assert_same(library, address, code)
+    asked = {"to": "text", "model": reader.generation().fingerprint}
+    assert len(reader.search(code(["q"]), 50, **asked)[0]) == 20  # it stays with what it opened
+    assert push(library, address, drop_former=True).former == []
+    with pytest.raises(RmshError, match=r"there is no such collection, or no longer; .* open it anew"):
+        reader.search(code(["q"]), 50, **asked)
+
+
+def test_an_empty_library_is_pushed_and_its_place_is_not_given_to_another(
+    library: Library, model: Model, code: Callable[..., Codes], new_address: NewAddress, tmp_path: Path
+) -> None:
+    address = new_address()
+    assert push(library, address, lists=4).written == 0
+    _assert_same(library, address, code)
+    with (
+        Library.create(tmp_path / "other", model) as other,
+        pytest.raises(InputError, match="holds another library; give another name, or drop it in Milvus first"),
+    ):
+        push(other, address)
+    with pytest.raises(InputError, match="was made with 4 lists, 8 were asked for; leave that out"):
+        push(library, address, lists=8)
+    assert push(library, address).written == 0
+
+
+def test_the_command_pushes_and_search_finds(
+    library: Library, fill: Fill, new_address: NewAddress, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address, folder = new_address(), str(library.folder)
+    fill(library, ["a", "b"])
+    assert run(["library", "push", folder, "--to", address, "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["written"] == 4
+    assert run(["library", "push", folder, "--to", address]) == 0
+    assert "0 codes written, 0 removed" in capsys.readouterr().out
+    words = ["search", address, "--model", f"{folder}/model", "--like", "a", "--to", "texts", "--json", "--quiet"]
+    assert run(words) == 0
+    assert [hit["id"] for hit in json.loads(capsys.readouterr().out)["hits"]] == ["b"]
+
+
+def test_a_database_is_apart_from_the_others(
+    library: Library,
+    fill: Fill,
+    code: Callable[..., Codes],
+    milvus_server: str,
+    new_address: NewAddress,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rmsh.milvus.connection import Settings, connect
+
+    address = new_address()
+    database = address.rpartition("/")[2]
+    client = connect(milvus_server, Settings.read())
+    client.create_database(database)
+    fill(library, ["a"])
+    with monkeypatch.context() as patch:
+        patch.setenv("MILVUS_DB", database)
+        done = push(library, address)
+        _assert_same(library, address, code)
+        inside = connect(milvus_server, Settings.read())
+        inside.drop_alias(database)
+        inside.drop_collection(done.collection)
+    with pytest.raises(RmshError, match="there is no such collection"):
+        Collection.open(address, library.folder / "model")
+    client.drop_database(database)
