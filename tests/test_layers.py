@@ -1,8 +1,9 @@
-"""The architecture: who may import whom, and what no source file may do."""
+"""The architecture: which package may import which, and rules for every source file."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,8 +22,8 @@ LAYERS = [
     "coding",
     "metrics",
     "datacard",
-    "codes_file",
     "retrieval_set",
+    "codes_file",
     "features",
     "training",
     "methods",
@@ -39,6 +40,8 @@ LAYERS = [
     "demo",
     "__main__",
 ]
+
+_LAB_MODULE = re.compile(r"lab(\.\w+)*(:\w+)?")  # "lab.paper", or "lab.paper.page:write" as in a registry
 
 Problems = Iterator[tuple[int, str]]  # line, what is wrong
 
@@ -63,6 +66,16 @@ def imports_from_below(tree: ast.Module, layer: str) -> Problems:
         package, _, rest = name.partition(".")
         if package == "rmsh" and rest.split(".")[0] not in allowed:
             yield line, f"{layer} imports {name}, which is not above it in LAYERS"
+
+
+def imports_of_the_lab(tree: ast.Module, _layer: str) -> Problems:
+    """Imports of ``lab``, which is not in the wheel: statements anywhere, and names passed to an import function."""
+    for line, name in _imported(tree):
+        if name.split(".")[0] == "lab":
+            yield line, f"the product imports {name}; the lab imports the product, never the reverse"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _LAB_MODULE.fullmatch(node.value):
+            yield node.lineno, f"{node.value!r} names a module of the lab"
 
 
 def forbidden_imports(tree: ast.Module, _layer: str) -> Problems:
@@ -90,21 +103,21 @@ def assert_statements(tree: ast.Module, _layer: str) -> Problems:
     """Checks that vanish under python -O."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert):
-            yield node.lineno, "assert is no way to check; raise an error of rmsh.core.errors"
+            yield node.lineno, "assert does not check input; raise an error of rmsh.core.errors"
 
 
 def missing_docstring(tree: ast.Module, _layer: str) -> Problems:
-    """A file that does not say its job in its first sentence."""
+    """A file without a docstring that states its purpose."""
     if not ast.get_docstring(tree):
-        yield 1, "the file does not open with a sentence about its job"
+        yield 1, "the file does not start with a sentence about its purpose"
 
 
-RULES = [imports_from_below, forbidden_imports, unsafe_calls, assert_statements, missing_docstring]
+RULES = [imports_from_below, imports_of_the_lab, forbidden_imports, unsafe_calls, assert_statements, missing_docstring]
 
 
 def test_every_source_file_has_a_layer() -> None:
     unknown = {_layer(path) for path in FILES} - {*LAYERS, "__init__"}
-    assert not unknown, f"{sorted(unknown)} is not in LAYERS of {__file__}; say there above what it stands"
+    assert not unknown, f"{sorted(unknown)} is not in LAYERS of {__file__}; add it there, below everything it imports"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -125,6 +138,10 @@ def test_no_source_file_breaks_a_rule(rule: Callable[[ast.Module, str], Problems
         (imports_from_below, "if TYPE_CHECKING:\n    from rmsh import cli"),
         (imports_from_below, "import numpy\nimport rmsh.cli.main"),
         (imports_from_below, "\nfrom rmsh import Codes"),
+        (imports_of_the_lab, "def f():\n    from lab.paper import report"),
+        (imports_of_the_lab, "\nimport lab"),
+        (imports_of_the_lab, "\nimportlib.import_module('lab.tuning')"),
+        (imports_of_the_lab, "\nREGISTRY = {'report': 'lab.paper.report:write'}"),
         (forbidden_imports, "\nfrom pickle import loads"),
         (unsafe_calls, "\ntorch.load(path, map_location='cpu')"),
         (unsafe_calls, "\nnp.load(path, allow_pickle=True)"),

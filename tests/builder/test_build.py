@@ -16,7 +16,7 @@ from rmsh.builder import BuildConfig, Built, build
 from rmsh.builder.build import work_folder
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError, InputError, RmshError
-from rmsh.core.locks import claimed
+from rmsh.core.locks import try_lock
 from rmsh.core.progress import Progress
 from rmsh.library import Library
 from rmsh.library.verify import verify
@@ -226,7 +226,7 @@ def test_an_empty_folder_may_be_filled(drawings: Path, quick: BuildConfig, tmp_p
 
 def test_two_builds_of_one_library_do_not_mix(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
     work = work_folder(tmp_path / "library")
-    with claimed(work / "build.claim"), pytest.raises(RmshError, match="Another process is building"):
+    with try_lock(work / "build.claim"), pytest.raises(RmshError, match="Another process is building"):
         build(drawings, tmp_path / "library", config=quick)
 
 

@@ -41,7 +41,7 @@ def unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_healthy_installation_shows_its_parts_and_the_pip_line_of_what_is_missing() -> None:
     done = runner.invoke(app, ["doctor"])
     assert done.exit_code == 0
-    for shown in ("numpy", 'missing torch: pip install "rmsh[train]"', "X86_V3", "minilm present", "passed codes"):
+    for shown in ("numpy", "missing torch: pip install", "[train]", "X86_V3", "minilm present", "passed codes"):
         assert shown in done.stdout
 
 

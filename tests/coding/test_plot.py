@@ -54,5 +54,5 @@ def test_another_suffix_is_refused(tmp_path: Path, name: str) -> None:
 
 def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"rmsh\[plots\]"):
+    with pytest.raises(MissingExtraError, match=r"\[plots\]"):
         plot_bounds(STATISTICS, CHOICES, tmp_path / "bounds.png")

@@ -16,7 +16,7 @@ from rmsh.compare.result import read_result, write_result
 from rmsh.compare.runner import Report, make_runs, missing_runs, stale_runs
 from rmsh.compare.worker import carry_out
 from rmsh.core.errors import ConfigError, FormatError
-from rmsh.core.locks import claimed
+from rmsh.core.locks import try_lock
 
 DATA = {"a": "generated:120"}
 GOOD, BAD = Run("a", "scm", 8), Run("a", "scm", 8, options={"ridge": -1})
@@ -89,7 +89,7 @@ def test_progress_counts_and_estimates_the_rest(here: list[Run], tmp_path: Path)
 
 
 def test_a_run_that_another_runner_has_claimed_is_left_to_it(here: list[Run], tmp_path: Path) -> None:
-    with claimed((tmp_path / GOOD.path).with_suffix(".claim")):
+    with try_lock((tmp_path / GOOD.path).with_suffix(".claim")):
         assert make_runs([GOOD], tmp_path, data=DATA) == [None]
     assert here == []
 
@@ -146,7 +146,7 @@ def test_data_without_a_place_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("{", "not readable"), ("[]", "not the result of a run"), ('{"format": 9, "status": "", "run": 0}', "format 9")],
+    [("{", "JSON"), ("[]", "not the result of a run"), ('{"format": 9, "status": "", "run": 0}', "format 9")],
 )
 def test_a_damaged_or_newer_file_is_refused(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "a.json"

@@ -1,13 +1,15 @@
-"""Compiling: what happens where no machine code can be kept, and the count of ones."""
+"""Compiling without a writable cache folder, and the bit count."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
 
+from rmsh.core import compiled
 from rmsh.core.compiled import compile_kernel, popcount
 
 
@@ -19,7 +21,7 @@ def test_a_kernel_compiles_where_no_folder_can_be_written(monkeypatch: pytest.Mo
             raise RuntimeError("cannot cache function: no locator available")
         return real(**options)
 
-    monkeypatch.setattr("numba.njit", njit)
+    monkeypatch.setattr(compiled, "numba", SimpleNamespace(njit=njit))
     assert compile_kernel(lambda x: x + 1)(2) == 3
 
 

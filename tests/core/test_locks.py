@@ -1,8 +1,7 @@
-"""Claims: one holder at a time, and none that is dead."""
+"""Locks: one holder at a time, and a dead process holds none."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,51 +9,64 @@ from pathlib import Path
 
 import pytest
 
-from rmsh.core.locks import claimed
+from rmsh.core.locks import try_lock
 
 HOLD = """
 import sys, pathlib
-from rmsh.features.claims import claimed
-with claimed(pathlib.Path(sys.argv[1])) as mine:
-    print(mine, flush=True)
+from rmsh.core.locks import try_lock
+with try_lock(pathlib.Path(sys.argv[1])) as acquired:
+    print(acquired, flush=True)
     sys.stdin.read()
 """
 
 
-def test_a_claim_has_one_holder_and_can_be_had_again(tmp_path: Path) -> None:
-    path = tmp_path / "folder" / "a.claim"
-    with claimed(path) as first, claimed(path) as second:
+def test_a_lock_has_one_holder_and_can_be_acquired_again(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "a.lock"
+    with try_lock(path) as first, try_lock(path) as second:
         assert (first, second) == (True, False)
-        assert path.read_text().split()[1] == str(os.getpid())
-    with claimed(path) as again:
+    with try_lock(path) as again:
         assert again
 
 
-def test_the_claim_of_a_killed_process_is_free(tmp_path: Path) -> None:
-    path = tmp_path / "a.claim"
+def test_an_error_in_the_block_releases_the_lock_and_passes_through(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    with pytest.raises(FileNotFoundError, match="inside"), try_lock(path):
+        raise FileNotFoundError("inside")
+    with try_lock(path) as again:
+        assert again
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
     with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdin=-1, stdout=-1, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "True\n"
-        with claimed(path) as mine:
-            assert not mine
+        with try_lock(path) as acquired:
+            assert not acquired
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-    with claimed(path) as mine:
-        assert mine
+    with try_lock(path) as acquired:
+        assert acquired
 
 
-def test_a_folder_that_was_removed_meanwhile_gives_no_claim(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: None)
-    with claimed(tmp_path / "gone" / "a.claim") as mine:
-        assert not mine
+def test_a_lock_file_that_its_holder_removes_does_not_break_the_next_lock(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    with try_lock(path):
+        path.unlink()
+    with try_lock(path) as first, try_lock(path) as second:
+        assert (first, second) == (True, False)
 
 
-def test_a_folder_that_cannot_be_made_is_no_claim_of_somebody_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise FileNotFoundError  # as a folder of the system does
+def test_a_folder_that_was_removed_meanwhile_gives_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def acquire(*_: object, **__: object) -> None:
+        raise FileNotFoundError
 
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(FileNotFoundError), claimed(tmp_path / "gone" / "a.claim"):
+    monkeypatch.setattr("filelock.FileLock.acquire", acquire)
+    with try_lock(tmp_path / "gone" / "a.lock") as acquired:
+        assert not acquired
+
+
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"), try_lock(tmp_path / "file" / "a.lock"):
         pass

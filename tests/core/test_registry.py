@@ -1,4 +1,4 @@
-"""Registry: names are listed without importing, loaded when asked, extended by other packages."""
+"""Registry: names are listed without importing, loaded on use, extended by other packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOTS = Registry("function", "rmsh.test", {"root": "math:sqrt", "absent": "no_su
 
 @pytest.fixture
 def other_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another package that offers a function of its own, and one under a name of ours."""
+    """Another package that adds a function, and one under a built-in name."""
     offered = EntryPoints([EntryPoint("power", "math:pow", "rmsh.test"), EntryPoint("root", "math:floor", "rmsh.test")])
 
     def entry_points(**wanted: Any) -> EntryPoints:
@@ -41,15 +41,15 @@ def test_other_packages_add_names() -> None:
 
 
 @pytest.mark.usefixtures("other_package")
-def test_our_names_cannot_be_taken_over() -> None:
+def test_built_in_names_cannot_be_replaced() -> None:
     assert ROOTS.load("root") is math.sqrt
 
 
 def test_a_misspelt_name_gets_a_suggestion() -> None:
-    with pytest.raises(ConfigError, match=r"no function called 'rot'; did you mean 'root'\?"):
+    with pytest.raises(ConfigError, match=r"'rot'.*'root'"):
         ROOTS.load("rot")
 
 
 def test_an_unknown_name_gets_the_list() -> None:
-    with pytest.raises(ConfigError, match=r"no function called 'zzz'; known are absent, root\."):
+    with pytest.raises(ConfigError, match=r"'zzz'.*absent, root"):
         ROOTS.load("zzz")

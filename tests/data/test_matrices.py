@@ -55,7 +55,7 @@ def test_a_file_cut_short_is_refused_when_it_is_read(tmp_path: Path):
 def test_hdf5_without_its_library_says_which_extra_brings_it(tmp_path: Path, monkeypatch):
     (tmp_path / "a.h5").touch()
     monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(MissingExtraError, match=r"rmsh\[hdf5\]"):
+    with pytest.raises(MissingExtraError, match=r"\[hdf5\]"):
         places_in(tmp_path / "a.h5")
 
 

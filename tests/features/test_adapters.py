@@ -180,5 +180,5 @@ def test_sentence_transformers_encode_texts(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_missing_library_names_the_extra(kind: Any, item: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("timm", "open_clip", "sentence_transformers"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtraError, match=r'pip install "rmsh\[hub\]"'):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[hub\]"):
         kind("model").encode([item])

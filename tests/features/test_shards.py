@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rmsh.core.locks import claimed
+from rmsh.core.locks import try_lock
 from rmsh.core.progress import Progress
 from rmsh.features import shards
 from rmsh.features.shards import encode_shared
@@ -84,7 +84,7 @@ def test_a_stopped_extraction_loses_one_shard(tmp_path: Path) -> None:
 
 def test_a_process_waits_for_the_shard_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "w.npy"
-    held = claimed(tmp_path / "w.shards" / "0000000000-0000000004.claim")
+    held = try_lock(tmp_path / "w.shards" / "0000000000-0000000004.claim")
     held.__enter__()
     pauses = []
 

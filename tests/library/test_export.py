@@ -87,7 +87,7 @@ def test_faiss_itself_finds_the_rows_of_a_library(stocked: Library, tmp_path: Pa
 
 def test_without_faiss_the_extra_is_named(stocked: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "rmsh\[bench\]"'):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[bench\]"):
         export.export(stocked, tmp_path / "x.faiss")
     assert list(tmp_path.glob("x*")) == []
 

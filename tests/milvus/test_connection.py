@@ -158,5 +158,5 @@ def test_what_milvus_says_is_told_in_one_line_without_secrets() -> None:
 
 def test_without_pymilvus_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pymilvus", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "rmsh\[milvus\]"'):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[milvus\]"):
         connect("http://host:1", Settings())

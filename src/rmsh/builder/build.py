@@ -46,7 +46,7 @@ from rmsh.coding.bounds import choose_delta
 from rmsh.core.config import Config
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import flush_folder, read_json, write_json, write_text
-from rmsh.core.locks import claimed
+from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import CREDIT
@@ -401,7 +401,7 @@ def build(
 @contextmanager
 def _alone(work: Path) -> Iterator[None]:
     """Keep others from building in the same folder while the block runs."""
-    with claimed(work / "build.claim") as mine:
+    with try_lock(work / "build.claim") as mine:
         if not mine:
             raise RmshError(f"Another process is building in {work}; wait until it ends, or stop it.")
         yield

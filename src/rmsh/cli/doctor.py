@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.core.errors import install_command
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,7 +49,7 @@ def _readable(report: Report) -> list[str | Table]:
     missing = report.missing_extras().items()
     return [
         table(title, ["package", "version", "part"], rows, words=("version", "part")),
-        *(f'missing {", ".join(names)}: pip install "rmsh[{extra}]"' for extra, names in missing),
+        *(f"missing {', '.join(names)}: {install_command(extra)}" for extra, names in missing),
         f"vector instructions: {', '.join(report.processor['simd'])}; matrix products: {report.processor['blas']}",
         f"threads: {', '.join(threads)}",
         f"encoder weights: {', '.join(weights)}",

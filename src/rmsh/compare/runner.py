@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rmsh.compare.measure import method_of, split_of
 from rmsh.compare.result import failure, read_result, write_result
 from rmsh.core.errors import ConfigError
-from rmsh.core.locks import claimed
+from rmsh.core.locks import try_lock
 from rmsh.data.open import open_pairs
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def make_runs(
     for run in missing_runs(runs, folder, retry_failed=retry_failed):
         path = folder / run.path
         claim = path.with_suffix(".claim")
-        with claimed(claim) as mine:
+        with try_lock(claim) as mine:
             if not mine or not missing_runs([run], folder, retry_failed=retry_failed):
                 continue
             result = _make(run, path, data[run.dataset], time_limit)

@@ -1,1 +1,1 @@
-"""What every package stands on: errors, types, configuration, files, locks, progress."""
+"""Foundations that every other package uses: errors, types, configuration, files, locks and progress."""

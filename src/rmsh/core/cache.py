@@ -1,14 +1,13 @@
-"""Where work that can be done again is kept, such as features and unpacked pictures."""
+"""The folder for files that can be recomputed, such as features and unpacked images."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+import platformdirs
+
 
 def cache_folder() -> Path:
     """The folder named by ``RMSH_CACHE``, or ``rmsh`` in the user's cache folder."""
-    given = os.environ.get("RMSH_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rmsh"
+    return Path(os.environ.get("RMSH_CACHE") or platformdirs.user_cache_path("rmsh", appauthor=False))

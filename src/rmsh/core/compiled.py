@@ -1,7 +1,7 @@
-"""What compiled kernels share: how a function is compiled and kept on disk, and the count of the ones of a word.
+"""Shared parts of the compiled kernels: compilation with a cache on disk, and a bit count.
 
-Importing this file imports numba, so only kernel files do. numba compiles a kernel anew when the kernel's own file
-changes, and not when something it takes from here does: after a change here, empty the caches.
+Importing this module imports numba, so only kernel modules do. numba recompiles a kernel when the kernel's own file
+changes, but not when this one does: after a change here, delete the ``__pycache__`` folders.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from numba.extending import intrinsic
 
 
 def compile_kernel(function: Callable[..., Any], **options: bool) -> Callable[..., Any]:
-    """Compile with numba and keep the machine code on disk, or in memory only where no folder can be written.
+    """Compile with numba and cache the machine code on disk, or in memory if no folder is writable.
 
-    numba looks for a folder when the function is decorated, and raises where neither the package's own, nor the
-    user's, nor ``NUMBA_CACHE_DIR`` is writable: a read-only container must still be able to search and evaluate.
+    numba looks for a cache folder when the function is decorated and raises RuntimeError if neither the package folder
+    nor the user's cache nor ``NUMBA_CACHE_DIR`` is writable, as in a read-only container.
     """
     njit: Any = numba.njit
     try:
@@ -35,4 +35,4 @@ def _type_popcount(_context: Any, _word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-popcount: Any = intrinsic(_type_popcount)  # the ones of a 64-bit word: the processor's own instruction
+popcount: Any = intrinsic(_type_popcount)  # the number of ones in a 64-bit word, one processor instruction

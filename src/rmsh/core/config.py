@@ -1,4 +1,4 @@
-"""Configurations that refuse nonsense: frozen pydantic models whose errors are one clear sentence."""
+"""Base class of configurations: frozen pydantic models whose errors are one clear sentence."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rmsh.core.errors import ConfigError
 
 
 class Config(BaseModel):
-    """Base of every configuration: immutable, no unknown keys, values checked on construction."""
+    """An immutable configuration that rejects unknown keys and checks its values on construction."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> Self:
-        """Build a configuration from plain values, or say in one sentence what is wrong with the first of them."""
+        """Build a configuration from plain values; the first invalid one raises ConfigError."""
         try:
             return cls(**options)
         except ValidationError as error:
@@ -33,7 +33,7 @@ def _explain(cls: type[Config], error: ValidationError) -> str:
         near = difflib.get_close_matches(name, cls.model_fields, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known options are {', '.join(sorted(cls.model_fields))}."
         return f"The option {name!r} is unknown; {hint}"
-    reason = problem["msg"][:1].lower() + problem["msg"][1:]
-    if not name:  # a rule over several options says everything itself
-        return reason.removeprefix("value error, ")
-    return f"The option {name!r} got {problem['input']!r}; {reason.removeprefix('value error, ')}."
+    reason = (problem["msg"][:1].lower() + problem["msg"][1:]).removeprefix("value error, ")
+    if not name:  # the message of a rule over several options is already complete
+        return reason
+    return f"The option {name!r} got {problem['input']!r}; {reason}."

@@ -1,39 +1,43 @@
-"""One exception tree: every error a user can cause, and what the command line exits with.
+"""The exception tree: every error that a user can cause.
 
     RmshError
-    ├── InputError          what was given is wrong; the message says what to give instead
-    │   ├── DataError       a file of data: names the file, the row or key
-    │   ├── CodesError      codes that do not fit each other or their length
-    │   └── ConfigError     an option or a configuration file
-    ├── FormatError         a file of ours that is damaged, unfinished or of a newer version
-    ├── MissingExtraError        an optional dependency that is not installed
-    └── TrainingError       learning that cannot go on, such as a loss that is not a number
+    ├── InputError           the input cannot be used; the message says what to give instead
+    │   ├── DataError        a data file is wrong; the message names the file and the row or key
+    │   ├── CodesError       codes do not match each other or their length
+    │   └── ConfigError      an option or a configuration file is wrong
+    ├── FormatError          a file written by rmsh is damaged, unfinished or too new
+    ├── MissingExtraError    an optional dependency is not installed
+    └── TrainingError        training cannot continue, for example because the loss is not finite
 
-A message is one sentence or two: the value received, what is allowed, what to do.
+A message has three parts: the value received, what is allowed, what to do.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
+from importlib import metadata
 from types import ModuleType
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 
 class RmshError(Exception):
-    """Anything rmsh refuses or cannot do; ``exit_code`` is what a command ends with."""
+    """Base of all errors that rmsh raises on purpose; a command ends with ``exit_code``."""
 
     exit_code = 2
 
 
 class InputError(RmshError, ValueError):
-    """What was given cannot be used."""
+    """The input cannot be used."""
 
 
 class DataError(InputError):
-    """A data file holds something else than its reader expects."""
+    """The content of a data file is not what its reader expects."""
 
 
 class CodesError(InputError):
-    """Codes are malformed, or belong to another length or another model."""
+    """Codes are malformed, or have another length or come from another model."""
 
 
 class ConfigError(InputError):
@@ -45,17 +49,17 @@ class FormatError(RmshError):
 
 
 class MissingExtraError(RmshError, ImportError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is required but not installed."""
 
 
 class TrainingError(RmshError):
-    """Learning cannot go on."""
+    """Training cannot continue."""
 
     exit_code = 1
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional module, or say which extra brings it.
+    """Import an optional module; if it is missing, the error names the extra that installs it.
 
     Example:
         >>> require("math", "none").sqrt(4)
@@ -64,4 +68,15 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtraError(f'{module} is not installed; it comes with: pip install "rmsh[{extra}]"') from error
+        raise MissingExtraError(f"{module} is not installed; run: {install_command(extra)}") from error
+
+
+def install_command(extra: str) -> str:
+    """The pip command that installs an extra, for an installed package as well as for a checkout."""
+    try:
+        origin = json.loads(metadata.distribution("rmsh").read_text("direct_url.json") or "{}")
+    except metadata.PackageNotFoundError:  # a checkout that is on the path but not installed
+        return f'pip install -e ".[{extra}]"'
+    if not origin.get("dir_info", {}).get("editable"):
+        return f'pip install "rmsh[{extra}]"'
+    return f'pip install -e "{url2pathname(urlsplit(origin["url"]).path)}[{extra}]"'

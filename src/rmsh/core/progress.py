@@ -1,4 +1,4 @@
-"""How long work reports itself: library code calls back, the command line draws."""
+"""Progress reports: library code calls a function, the command line draws a bar."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Progress:
-    """One report: how far a stage is, and what is worth showing of it.
+    """The progress of one stage.
 
     Args:
         stage: what is being done ("train").
         done: units finished.
-        total: units in all.
+        total: all units.
         unit: what is counted ("epoch").
-        seconds: time since the stage began.
-        values: numbers of interest, such as loss terms.
+        seconds: time since the stage started.
+        values: numbers to show, such as loss terms.
     """
 
     stage: str
@@ -29,7 +29,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """An estimate from the pace so far, or None before anything is done."""
+        """An estimate from the speed so far, or None if nothing is done yet."""
         return self.seconds / self.done * (self.total - self.done) if self.done else None
 
 
@@ -37,4 +37,4 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 
 def ignore(progress: Progress) -> None:
-    """Report to nobody."""
+    """Discard progress reports."""

@@ -1,7 +1,7 @@
-"""Names to classes: what a user may ask for by name, loaded only when asked.
+"""Registries of methods, encoders and indexes: names that are imported only when they are used.
 
-Built-in entries are written as ``module:attribute``, so that listing names imports nothing. Other packages add theirs
-through entry points of the registry's group.
+Built-in entries are written as ``module:attribute``, so that listing names imports nothing. Other packages add entries
+through the entry-point group of the registry.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Registry:
     """A table of named, lazily imported objects.
 
     Args:
-        kind: what an entry is, for error messages ("method").
+        kind: the kind of its entries, for error messages ("method").
         group: the entry-point group that other packages extend.
         builtin: name -> "module:attribute".
 
@@ -41,7 +41,7 @@ class Registry:
         return iter(self.names())
 
     def load(self, name: str) -> Any:
-        """Import the object of that name; our own names cannot be taken over by another package."""
+        """Import the object with this name; other packages cannot replace a built-in name."""
         if name in self._builtin:
             module, _, attribute = self._builtin[name].partition(":")
             return getattr(importlib.import_module(module), attribute)

@@ -1,4 +1,4 @@
-"""The vocabulary: array types, modalities and directions, named once for every package."""
+"""Types shared by all packages: arrays, modalities and directions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PackedArray: TypeAlias = NDArray[np.uint8]  # (n, ceil(bits / 8)), see codes.py
 WordArray: TypeAlias = NDArray[np.uint64]  # (n, ceil(bits / 64)), see codes.py
 LabelArray: TypeAlias = NDArray[np.uint8]  # (n, classes), 0 or 1
 FloatArray: TypeAlias = NDArray[np.float32]  # features and relaxed codes
-ScoreArray: TypeAlias = NDArray[np.float64]  # anything that is summed or averaged
+ScoreArray: TypeAlias = NDArray[np.float64]  # sums and averages
 IntArray: TypeAlias = NDArray[np.int64]
 IdArray: TypeAlias = NDArray[np.str_]  # (n,), unique
 Features: TypeAlias = "FloatArray | csr_array[Any, tuple[int, int]]"  # dense, or a sparse bag of words
 
 Modality: TypeAlias = Literal["image", "text"]
-Direction: TypeAlias = Literal["i2t", "t2i", "i2i", "t2t"]  # query modality "2" database modality
+Direction: TypeAlias = Literal["i2t", "t2i", "i2i", "t2t"]  # query modality, "2", database modality
 
 MODALITIES: tuple[Modality, ...] = get_args(Modality)
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)

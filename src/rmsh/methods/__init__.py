@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rmsh.core.errors import MissingExtraError
+from rmsh.core.errors import MissingExtraError, install_command
 from rmsh.core.registry import Registry
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def method_class(name: str) -> type[Method]:
         if error.name != "torch":
             raise
         raise MissingExtraError(
-            f'The method {name!r} learns with torch, which is not installed; run: pip install "rmsh[train]"'
+            f"The method {name!r} requires torch, which is not installed; run: {install_command('train')}"
         ) from error
     return cls
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
-from rmsh.core.errors import MissingExtraError
+from rmsh.core.errors import MissingExtraError, install_command
 
 _PACKAGE = "fontawesomefree"
 _FILES = "fontawesomefree/static/fontawesomefree"
@@ -167,5 +167,5 @@ def _font_folder() -> Path:
         return Path(str(distribution(_PACKAGE).locate_file(_FILES)))
     except PackageNotFoundError as error:
         raise MissingExtraError(
-            f'The package {_PACKAGE} with the icons is not installed; run: pip install "rmsh[scenes]"'
+            f"The package {_PACKAGE} with the icons is not installed; run: {install_command('scenes')}"
         ) from error
