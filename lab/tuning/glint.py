@@ -19,7 +19,8 @@ from lab.speed.data import RESULTS, coco66k_root
 from lab.tuning import glint_tables
 from rmsh.codes import Codes
 from rmsh.compare.grid import Run
-from rmsh.compare.measure import Parts, method_of, parts_of
+from rmsh.compare.measure import Parts, parts_of
+from rmsh.compare.references import method_of
 from rmsh.compare.result import compact
 from rmsh.core.cache import cache_folder
 from rmsh.core.files import write_json

@@ -16,7 +16,8 @@ from lab.speed.data import RESULTS, coco66k_root
 from lab.speed.tables import markdown
 from lab.tuning.glint import ndcg_and_map
 from rmsh.compare.grid import Run
-from rmsh.compare.measure import Parts, method_of, parts_of
+from rmsh.compare.measure import Parts, parts_of
+from rmsh.compare.references import method_of
 from rmsh.core.cache import cache_folder
 from rmsh.core.files import write_json
 from rmsh.data.open import open_pairs

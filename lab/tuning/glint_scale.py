@@ -14,7 +14,7 @@ import numpy as np
 
 from lab.speed.data import RESULTS
 from lab.speed.tables import markdown
-from rmsh.compare.machine import forget_peak_memory, machine, peak_memory_mb
+from rmsh.compare.provenance import forget_peak_memory, machine, peak_memory_mb
 from rmsh.core.files import write_json
 from rmsh.data.pairs import Pairs
 from rmsh.methods import create

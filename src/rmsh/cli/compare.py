@@ -1,8 +1,8 @@
-"""Compare methods on your own data or a known one: train each, score it beside chance, and show one table.
+"""Compare methods on your own data or a benchmark: train each, score it beside chance, and show one table.
 
-DATA is as for `rmsh train`; where it has no split, a tenth of the items asks and the others are searched. Each run
-leaves one JSON file in the folder of --out, and a run whose file is there is not made again, so that a stopped
-comparison goes on. Lines without bits are no codes: they rank by real numbers, and show what the features could give.
+DATA is as for `rmsh train`; if it has no split, a tenth of the items become queries and the rest the database. Each run
+writes one JSON file into the folder of --out. A run that has a file is not repeated, so a stopped comparison is
+resumable. Rows without bits are reference lines: they rank by real numbers and show what the features could reach.
 
 Example:
     rmsh compare generated:600 --methods cca-itq,scm --bits 16,32 --out results
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 def compare(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="What to learn from and to search in.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Data to train on and to search in.")],
     *,
-    out: Annotated[Path, typer.Option(help="The folder of the result files.")] = Path("results"),
-    methods: Annotated[str, typer.Option(help="Names with commas between, or all.")] = "all",
-    references: Annotated[str, typer.Option(help="Lines without codes: names, all or none.")] = "all",
-    bits: Annotated[str, typer.Option(help="Lengths of codes with commas between.")] = "64",
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each method, with seeds 0, 1, ...")] = 1,
-    train: Annotated[int | None, typer.Option(min=3, help="Learn from so many pairs only.")] = None,
-    text_encoder: Annotated[str, typer.Option(help="For raw texts: minilm or bag-of-words.")] = "minilm",
-    retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
-    time_limit: Annotated[float | None, typer.Option(min=1, help="Seconds a run may take.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the result files.")] = Path("results"),
+    methods: Annotated[str, typer.Option(help="Comma-separated names, or all.")] = "all",
+    references: Annotated[str, typer.Option(help="Reference lines: comma-separated names, all or none.")] = "all",
+    bits: Annotated[str, typer.Option(help="Comma-separated code lengths.")] = "64",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per method, with seeds 0, 1, ...")] = 1,
+    train: Annotated[int | None, typer.Option(min=3, help="Number of training pairs; all by default.")] = None,
+    text_encoder: Annotated[str, typer.Option(help="Encoder of raw texts: minilm or bag-of-words.")] = "minilm",
+    retry_failed: Annotated[bool, typer.Option(help="Retry failed runs.")] = False,
+    time_limit: Annotated[float | None, typer.Option(min=1, help="Seconds per run.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -46,18 +46,20 @@ def compare(
     from rmsh.methods import METHODS
 
     console = Console(json=json, quiet=quiet)
-    chosen = {"methods": _names(methods, METHODS), "references": _names(references, REFERENCES)}
-    if not any(chosen.values()):
+    names = {"methods": _names(methods, METHODS), "references": _names(references, REFERENCES)}
+    if not any(names.values()):
         raise ConfigError("The comparison names neither methods nor references; name at least one.")
     lengths = {"bits": _lengths(bits), "seeds": list(range(seeds))}
-    block = Block.parse({"name": "benchmark", **chosen, **lengths, "train": train, "text": text_encoder})
+    block = Block.parse({"name": "comparison", **names, **lengths, "train": train, "text": text_encoder})
     dataset = _short_name(data)
     runs = Grid((dataset,), (block,), {}).runs()
     missing, stale = missing_runs(runs, out, retry_failed=retry_failed), stale_runs(runs, out)
-    console.note(f"{len(runs)} runs on {data}, {len(runs) - len(missing)} of them done before; results go to {out}.")
+    console.note(f"{len(runs)} runs on {data}, {len(runs) - len(missing)} already done; results are written to {out}.")
     if stale:
-        there = f"such as {out / stale[0].path}"
-        console.note(f"{len(stale)} of them had other defaults than now, {there}; remove those to make them anew.")
+        console.note(
+            f"{len(stale)} of them were made with other code or defaults, such as {out / stale[0].path}; remove these "
+            "files to repeat the runs."
+        )
     results = make_runs(
         runs,
         out,
@@ -83,19 +85,19 @@ def _show(console: Console, data: str, out: Path, rows: list[Row]) -> None:
 
 
 def _names(given: str, registry: Registry) -> list[str]:
-    """The names of an option; "all" are those of the registry, and one it does not know is refused."""
+    """The names in an option; an unknown name is refused."""
     if given in ("all", "none"):
         return registry.names() if given == "all" else []
     names = [name.strip() for name in given.split(",")]
     known = registry.names()
     for name in names:
         if name not in known:
-            registry.load(name)  # says which names there are
+            registry.load(name)  # raises an error that lists the known names
     return names
 
 
 def _lengths(given: str) -> list[int]:
-    """Whole numbers with commas between.
+    """Comma-separated code lengths.
 
     Example:
         >>> _lengths("16,32")
@@ -103,12 +105,12 @@ def _lengths(given: str) -> list[int]:
     """
     words = [word.strip() for word in given.split(",")]
     if not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise ConfigError(f"--bits got {given!r}; give lengths with commas between, such as 16,32,64.")
+        raise ConfigError(f"--bits got {given!r}; give comma-separated lengths, such as 16,32,64.")
     return [int(word) for word in words]
 
 
 def _short_name(data: str) -> str:
-    """What the folder of a data set's results is called.
+    """Name of the folder for the results of a data set.
 
     Example:
         >>> _short_name("generated:600"), _short_name("coco66k:/data/coco"), _short_name("photos/pairs.npz")
@@ -121,11 +123,10 @@ def _short_name(data: str) -> str:
 
 
 def _line(report: Report) -> str:
-    """What is said when a run ends."""
     run, result = report.run, report.result
-    what = f"{report.done}/{report.total} {run.method}" + (f", {run.bits} bits" if run.bits else "")
+    label = f"{report.done}/{report.total} {run.method}" + (f", {run.bits} bits" if run.bits else "")
     left = "" if not report.seconds_left else f"; about {duration(report.seconds_left)} left"
     if result["status"] == "failed":
-        return f"{what}, seed {run.seed}: failed: {result['error']}{left}"
+        return f"{label}, seed {run.seed}: failed: {result['error']}{left}"
     scores = " / ".join(f"{result['scores'][direction]['ndcg@500']['value']:.4f}" for direction in ("i2t", "t2i"))
-    return f"{what}, seed {run.seed}: NDCG@500 {scores}, learned in {duration(result['seconds']['fit'])}{left}"
+    return f"{label}, seed {run.seed}: NDCG@500 {scores}, trained in {duration(result['seconds']['fit'])}{left}"

@@ -1,1 +1,1 @@
-"""Experiments: grids of runs, one JSON file a run."""
+"""Compare methods: a grid of runs becomes one JSON result per run, and tables of them."""

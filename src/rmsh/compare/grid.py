@@ -1,7 +1,7 @@
-"""Grids: a YAML file of blocks becomes a list of runs, the important first.
+"""Grids: a YAML file of blocks becomes a list of runs, the most important first.
 
-    datasets: [coco66k]          # where each lies is said on the command line
-    chosen: chosen.yaml          # optional: options by method, chosen on validation
+    datasets: [coco66k]          # the command line says where each one is
+    chosen: chosen.yaml          # optional: options by method, selected on validation
     blocks:
       - name: table 1
         methods: [rmsh, dcmh]
@@ -11,10 +11,8 @@
         variants:
           RMSH-T: {triplet: false}
 
-A block is the product of its methods, lengths, seeds, variants, sweeps and noise levels. Options of a variant win over
-those of a sweep, these over the block's, these over the chosen ones.
-
-A run: one method, learned once and scored; everything its result depends on, and the file its result is in.
+A block is the product of its methods, lengths, seeds, variants, sweeps and noise levels. Options of a variant override
+those of a sweep, which override the block's, which override the chosen ones.
 """
 
 from __future__ import annotations
@@ -34,9 +32,9 @@ from rmsh.codes import MAX_BITS
 from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError
 
-# What a file's name shows; the rest is in its hash.
+# The name of a result file shows these parameters; a hash stands for the others if they differ from their defaults.
 _SHOWN = ("dataset", "method", "bits", "seed")
-_USUAL: dict[str, Any] = {
+_DEFAULTS: dict[str, Any] = {
     "preset": None,
     "options": {},
     "text": "minilm",
@@ -51,24 +49,24 @@ _USUAL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Run:
-    """One training and its scores.
+    """One training and its scores: everything that the result depends on.
 
     Args:
-        dataset: the short name of the data, such as "coco66k".
-        method: a registered method, or a reference line without codes, see references.py.
-        bits: the length of a code; 0 for a reference line.
-        seed: everything random follows from it.
+        dataset: short name of the data, such as "coco66k".
+        method: a registered method, or a reference line, see references.py.
+        bits: code length; 0 for a reference line.
+        seed: random seed.
         preset: a named set of the method's options.
-        options: of the method; they win over the preset.
-        text: the encoder of raw texts.
-        train: learn from so many of the training pairs only; None is all. On validation they are also what is searched,
-            where the database is what is learned from.
-        validation: held-out training pairs ask in the place of the queries.
-        label_noise: share of the training pairs whose labels are those of another pair.
-        image_noise: noise in the pictures that ask, see noise.py.
-        text_noise: noise in the texts that ask.
-        k: where NDCG and precision cut the ranking.
-        tag: what a table calls this run; its result does not depend on it, nor does its path.
+        options: options of the method; they override the preset.
+        text: encoder of raw texts.
+        train: number of training pairs; None for all. On validation the database is restricted to them as well if it is
+            the training set.
+        validation: held-out training pairs are the queries.
+        label_noise: share of the training pairs that get the labels of another pair.
+        image_noise: noise in the images of the queries, see noise.py.
+        text_noise: noise in the texts of the queries.
+        k: cut-off of NDCG and precision.
+        tag: name of this run in a table; neither the result nor the path depends on it.
 
     Raises:
         ConfigError: a number is out of range.
@@ -97,31 +95,31 @@ class Run:
 
     def __post_init__(self) -> None:
         if not 0 <= self.bits <= MAX_BITS:
-            raise ConfigError(f"A run of {self.bits} bits was asked for; give 1 to {MAX_BITS}.")
+            raise ConfigError(f"bits is {self.bits}; give 1 to {MAX_BITS}.")
         if self.train is not None and self.train < 3:
-            raise ConfigError(f"{self.train} training pairs were asked for; give at least 3, or leave it out.")
+            raise ConfigError(f"train is {self.train}; give at least 3 training pairs, or leave it out for all.")
         if self.k < 1:
-            raise ConfigError(f"A ranking was to be cut at k = {self.k}; give a whole number from 1.")
+            raise ConfigError(f"k is {self.k}; give a cut-off of 1 or more.")
         if not 0 <= self.label_noise <= 1:
-            raise ConfigError(f"label_noise is {self.label_noise}; it is a share of the training pairs, 0 to 1.")
+            raise ConfigError(f"label_noise is {self.label_noise}; give a share of the training pairs, 0 to 1.")
         if self.image_noise < 0 or self.text_noise < 0:
             raise ConfigError(f"image_noise is {self.image_noise} and text_noise {self.text_noise}; give 0 or more.")
 
     @property
     def path(self) -> PurePosixPath:
-        """Where the result is, relative to the folder of all results: readable, and another for other parameters."""
-        unusual = {name: getattr(self, name) for name, usual in _USUAL.items() if getattr(self, name) != usual}
+        """Path of the result, relative to the folder of all results: readable, and different for other parameters."""
+        changed = {name: getattr(self, name) for name, usual in _DEFAULTS.items() if getattr(self, name) != usual}
         length = f"-{self.bits}" if self.bits else ""
-        name = f"{self.method}{length}-s{self.seed}" + (f"-{_digest(unusual)}" if unusual else "")
+        name = f"{self.method}{length}-s{self.seed}" + (f"-{_digest(changed)}" if changed else "")
         return PurePosixPath(self.dataset) / f"{name}.json"
 
     def to_json(self) -> dict[str, Any]:
         """All parameters as plain values."""
-        return {name: getattr(self, name) for name in (*_SHOWN, *_USUAL)} | {"options": dict(self.options)}
+        return {name: getattr(self, name) for name in (*_SHOWN, *_DEFAULTS)} | {"options": dict(self.options)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Run:
-        """The run of a result file's "run".
+        """The run from the "run" of a result file.
 
         Example:
             >>> run = Run("coco66k", "scm", options={"ridge": 0.1})
@@ -136,12 +134,7 @@ def _digest(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The same value however it was written: 2.0 is 2.
-
-    Example:
-        >>> _plain({"delta": 2.0, "masks": [True, 0.5]})
-        {'delta': 2, 'masks': [True, 0.5]}
-    """
+    """The same value however it was written: 2.0 becomes 2."""
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -149,50 +142,45 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-_Parsed = TypeVar("_Parsed", bound=Config)
-
-
 class Block(Config):
     """Runs that belong together, such as those of a table."""
 
-    name: str = Field(description="what a report finds the block by")
+    name: str = Field(description="name of the block, by which a report finds it")
     methods: list[str] = Field([], description="registered methods")
-    references: list[str] = Field([], description="lines without codes, see references.py; once a seed")
-    bits: list[int] | dict[int, list[int]] = Field([64], description="lengths; or the seeds of each")
-    seeds: list[int] = Field([0], description="where bits are a list")
+    references: list[str] = Field([], description="reference lines, see references.py; one run each")
+    bits: list[int] | dict[int, list[int]] = Field([64], description="code lengths, or the seeds of each length")
+    seeds: list[int] = Field([0], description="seeds if bits is a list")
     presets: list[str | None] = Field([None], description="named sets of the methods' options")
-    options: dict[str, Any] = Field({}, description="of all methods of the block")
-    variants: dict[str, dict[str, Any]] = Field({}, description="options by the name a table shows")
-    sweeps: dict[str, list[Any]] = Field({}, description="options that take each of these values, one at a time")
-    text: str = Field("minilm", description="the encoder of raw texts")
-    train: int | None = Field(None, description="so many training pairs only")
-    validation: bool = Field(False, description="held-out training pairs ask in the place of the queries")
-    label_noise: list[float] = Field([0.0], description="shares of the training pairs with another's labels")
-    image_noise: list[float] = Field([0.0], description="in the pictures that ask")
-    text_noise: list[float] = Field([0.0], description="in the texts that ask")
-    chosen: bool = Field(True, description="whether the options chosen on validation are used")
-    datasets: list[str] | None = Field(None, description="some of the grid's; None is all")
+    options: dict[str, Any] = Field({}, description="options of all methods of the block")
+    variants: dict[str, dict[str, Any]] = Field({}, description="options by the name that a table shows")
+    sweeps: dict[str, list[Any]] = Field({}, description="values of single options, varied one at a time")
+    text: str = Field("minilm", description="encoder of raw texts")
+    train: int | None = Field(None, description="number of training pairs; None for all")
+    validation: bool = Field(False, description="held-out training pairs are the queries")
+    label_noise: list[float] = Field([0.0], description="shares of the training pairs with the labels of another")
+    image_noise: list[float] = Field([0.0], description="noise in the images of the queries")
+    text_noise: list[float] = Field([0.0], description="noise in the texts of the queries")
+    chosen: bool = Field(True, description="use the options selected on validation")
+    datasets: list[str] | None = Field(None, description="some of the grid's datasets; None for all")
 
     def lengths(self) -> Iterator[tuple[int, int]]:
-        """Bits and seed of each run, the first seeds of all lengths first."""
+        """Bits and seed of each run; the first seeds of all lengths come first."""
         by_bits = self.bits if isinstance(self.bits, dict) else dict.fromkeys(self.bits, self.seeds)
         for turn in range(max(map(len, by_bits.values()), default=0)):
             yield from ((bits, seeds[turn]) for bits, seeds in by_bits.items() if turn < len(seeds))
 
     def cases(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Variants and values of sweeps, by the name a table shows; one without a name where there are none."""
+        """Variants and values of sweeps by their name in a table; a single unnamed case if there are none."""
         yield from self.variants.items()
         for option, values in self.sweeps.items():
-            yield from (
-                (f"{option}={value:g}" if isinstance(value, float) else f"{option}={value}", {option: value})
-                for value in values
-            )
+            for value in values:
+                yield f"{option}={value:g}" if isinstance(value, float) else f"{option}={value}", {option: value}
         if not self.variants and not self.sweeps:
             yield "", {}
 
 
 class _File(Config):
-    """The top of a grid file."""
+    """The top level of a grid file."""
 
     datasets: list[str]
     blocks: list[dict[str, Any]]
@@ -201,12 +189,12 @@ class _File(Config):
 
 @dataclass(frozen=True)
 class Grid:
-    """What a grid file says.
+    """The content of a grid file.
 
     Args:
-        datasets: the names of the data.
+        datasets: names of the data.
         blocks: in the order of the file.
-        chosen: options by method, chosen on validation.
+        chosen: options by method, selected on validation.
     """
 
     datasets: tuple[str, ...]
@@ -214,32 +202,31 @@ class Grid:
     chosen: Mapping[str, Mapping[str, Any]]
 
     def runs(self) -> list[Run]:
-        """All runs, each once, in the order of the blocks."""
-        return distinct(run for block in self.blocks for run in self.runs_of(block))
+        """All runs without repetitions, in the order of the blocks."""
+        return _distinct(run for block in self.blocks for run in self._runs_of(block))
 
     def block(self, name: str) -> list[Run]:
         """The runs of one block.
 
         Raises:
-            ConfigError: there is none of that name.
+            ConfigError: there is no block of that name.
         """
         for block in self.blocks:
             if block.name == name:
-                return distinct(self.runs_of(block))
+                return _distinct(self._runs_of(block))
         known = ", ".join(repr(block.name) for block in self.blocks)
         raise ConfigError(f"The grid has no block {name!r}; it has {known}.")
 
-    def runs_of(self, block: Block) -> Iterator[Run]:
-        """The runs of a block, reference lines and first seeds first."""
+    def _runs_of(self, block: Block) -> Iterator[Run]:
+        """The runs of a block; reference lines and first seeds come first."""
         datasets = self.datasets if block.datasets is None else block.datasets
-        levels = list(product(block.label_noise, block.image_noise, block.text_noise))
-        shared = {"text": block.text, "train": block.train, "validation": block.validation}
+        shared: dict[str, Any] = {"text": block.text, "train": block.train, "validation": block.validation}
         for dataset, name in product(datasets, block.references):
-            yield Run(dataset, name, 0, **shared)  # type: ignore[arg-type]
+            yield Run(dataset, name, 0, **shared)
+        cases, noise = list(block.cases()), product(block.label_noise, block.image_noise, block.text_noise)
+        variations = list(product(block.methods, block.presets, cases, noise))
         for dataset, (bits, seed) in product(datasets, block.lengths()):
-            for method, preset, (tag, options), noise in product(
-                block.methods, block.presets, list(block.cases()), levels
-            ):
+            for method, preset, (tag, options), (labels, images, texts) in variations:
                 yield Run(
                     dataset,
                     method,
@@ -247,24 +234,20 @@ class Grid:
                     seed,
                     preset=preset,
                     options=self._options(block, method, preset, options),
-                    **dict(zip(("label_noise", "image_noise", "text_noise"), noise, strict=True)),
-                    **shared,  # type: ignore[arg-type]
+                    label_noise=labels,
+                    image_noise=images,
+                    text_noise=texts,
                     tag=tag or preset or "",
+                    **shared,
                 )
 
     def _options(self, block: Block, method: str, preset: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
-        # A preset is somebody else's choice: ours would not leave it what it is.
+        # A preset stands for somebody else's options; ours would change it.
         chosen = self.chosen.get(method, {}) if block.chosen and preset is None else {}
         return {**chosen, **block.options, **options}
 
 
-def distinct(runs: Iterator[Run]) -> list[Run]:
-    """Each run once, where it comes first.
-
-    Example:
-        >>> len(distinct(iter([Run("a", "scm"), Run("a", "scm", tag="again"), Run("b", "scm")])))
-        2
-    """
+def _distinct(runs: Iterator[Run]) -> list[Run]:
     first: dict[PurePosixPath, Run] = {}
     for run in runs:
         first.setdefault(run.path, run)
@@ -275,46 +258,48 @@ def read_grid(path: Path) -> Grid:
     """Read a grid file.
 
     Raises:
-        ConfigError: the file is missing or no YAML, or a key or a value is wrong; the message names the block.
+        ConfigError: the file is missing or is not YAML, or a key or a value is wrong; the message names the block.
     """
     content = parse_at(_File, read_mapping(path), str(path))
     blocks = tuple(_block(values, f"{path}, block {number}") for number, values in enumerate(content.blocks, start=1))
     names = [block.name for block in blocks]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigError(f"{path} has {names.count(name)} blocks called {name!r}; give each a name of its own.")
-    return Grid(
-        tuple(content.datasets), blocks, {} if content.chosen is None else read_mapping(path.parent / content.chosen)
-    )
+            raise ConfigError(f"{path} has {names.count(name)} blocks called {name!r}; give each its own name.")
+    chosen = {} if content.chosen is None else read_mapping(path.parent / content.chosen)
+    return Grid(tuple(content.datasets), blocks, chosen)
 
 
-def parse_at(cls: type[_Parsed], values: Mapping[str, Any], place: str) -> _Parsed:
-    """A configuration from a place in a file, which an error names."""
-    try:
-        return cls.parse(values)
-    except ConfigError as error:
-        raise ConfigError(f"{place}: {error}") from error
-
-
-def _block(values: dict[str, Any], place: str) -> Block:
-    block = parse_at(Block, values, place)
+def _block(values: dict[str, Any], location: str) -> Block:
+    block = parse_at(Block, values, location)
     if not block.methods and not block.references:
-        raise ConfigError(f"{place} ({block.name!r}) names neither methods nor references; name at least one.")
+        raise ConfigError(f"{location} ({block.name!r}) names neither methods nor references; name at least one.")
     return block
 
 
+_Parsed = TypeVar("_Parsed", bound=Config)
+
+
+def parse_at(cls: type[_Parsed], values: Mapping[str, Any], location: str) -> _Parsed:
+    """Parse a configuration; an error names its location in a file."""
+    try:
+        return cls.parse(values)
+    except ConfigError as error:
+        raise ConfigError(f"{location}: {error}") from error
+
+
 def read_mapping(path: Path) -> dict[str, Any]:
-    """A YAML file that holds a mapping.
+    """Read a YAML file that contains a mapping.
 
     Raises:
-        ConfigError: the file is missing, no YAML, or holds something else.
+        ConfigError: the file is missing, is not YAML, or contains something else.
     """
     if not path.is_file():
         raise ConfigError(f"{path} does not exist; give a YAML file, such as lab/grids/smoke.yaml.")
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not readable as YAML ({error}); mend it.") from error
+        raise ConfigError(f"{path} is not readable as YAML ({error}); correct the file.") from error
     if not isinstance(content, dict):
-        raise ConfigError(f"{path} holds {type(content).__name__}; a mapping with keys is expected.")
+        raise ConfigError(f"{path} contains a {type(content).__name__}; a mapping with keys is expected.")
     return content

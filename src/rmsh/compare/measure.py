@@ -1,116 +1,125 @@
-"""Carry out a run: learn, code, score. The outcome is what its result file holds, see result.py.
-
-The parts of the data that a run needs: what it learns from, what asks, what is searched; all with features.
-"""
+"""Carry out a run: select the data, train, encode and score; :func:`measure` returns what the result file contains."""
 
 from __future__ import annotations
 
+import hashlib
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from rmsh import pipeline
-from rmsh.compare.machine import forget_peak_memory, machine, peak_memory_mb, versions
 from rmsh.compare.noise import disturb_features, with_noisy_labels
-from rmsh.compare.references import REFERENCES
-from rmsh.compare.result import FORMAT, audited, compact, distances, scored, scored_vectors
+from rmsh.compare.provenance import code_hash, forget_peak_memory, machine, peak_memory_mb, versions
+from rmsh.compare.references import method_of
+from rmsh.compare.result import compact, head, pack_scores
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
 from rmsh.data.splits import Split, hold_out_validation
-from rmsh.methods import create
 from rmsh.metrics.audit import audit_bits
 from rmsh.metrics.directions import evaluate_directions, modalities, pick
+from rmsh.metrics.evaluate import Definitions, Score
+from rmsh.metrics.histogram import histograms
 from rmsh.metrics.relevance import LabelledCodes
 from rmsh.metrics.vectors import score_vectors
 from rmsh.retrieval_set import draw_queries
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from rmsh.compare.grid import Run
     from rmsh.compare.references import Reference
-    from rmsh.core.types import Direction
+    from rmsh.compare.result import Result
+    from rmsh.core.types import Direction, Modality, ScoreArray
     from rmsh.data.open import Opened
     from rmsh.data.pairs import Pairs
     from rmsh.methods.base import Method
+    from rmsh.metrics.evaluate import Scores
+
+_DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
+_MOST_SHARED = 3  # pairs that share so many labels or more are one group
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The three parts of the data of a run, and the rows they are."""
+    """Training pairs, queries and database of a run, the rows they come from, and the hash of the whole data."""
 
     train: Pairs
     query: Pairs
     database: Pairs
     split: Split
+    sha256: str
 
 
 def split_of(run: Run, opened: Opened) -> Split:
-    """The rows a run learns from, asks and searches; where the data has no split, queries are drawn.
+    """The rows of a run; queries are drawn if the data has no split.
 
     Raises:
-        DataError: there are fewer training pairs than the run asks for.
+        DataError: the data has fewer training pairs than the run needs.
     """
     pairs, split = opened.pairs, opened.split or draw_queries(len(opened.pairs), None)[0]
     split = hold_out_validation(split) if run.validation else split
     complete = pairs.has_image & pairs.has_text
-    if not complete.all():  # an item without a modality can neither ask nor be found in both directions
+    if not complete.all():  # an item without a modality cannot be evaluated in both directions
         split = Split(split.name, *(rows[complete[rows]] for rows in (split.database, split.query, split.train)))
     if run.train is None:
         return split
     if run.train > len(split.train):
         raise DataError(
-            f"{run.train:,} training pairs were asked for, but {opened.name} has {len(split.train):,}; ask for fewer."
+            f"The run needs {run.train:,} training pairs, but {opened.name} has {len(split.train):,}; lower train."
         )
-    # The same rows whatever the seed, so that runs differ by what is learned alone.
-    chosen = np.sort(np.random.default_rng(0).permutation(split.train)[: run.train])
+    # The same rows for every seed, so that runs differ only in what is learned.
+    selected = np.sort(np.random.default_rng(0).permutation(split.train)[: run.train])
     if run.validation and np.array_equal(split.train, split.database):
-        # What is searched is what is learned from, as it will be where it counts: a method that knows its training
-        # pairs by heart profits there, and must do so where options are chosen.
-        return replace(split, train=chosen, database=chosen)
-    return replace(split, train=chosen)
+        # In the final runs the database is the training set, which favours methods that memorise it. The trials that
+        # select options must favour them in the same way.
+        return replace(split, train=selected, database=selected)
+    return replace(split, train=selected)
 
 
 def parts_of(run: Run, opened: Opened, *, cache: Path | None = None, on_progress: OnProgress = ignore) -> Parts:
-    """Features for the data, and its parts, with the noise that the run asks for.
-
-    Args:
-        run: what is to be done.
-        opened: the data, as ``open_pairs`` gives it.
-        cache: a folder where features are kept: they are made once for all runs.
-        on_progress: is told how far it is.
+    """Compute features and select the parts of a run, with its noise; ``cache`` is a folder that keeps features.
 
     Raises:
-        DataError: as for :func:`split_of`; or noise is asked for in what is not there.
+        DataError: as for :func:`split_of`; there are no labels; or noise is impossible for these features.
     """
     if opened.pairs.labels is None:
-        raise DataError(f"{opened.name} has no labels, and scores are made of them; give labels for these pairs.")
+        raise DataError(f"{opened.name} has no labels, which scores are computed from; add labels to these pairs.")
     split = split_of(run, opened)
-    learned = replace(opened, split=split)  # encoders that learn words see training pairs only
-    encoders = pipeline.prepare_encoders(learned, {**pipeline.DEFAULT_ENCODERS, "text": run.text})
+    restricted = replace(opened, split=split)  # encoders that learn a vocabulary see training pairs only
+    encoders = pipeline.prepare_encoders(restricted, {**pipeline.DEFAULT_ENCODERS, "text": run.text})
     pairs = pipeline.encode_raw(opened.pairs, encoders, cache=cache, on_progress=on_progress)
     train = pairs.take(split.train)
-    # Mostly the whole database is learned from: a second copy would cost hundreds of megabytes.
+    # Usually the database is the training set: a second copy would cost hundreds of megabytes.
     database = train if np.array_equal(split.train, split.database) else pairs.take(split.database)
     query = disturb_features(pairs.take(split.query), "image", run.image_noise, seed=run.seed)
     query = disturb_features(query, "text", run.text_noise, seed=run.seed)
-    return Parts(with_noisy_labels(train, run.label_noise, seed=run.seed), query, database, split)
+    return Parts(with_noisy_labels(train, run.label_noise, seed=run.seed), query, database, split, fingerprint(pairs))
 
 
-_DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
+def fingerprint(pairs: Pairs) -> str:
+    """SHA-256 of the ids, labels and features of all pairs."""
+    digest = hashlib.sha256("\n".join(map(str, pairs.ids)).encode())
+    digest.update(np.ascontiguousarray(pairs.labels).tobytes())
+    for modality in MODALITIES:
+        features = pairs.features(modality)
+        sparse = not isinstance(features, np.ndarray)
+        for array in (features.data, features.indices, features.indptr) if sparse else (features,):
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
-def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress: OnProgress = ignore) -> dict[str, Any]:
-    """Learn, code and score; returns what a result file holds.
+def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress: OnProgress = ignore) -> Result:
+    """Train, encode and score; returns the content of a result file, see result.py.
 
     Args:
-        run: what is to be done.
-        opened: the data, as ``open_pairs`` gives it.
-        cache: a folder where features are kept.
-        on_progress: is told how far it is.
+        run: what to do.
+        opened: the data, from ``open_pairs``.
+        cache: folder that keeps features, so that they are computed once for all runs.
+        on_progress: called with a Progress.
 
     Example:
         >>> from rmsh.data.open import open_pairs
@@ -121,7 +130,7 @@ def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress:
     """
     parts = parts_of(run, opened, cache=cache, on_progress=on_progress)
     method = method_of(run)
-    forget_peak_memory()  # reading the data took more than keeping it
+    forget_peak_memory()  # reading the data took more memory than keeping it
     before, clock = peak_memory_mb(), _Stopwatch()
     method.fit(parts.train, on_progress=on_progress)
     clock.lap("fit")
@@ -131,9 +140,10 @@ def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress:
     facts = dict(method.model.facts)
     history = compact(facts.pop("history", []), digits=5)
     return {
-        "format": FORMAT,
-        "status": "done",
-        "run": run.to_json(),
+        **head(run, "done"),
+        "method_version": getattr(method, "version", 1),
+        "code_hash": code_hash(type(method)),
+        "data": parts.sha256,
         "config": method.config.model_dump(mode="json"),
         "training_pairs": len(parts.train),
         "split": {"name": parts.split.name, "sha256": parts.split.sha256},
@@ -149,57 +159,115 @@ def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress:
 
 
 class _Stopwatch:
-    """Seconds by the clock and of the processor, lap by lap."""
+    """Wall-clock and CPU seconds of each stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._wall, self._processor = time.perf_counter(), time.process_time()
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
 
     def lap(self, name: str) -> None:
-        wall, processor = time.perf_counter(), time.process_time()
-        self.seconds[name] = round(wall - self._wall, 2)
-        self.seconds[f"{name}_cpu"] = round(processor - self._processor, 2)
-        self._wall, self._processor = wall, processor
-
-
-def method_of(run: Run) -> Method:
-    """The method or the reference line of a run, with its options; nothing is learned yet.
-
-    Raises:
-        ConfigError: a name, a preset or an option is unknown, or a value is out of range.
-    """
-    if run.bits:
-        return create(run.method, preset=run.preset, bits=run.bits, seed=run.seed, **run.options)
-    reference: type[Method] = REFERENCES.load(run.method)
-    return reference(preset=run.preset, seed=run.seed, **run.options)
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.seconds |= {name: round(wall - self._wall, 2), f"{name}_cpu": round(cpu - self._cpu, 2)}
+        self._wall, self._cpu = wall, cpu
 
 
 def _score_codes(method: Method, parts: Parts, clock: _Stopwatch, *, k: int) -> dict[str, Any]:
-    query, database = parts.query, parts.database
-    asking = {
-        m: LabelledCodes(method.encode(query.features(m), m, ids=query.ids), np.asarray(query.labels))
+    labels = np.asarray(parts.query.labels)
+    codes = {m: method.encode(parts.query.features(m), m, ids=parts.query.ids) for m in MODALITIES}
+    query = {m: LabelledCodes(codes[m], labels) for m in MODALITIES}
+    database = {
+        m: LabelledCodes(method.encode_database(parts.database, m), np.asarray(parts.database.labels))
         for m in MODALITIES
     }
-    searched = {m: LabelledCodes(method.encode_database(database, m), np.asarray(database.labels)) for m in MODALITIES}
     clock.lap("encode")
-    scores = evaluate_directions(asking, searched, directions=_DIRECTIONS, k=k, per_query=True)
+    scores = evaluate_directions(query, database, directions=_DIRECTIONS, k=k, per_query=True)
+    # Every other query is the database of the rest: no item of either side was trained on.
+    halves = [
+        {m: LabelledCodes(codes[m].take(rows), labels[rows]) for m in MODALITIES} for rows in _halves(len(labels))
+    ]
+    unseen = evaluate_directions(*halves, directions=_DIRECTIONS, k=k) if len(labels) > 1 else {}
     clock.lap("evaluate")
     return {
-        **scored(scores),
-        "distances": {direction: distances(*pick(asking, searched, direction)) for direction in _DIRECTIONS},
-        "audit": {m: audited(audit_bits(codes.codes)) for m, codes in searched.items()},
+        **_code_scores(scores),
+        "unseen": {d: _named(s) for d, s in unseen.items()},
+        "distances": {direction: distances(*pick(query, database, direction)) for direction in _DIRECTIONS},
+        "audit": {m: compact(audit_bits(side.codes).to_json(), digits=4) for m, side in database.items()},
     }
+
+
+def _halves(n: int) -> tuple[Any, Any]:
+    return np.arange(0, n, 2), np.arange(1, n, 2)
+
+
+def _named(scores: Scores) -> dict[str, Any]:
+    return {name.lower(): compact(asdict(score)) for name, score in scores.named().items()}
+
+
+def _code_scores(scores: Mapping[Direction, Scores]) -> dict[str, Any]:
+    first = scores[_DIRECTIONS[0]]
+    ndcg = first.definitions.names()["ndcg"].lower()
+    return {
+        "definitions": first.definitions.describe(),
+        "scores": {d: _named(s) for d, s in scores.items()},
+        "queries": {d: {"asked": s.queries, "dropped": s.dropped, "database": s.database} for d, s in scores.items()},
+        "per_query": {d: {ndcg: pack_scores(s.per_query.values["ndcg"])} for d, s in scores.items() if s.per_query},
+        "curves": {
+            d: {
+                "rank": s.rank_curve.at.tolist(),
+                "recall": compact(s.rank_curve.recall.tolist()),
+                "precision": compact(s.rank_curve.precision.tolist()),
+            }
+            for d, s in scores.items()
+        },
+    }
+
+
+def distances(query: LabelledCodes, database: LabelledCodes) -> dict[str, list[int]]:
+    """The number of pairs at each distance, for pairs that share 0, 1, 2, and 3 or more labels.
+
+    Example:
+        >>> from rmsh.codes import Codes
+        >>> one = LabelledCodes(Codes.from_values([[1, 1]]), [[1, 0]])
+        >>> two = LabelledCodes(Codes.from_values([[1, 1], [1, -1]]), [[1, 1], [0, 1]])
+        >>> distances(one, two)
+        {'0': [0, 1, 0], '1': [1, 0, 0], '2': [0, 0, 0], '3+': [0, 0, 0]}
+    """
+    blocks = histograms(query.codes, database.codes, query_labels=query.labels, database_labels=database.labels)
+    # int64 (bits + 1, R + 1): the sum of the histograms of all queries
+    counts = np.sum([block.sum(axis=0, dtype=np.int64) for block in blocks], axis=0)
+    counts = np.pad(counts, ((0, 0), (0, max(0, _MOST_SHARED + 1 - counts.shape[1]))))
+    groups = [*counts[:, :_MOST_SHARED].T, counts[:, _MOST_SHARED:].sum(axis=1)]
+    names = [*map(str, range(_MOST_SHARED)), f"{_MOST_SHARED}+"]
+    return {name: group.tolist() for name, group in zip(names, groups, strict=True)}
 
 
 def _score_reference(method: Method, parts: Parts, clock: _Stopwatch, *, k: int) -> dict[str, Any]:
     query, database, line = parts.query, parts.database, cast("Reference", method)
-    vectors = {m: [line.vectors(side.features(m), m) for side in (query, database)] for m in MODALITIES}
+    vectors: dict[Modality, Any] = {
+        m: [line.vectors(side.features(m), m) for side in (query, database)] for m in MODALITIES
+    }
     clock.lap("encode")
+    labels = np.asarray(query.labels), np.asarray(database.labels)
     scores = {
-        direction: score_vectors(
-            vectors[asking][0], vectors[asked][1], np.asarray(query.labels), np.asarray(database.labels), k=k
-        )
-        for direction, (asking, asked) in ((d, modalities(d)) for d in _DIRECTIONS)
+        direction: score_vectors(vectors[of_query][0], vectors[of_database][1], *labels, k=k)
+        for direction, (of_query, of_database) in ((d, modalities(d)) for d in _DIRECTIONS)
     }
     clock.lap("evaluate")
-    return scored_vectors(scores, k=k, database=len(database))
+    return _vector_scores(scores, k=k, database=len(database))
+
+
+def _vector_scores(scores: Mapping[Direction, Mapping[str, ScoreArray]], *, k: int, database: int) -> dict[str, Any]:
+    """The scores of a reference line in the form of _code_scores; without ties both bounds are the value."""
+    definitions = Definitions(k=k)
+    names = {kind: definitions.names()[kind].lower() for kind in ("ndcg", "map")}
+    result: dict[str, Any] = {"definitions": definitions.describe(), "scores": {}, "queries": {}, "per_query": {}}
+    for direction, values in scores.items():
+        means = {key: float(np.nanmean(array)) for key, array in values.items()}
+        result["scores"][direction] = {
+            name: compact(asdict(Score(means[kind], means[kind], means[kind], means[f"{kind}_chance"])))
+            for kind, name in names.items()
+        }
+        dropped = int(np.isnan(values["ndcg"]).sum())
+        result["queries"][direction] = {"asked": len(values["ndcg"]), "dropped": dropped, "database": database}
+        result["per_query"][direction] = {names["ndcg"]: pack_scores(values["ndcg"])}
+    return result

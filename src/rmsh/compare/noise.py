@@ -1,4 +1,4 @@
-"""Noise: labels that are wrong while a method learns, features that are disturbed when it is asked."""
+"""Noise for robustness runs: wrong labels during training, disturbed features in queries."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def swap_labels(labels: LabelArray, share: float, *, seed: int) -> LabelArray:
-    """The labels (n, C) of all items, where a share of the items has been given the label set of another.
+    """Labels (n, C) in which a share of the items has the label set of another item.
 
-    The label sets of the chosen items go round among them, so that every class stays as frequent as it was.
+    The label sets of the selected items are rotated among them, so the frequency of each class does not change.
 
     Example:
         >>> labels = np.eye(4, dtype=np.uint8)
@@ -26,9 +26,9 @@ def swap_labels(labels: LabelArray, share: float, *, seed: int) -> LabelArray:
         >>> int((noisy != labels).any(axis=1).sum()), noisy.sum(axis=0).tolist()
         (2, [1, 1, 1, 1])
     """
-    chosen = np.random.default_rng(seed).permutation(len(labels))[: round(share * len(labels))]
+    selected = np.random.default_rng(seed).permutation(len(labels))[: round(share * len(labels))]
     noisy = labels.copy()
-    noisy[chosen] = labels[np.roll(chosen, 1)]
+    noisy[selected] = labels[np.roll(selected, 1)]
     return noisy
 
 
@@ -37,7 +37,7 @@ def with_noisy_labels(pairs: Pairs, share: float, *, seed: int) -> Pairs:
     if not share:
         return pairs
     if pairs.labels is None:
-        raise DataError(f"{pairs.source}: label noise was asked for, and there are no labels; leave it out.")
+        raise DataError(f"{pairs.source} has no labels, so label noise of {share} is impossible; set label_noise to 0.")
     return replace(pairs, labels=swap_labels(pairs.labels, share, seed=seed))
 
 
@@ -47,7 +47,7 @@ def disturb_features(pairs: Pairs, modality: Modality, strength: float, *, seed:
         return pairs
     features = pairs.features(modality)
     if not isinstance(features, np.ndarray):
-        raise DataError(f"{pairs.source}: noise in sparse {modality} features was asked for; they must be dense.")
+        raise DataError(f"{pairs.source}: the {modality} features are sparse; noise needs dense features.")
     _, deviation = moments(features)
     noise = np.random.default_rng(seed).standard_normal(features.shape, dtype=np.float32)
     return pairs.with_column(modality, features + noise * (strength * deviation).astype(np.float32))

@@ -1,10 +1,10 @@
-"""Reference lines: what rankings by real numbers reach, beside which a table of codes is read.
+"""Methods and reference lines by the name in a run.
 
-They learn from the same pairs as the methods and rank by the dot product of vectors, hundreds of bytes an item in the
-place of a few:
+A reference line shows what a ranking by real numbers reaches. It learns from the same pairs as the methods and ranks by
+the dot product of vectors, which take hundreds of bytes per item instead of a few:
 
-- ``cca-cosine``: the cosine after canonical correlation, in 64 dimensions;
-- ``logistic`` and ``mlp``: the dot product of the label probabilities of one classifier a modality.
+- ``cca-cosine``: cosine after canonical correlation, 64 dimensions;
+- ``logistic`` and ``mlp``: dot product of label probabilities, one classifier per modality.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from rmsh.core.registry import Registry
+from rmsh.methods import method_class
 from rmsh.methods.cca_itq import CCAITQ
 
 if TYPE_CHECKING:
+    from rmsh.compare.grid import Run
     from rmsh.core.types import Features, FloatArray, Modality
+    from rmsh.methods.base import Method
 
 REFERENCES = Registry(
     "reference line",
@@ -30,17 +33,39 @@ REFERENCES = Registry(
 )
 
 
+def class_of(run: Run) -> type[Method]:
+    """The class of the method, or of the reference line if the run has no bits.
+
+    Raises:
+        ConfigError: the name is unknown.
+    """
+    if run.bits:
+        return method_class(run.method)
+    reference: type[Method] = REFERENCES.load(run.method)
+    return reference
+
+
+def method_of(run: Run) -> Method:
+    """The method or reference line of a run with its options, not fitted.
+
+    Raises:
+        ConfigError: a name, a preset or an option is unknown, or a value is out of range.
+    """
+    length = {"bits": run.bits} if run.bits else {}
+    return class_of(run)(preset=run.preset, seed=run.seed, **length, **run.options)
+
+
 class Reference(Protocol):
-    """What a reference line has beyond the contract of a method."""
+    """What a reference line has in addition to the contract of a method."""
 
     def vectors(self, features: Features, modality: Modality) -> FloatArray:
-        """float32 (n, d): items are ranked by the dot product with the query's."""
+        """float32 (n, d): items are ranked by their dot product with the query."""
 
 
 class CCACosine(CCAITQ):
     """Canonical correlation without quantisation; ``bits`` is the number of dimensions.
 
-    The rotation of iterative quantisation changes no angle, so that this is CCA-ITQ before its signs are taken.
+    The rotation of iterative quantisation preserves angles, so this is CCA-ITQ before the signs are taken.
 
     Example:
         >>> from rmsh.data.synthetic.generated import generate_pairs

@@ -1,10 +1,9 @@
-"""The runner: makes the missing runs of a grid, each in a process of its own, and tells how long the rest will take.
+"""Carry out the missing runs of a grid, each in its own process, and estimate the time that is left.
 
-A finished run is never made again, a failed one only where asked. Any number of runners may share a folder: each claims
-a run before it makes it. A runner can be stopped at any moment and loses nothing but the run it was making; where it is
-killed, the child it leaves finishes that run.
-
-How long the rest of a grid takes, from the runs that are done: like runs take alike.
+A finished run is never repeated, a failed one only on request. Any number of runners may share a folder, because each
+locks a run before starting it. A runner can be stopped at any time and loses only the run in progress; if it is killed,
+its child process finishes that run. ``python -m rmsh.compare.runner`` is the child: it reads a task from standard input
+and writes the result.
 """
 
 from __future__ import annotations
@@ -18,57 +17,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from rmsh.compare.measure import method_of, split_of
-from rmsh.compare.result import failure, read_result, write_result
-from rmsh.core.errors import ConfigError
+from rmsh.compare.grid import Run
+from rmsh.compare.measure import measure, split_of
+from rmsh.compare.result import Result, changed_options, failure, read_result, stale_reason, write_result
+from rmsh.core.errors import ConfigError, RmshError
 from rmsh.core.locks import try_lock
 from rmsh.data.open import open_pairs
+from rmsh.features.extract import cache_folder
 
-if TYPE_CHECKING:
-    from rmsh.compare.grid import Run
-
-# What makes two runs alike, the most telling first.
-_LIKENESS = (("dataset", "method", "train", "bits"), ("dataset", "method", "train"), ("method",), ())
-
-
-def seconds_left(missing: Sequence[Run], done: Sequence[Mapping[str, Any]]) -> float | None:
-    """The time the missing runs will take, each as the mean of the runs most like it; None if there are none.
-
-    Example:
-        >>> from rmsh.compare.grid import Run
-        >>> done = [{"run": Run("a", "scm").to_json(), "seconds": {"total": 3.0}}]
-        >>> seconds_left([Run("a", "scm", bits=16), Run("a", "dcmh")], done)
-        6.0
-    """
-    times = [(result["run"], result["seconds"]["total"]) for result in done if "total" in result.get("seconds", {})]
-    if not times:
-        return None
-    return sum(_expected(run.to_json(), times) for run in missing)
-
-
-def _expected(run: Mapping[str, Any], times: Sequence[tuple[Mapping[str, Any], float]]) -> float:
-    for keys in _LIKENESS:
-        alike = [seconds for other, seconds in times if all(other[key] == run[key] for key in keys)]
-        if alike:
-            return fmean(alike)
-    return 0.0
-
-
-Result: TypeAlias = dict[str, Any]
+# Runs with the same values of these parameters take about the same time; the most specific first.
+_SIMILAR = (("dataset", "method", "train", "bits"), ("dataset", "method", "train"), ("method",), ())
 
 
 @dataclass(frozen=True)
 class Report:
-    """A run that ended just now.
+    """A run that has just ended.
 
     Args:
-        run: which one.
-        result: what its file holds.
-        done: how many runs of the grid have a result, failed ones included.
-        total: runs of the grid.
-        seconds_left: an estimate for the rest, None before any run is done.
+        run: its parameters.
+        result: the content of its file.
+        done: number of runs of the grid with a result, failed ones included.
+        total: number of runs of the grid.
+        seconds_left: estimate for the remaining runs, None before the first run is done.
     """
 
     run: Run
@@ -81,10 +53,6 @@ class Report:
 OnRun: TypeAlias = Callable[[Report], None]
 
 
-def _tell_nobody(report: Report) -> None:
-    """The report of a run that nobody waits for."""
-
-
 def make_runs(
     runs: Sequence[Run],
     folder: Path,
@@ -92,48 +60,47 @@ def make_runs(
     data: Mapping[str, str],
     retry_failed: bool = False,
     time_limit: float | None = None,
-    on_run: OnRun = _tell_nobody,
+    on_run: OnRun | None = None,
 ) -> list[Result | None]:
-    """Make the runs that have no result yet, in their order.
+    """Carry out the runs that have no result yet, in their order.
 
     Args:
-        runs: of a grid.
-        folder: where results are, by the paths of the runs.
-        data: for each dataset, what ``open_pairs`` takes.
-        retry_failed: make failed runs again.
-        time_limit: seconds a run may take; a longer one is stopped and counts as failed.
-        on_run: is told of each run that ends.
+        runs: the runs of a grid.
+        folder: folder of the results, by the paths of the runs.
+        data: for each dataset, the argument of ``open_pairs``.
+        retry_failed: repeat failed runs.
+        time_limit: seconds per run; a longer run is stopped and counts as failed.
+        on_run: called with a Report when a run ends.
 
     Returns:
-        The result of each run, None where another runner is at work on it.
+        The result of each run, None if another runner is working on it.
 
     Raises:
-        ConfigError: a dataset has no place, or the folder holds results of other data.
+        ConfigError: ``data`` lacks a dataset, or the folder contains results of other data.
     """
     unknown = sorted({run.dataset for run in runs} - {*data})
     if unknown:
-        raise ConfigError(
-            f"The runs need the data {unknown[0]!r}, whose place was not given; known are {sorted(data)}."
-        )
+        raise ConfigError(f"The runs need the dataset {unknown[0]!r}; data has {sorted(data)}. Add its location.")
     check_splits(runs, folder, data)
     for run in missing_runs(runs, folder, retry_failed=retry_failed):
         path = folder / run.path
-        claim = path.with_suffix(".claim")
-        with try_lock(claim) as mine:
-            if not mine or not missing_runs([run], folder, retry_failed=retry_failed):
+        lock = path.with_suffix(".claim")
+        with try_lock(lock) as acquired:
+            if not acquired or not missing_runs([run], folder, retry_failed=retry_failed):
                 continue
-            result = _make(run, path, data[run.dataset], time_limit)
-            # Still held: whoever waits for the lock of a removed file finds the result when they look again.
-            claim.unlink(missing_ok=True)
-        _report(run, result, runs, folder, on_run)
+            result = _run_in_child(run, path, data[run.dataset], time_limit)
+            # Removed while it is held: a runner that was waiting for it looks for the result again and finds it.
+            lock.unlink(missing_ok=True)
+        if on_run is not None:
+            on_run(_report(run, result, runs, folder))
     return read_results(runs, folder)
 
 
 def check_splits(runs: Sequence[Run], folder: Path, data: Mapping[str, str]) -> None:
-    """Refuse a folder with results of other data than that which is given.
+    """Refuse a folder with results of other data.
 
     Raises:
-        ConfigError: a result was made on other rows.
+        ConfigError: a result was made with other rows.
     """
     opened = {}
     for run, result in zip(runs, read_results(runs, folder), strict=True):
@@ -143,42 +110,69 @@ def check_splits(runs: Sequence[Run], folder: Path, data: Mapping[str, str]) -> 
             opened[run.dataset] = open_pairs(data[run.dataset])
         if split_of(run, opened[run.dataset]).sha256 != result["split"]["sha256"]:
             raise ConfigError(
-                f"{folder / run.path} was made on another split than that of {data[run.dataset]}; give another folder "
-                "for these results, or the data they were made with."
+                f"{folder / run.path} was made with another split than that of {data[run.dataset]}; give another "
+                "folder for these results, or the data that they were made with."
             )
 
 
 def missing_runs(runs: Sequence[Run], folder: Path, *, retry_failed: bool = False) -> list[Run]:
-    """The runs that have no result yet; failed ones count as missing where they are to be made again."""
+    """The runs without a result; with ``retry_failed``, failed runs too."""
     results = zip(runs, read_results(runs, folder), strict=True)
     return [run for run, result in results if result is None or (retry_failed and result["status"] == "failed")]
 
 
 def stale_runs(runs: Sequence[Run], folder: Path) -> list[Run]:
-    """The runs whose result was made with other defaults than the method has now."""
+    """The runs whose result was made with other code, or with other defaults, than the method has now."""
     results = zip(runs, read_results(runs, folder), strict=True)
-    configured = [(run, result["config"]) for run, result in results if result is not None and "config" in result]
-    return [run for run, config in configured if method_of(run).config.model_dump(mode="json") != config]
+    done = [(run, result) for run, result in results if result is not None and result["status"] == "done"]
+    return [run for run, result in done if stale_reason(result) or changed_options(result)]
 
 
 def read_results(runs: Sequence[Run], folder: Path) -> list[Result | None]:
-    """The result of each run, None where there is none.
+    """The result of each run, None if there is none.
 
     Raises:
-        FormatError: a file is damaged or of a newer version.
+        FormatError: a file is damaged or has a newer format.
     """
     paths = [folder / run.path for run in runs]
     return [read_result(path) if path.exists() else None for path in paths]
 
 
-def _make(run: Run, path: Path, data: str, time_limit: float | None) -> Result:
-    """Make a run in a child process; whatever happens to it, there is a result."""
+def seconds_left(missing: Sequence[Run], done: Sequence[Mapping[str, Any]]) -> float | None:
+    """The expected time of the missing runs, each the mean of the most similar finished runs; None without any.
+
+    Example:
+        >>> done = [{"run": Run("a", "scm").to_json(), "seconds": {"total": 3.0}}]
+        >>> seconds_left([Run("a", "scm", bits=16), Run("a", "dcmh")], done)
+        6.0
+    """
+    times = [(result["run"], result["seconds"]["total"]) for result in done if "total" in result.get("seconds", {})]
+    if not times:
+        return None
+    return sum(_expected(run.to_json(), times) for run in missing)
+
+
+def _expected(run: Mapping[str, Any], times: Sequence[tuple[Mapping[str, Any], float]]) -> float:
+    for keys in _SIMILAR:
+        similar = [seconds for other, seconds in times if all(other[key] == run[key] for key in keys)]
+        if similar:
+            return fmean(similar)
+    return 0.0
+
+
+def _report(run: Run, result: Result, runs: Sequence[Run], folder: Path) -> Report:
+    results = [one for one in read_results(runs, folder) if one is not None]
+    return Report(run, result, len(results), len(runs), seconds_left(missing_runs(runs, folder), results))
+
+
+def _run_in_child(run: Run, path: Path, data: str, time_limit: float | None) -> Result:
+    """Carry out a run in a child process; if the child leaves no result, write a failure."""
     task = json.dumps({"run": run.to_json(), "data": data, "path": str(path)})
     started, error = time.monotonic(), ""
-    path.unlink(missing_ok=True)  # of a failed run
+    path.unlink(missing_ok=True)  # the result of a failed run
     try:
         ended = subprocess.run(
-            [sys.executable, "-m", "rmsh.compare.worker"],
+            [sys.executable, "-m", "rmsh.compare.runner"],
             input=task,
             text=True,
             capture_output=True,
@@ -187,28 +181,48 @@ def _make(run: Run, path: Path, data: str, time_limit: float | None) -> Result:
         )
         error = _explain(ended.returncode, ended.stderr)
     except subprocess.TimeoutExpired:
-        error = f"It took longer than the limit of {time_limit:g} s and was stopped."
+        error = f"The run took longer than the limit of {time_limit:g} s and was stopped."
     if error:
         write_result(path, failure(run, error, time.monotonic() - started))
     return read_result(path)
 
 
-def _explain(code: int, said: str) -> str:
-    """Why a process ended without a result; nothing where it ended well.
+def _explain(code: int, stderr: str) -> str:
+    """Why a process ended without a result; empty if it succeeded.
 
     Example:
         >>> _explain(-9, ""), _explain(0, "")
-        ('Its process was ended by SIGKILL; perhaps memory ran out.', '')
+        ('The process was killed by SIGKILL; memory may have run out.', '')
     """
     if code < 0:
         name = signal.Signals(-code).name
-        return f"Its process was ended by {name}{'; perhaps memory ran out' if name == 'SIGKILL' else ''}."
-    last = said.strip().splitlines()[-1:] or ["no message"]
-    return f"Its process ended with code {code}: {last[0]}" if code else ""
+        return f"The process was killed by {name}{'; memory may have run out' if name == 'SIGKILL' else ''}."
+    last = stderr.strip().splitlines()[-1:] or ["no message"]
+    return f"The process ended with code {code}: {last[0]}" if code else ""
 
 
-def _report(run: Run, result: Result, runs: Sequence[Run], folder: Path, on_run: OnRun) -> None:
-    results = read_results(runs, folder)
-    done = sum(one is not None for one in results)
-    left = seconds_left(missing_runs(runs, folder), [one for one in results if one is not None])
-    on_run(Report(run, result, done, len(runs), left))
+def carry_out(run: Run, data: str) -> Result:
+    """The result of a run, or of its failure, on the data that ``open_pairs`` takes.
+
+    Example:
+        >>> carry_out(Run("generated", "scm", bits=8, options={"rigde": 1}), "generated:60")["status"]
+        'failed'
+    """
+    started = time.monotonic()
+    try:
+        result = measure(run, open_pairs(data), cache=cache_folder())
+    except RmshError as error:
+        return failure(run, str(error), time.monotonic() - started)
+    except Exception as error:
+        return failure(run, f"{type(error).__name__}: {error}", time.monotonic() - started)
+    result["seconds"]["total"] = round(time.monotonic() - started, 2)
+    return result
+
+
+def _main() -> None:
+    task = json.load(sys.stdin)
+    write_result(Path(task["path"]), carry_out(Run.from_json(task["run"]), task["data"]))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,4 +1,4 @@
-"""A summary of results: a row a method and length, the mean over seeds; scores beside chance, costs, and bits."""
+"""Summarise results: one row per method and length with means over seeds; scores beside chance, costs, and bits."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _SCORES = (("i2t", "ndcg@500"), ("t2i", "ndcg@500"), ("i2t", "map@all"), ("t2i",
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table.
+    """One row of the table.
 
     Args:
-        method: its name, with its preset if it has one.
-        bits: the length of a code; 0 for a reference line, which has no codes.
-        seeds: how many runs the means are over.
-        failed: how many runs failed, and are in no mean.
-        scores: by direction and measure: the value and that of chance.
-        seconds: of learning, of the processor: other work on the machine does not count.
-        memory_mb: the most a run's process had in use.
-        constant_bits: bits that are the same on more than 98 % of the database, in the worse modality of the worst run.
-        distinct_codes: of the database, in the poorer modality of the poorest run.
-        error: why the first failed run failed.
+        method: name of the method, with its preset if it has one.
+        bits: code length; 0 for a reference line.
+        seeds: number of runs in the means.
+        failed: number of failed runs, which are not in the means.
+        scores: value and chance by direction and metric.
+        seconds: CPU seconds of training, which other processes on the machine do not affect.
+        memory_mb: peak memory of a run's process.
+        constant_bits: bits that are the same on more than 98 % of the database, in the worst modality and run.
+        distinct_codes: number of distinct codes in the database, in the worst modality and run.
+        error: reason of the first failure.
     """
 
     method: str
@@ -46,7 +46,7 @@ class Row:
 
 
 def summarise(results: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """A row for each method, preset and length, in the order they come."""
+    """One row for each method, preset and length, in the order of the results."""
     groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for result in results:
         run = result["run"]
@@ -61,10 +61,10 @@ def _row(name: str, bits: int, results: Sequence[Mapping[str, Any]]) -> Row:
     audits = [audit for result in done for audit in result.get("audit", {}).values()]
     times = [result["seconds"]["fit_cpu"] for result in done if "fit_cpu" in result.get("seconds", {})]
     scores: dict[str, dict[str, dict[str, float]]] = {}
-    for direction, measure in _SCORES if done else ():
-        found = [result["scores"][direction][measure] for result in done]
+    for direction, metric in _SCORES if done else ():
+        found = [result["scores"][direction][metric] for result in done]
         means = {kind: fmean(score[kind] for score in found) for kind in ("value", "chance")}
-        scores.setdefault(direction, {})[measure] = means
+        scores.setdefault(direction, {})[metric] = means
     return Row(
         method=name,
         bits=bits,
@@ -80,21 +80,21 @@ def _row(name: str, bits: int, results: Sequence[Mapping[str, Any]]) -> Row:
 
 
 def score_cells(row: Row) -> list[str]:
-    """A row as the texts of the table of scores, by ``SCORE_COLUMNS``; where no run is done there are dashes."""
+    """The cells of ``SCORE_COLUMNS``; dashes if no run is done."""
     runs = f"{row.seeds}/{row.seeds + row.failed}" if row.failed else str(row.seeds)
     values = [f"{row.scores[d][m]['value']:.4f}" for d, m in _SCORES] if row.seeds else ["–"] * len(_SCORES)
     return [row.method, str(row.bits or "–"), runs, *values]
 
 
 def chance_cells(rows: Sequence[Row]) -> list[str]:
-    """What a random ranking scores, as a row of the same table; it is the same for all of one data set."""
+    """The scores of a random ranking as a row of the same table; they depend only on the data."""
     done = next((row for row in rows if row.seeds), None)
     values = ["–"] * len(_SCORES) if done is None else [f"{done.scores[d][m]['chance']:.4f}" for d, m in _SCORES]
     return ["chance", "", "", *values]
 
 
 def cost_cells(row: Row) -> list[str]:
-    """A row as the texts of the table of costs and bits, by ``COST_COLUMNS``; what was not measured is a dash."""
+    """The cells of ``COST_COLUMNS``; a dash for what was not measured."""
     counts = [row.memory_mb, row.constant_bits, row.distinct_codes]
     seconds = "–" if row.seconds is None else f"{row.seconds:.1f}"
     return [row.method, str(row.bits or "–"), seconds, *("–" if count is None else f"{count:,}" for count in counts)]

@@ -79,7 +79,7 @@ def test_one_trial_more_for_one_method_is_refused(tmp_path: Path) -> None:
 
 
 def test_our_own_trials_are_six_for_every_method_with_options_that_exist() -> None:
-    from rmsh.compare.measure import method_of
+    from rmsh.compare.references import method_of
     from rmsh.methods import METHODS
 
     trials = read_trials(PROJECT / "experiments" / "trials.yaml")
