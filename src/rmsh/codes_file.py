@@ -22,7 +22,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.data.labels import pack_labels, unpack_labels
 from rmsh.data.pairs import checked_labels, checked_mask, checked_names
 from rmsh.data.readers.foreign_codes import find_labels
-from rmsh.metrics.directions import pick, usual_directions
+from rmsh.metrics.directions import default_directions, select_direction
 from rmsh.metrics.relevance import LabelledCodes
 from rmsh.retrieval_set import RetrievalSet, draw_queries, refuse_drawing
 
@@ -211,8 +211,8 @@ def read_own_set(
     else:
         refuse_drawing(queries)
     query, database = coded.part("query"), coded.part("database")
-    chosen = direction or usual_directions(query, database)[0]
-    return RetrievalSet(*pick(query, database, chosen), notes=(*notes, f"the direction is {chosen}"))
+    chosen = direction or default_directions(query, database)[0]
+    return RetrievalSet(*select_direction(query, database, chosen), notes=(*notes, f"the direction is {chosen}"))
 
 
 def _with_drawn_queries(coded: CodesFile, queries: int | None) -> tuple[CodesFile, str]:

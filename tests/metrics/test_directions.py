@@ -1,4 +1,4 @@
-"""Directions: each asks the right codes, and nothing finds itself."""
+"""Directions: each uses the right codes, and no item finds itself."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ QUERY, DATABASE = side(0, "q", 6, "image", "text"), side(1, "d", 30, "image", "t
 
 
 @pytest.mark.parametrize(
-    ("direction", "asking", "asked"),
+    ("direction", "of_query", "of_database"),
     [("i2t", "image", "text"), ("t2i", "text", "image"), ("i2i", "image", "image"), ("t2t", "text", "text")],
 )
-def test_a_direction_compares_its_modalities(direction: str, asking: str, asked: str) -> None:
+def test_a_direction_compares_its_modalities(direction: str, of_query: str, of_database: str) -> None:
     scores = evaluate_directions(QUERY, DATABASE, directions=[direction], k=5)[direction]
-    query, database = QUERY[asking], DATABASE[asked]
+    query, database = QUERY[of_query], DATABASE[of_database]
     assert scores.ndcg == evaluate(query.codes, database.codes, query.labels, database.labels, k=5).ndcg
 
 
-def test_unless_asked_otherwise_modalities_find_each_other() -> None:
+def test_the_default_directions_go_across_modalities() -> None:
     assert list(evaluate_directions(QUERY, DATABASE)) == ["i2t", "t2i"]
 
 
-def test_where_there_is_one_modality_it_finds_its_own_kind() -> None:
+def test_a_single_modality_finds_itself_by_default() -> None:
     assert list(evaluate_directions(side(0, "q", 3, "text"), side(1, "d", 9, "text"))) == ["t2t"]
 
 
@@ -55,20 +55,20 @@ def test_progress_names_the_direction() -> None:
 def test_an_item_that_would_find_itself_is_refused_within_a_modality_only() -> None:
     same = {m: QUERY[m].take(np.arange(2)) for m in QUERY}
     assert evaluate_directions(same, QUERY, directions=["i2t"])
-    with pytest.raises(CodesError, match="2 ids are among the queries and in the database, such as 'q0'"):
+    with pytest.raises(CodesError, match=r"2 ids .*'q0'.*i2i"):
         evaluate_directions(same, QUERY, directions=["i2i"])
 
 
-def test_a_modality_that_is_not_coded_is_refused() -> None:
-    with pytest.raises(CodesError, match="t2i needs image codes of the database"):
+def test_a_modality_without_codes_is_refused() -> None:
+    with pytest.raises(CodesError, match=r"t2i .*image codes of the database"):
         evaluate_directions(QUERY, side(1, "d", 9, "text"), directions=["t2i"])
 
 
 def test_an_unknown_direction_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no direction 'x2t'; give one of i2t, t2i, i2i, t2t"):
+    with pytest.raises(ConfigError, match=r"'x2t'.*i2t, t2i, i2i, t2t"):
         evaluate_directions(QUERY, DATABASE, directions=["x2t"])  # type: ignore[list-item]
 
 
-def test_labels_that_are_not_one_row_a_code_are_refused() -> None:
-    with pytest.raises(DataError, match="labelled codes: labels of shape"):
+def test_labels_that_are_not_one_row_per_code_are_refused() -> None:
+    with pytest.raises(DataError, match=r"\(2, 1\)"):
         LabelledCodes(Codes.from_values([[1]]), np.ones((2, 1), dtype=np.uint8))

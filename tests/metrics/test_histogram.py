@@ -82,16 +82,16 @@ def test_without_numba_numpy_counts_and_warns_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "rmsh.metrics.kernel", None)
     histogram._counter.cache_clear()
     try:
-        with pytest.warns(RuntimeWarning, match="numba is not installed") as told:
+        with pytest.warns(RuntimeWarning, match="numba") as warned:
             counted = [next(histograms(query, database, **labels)) for _ in range(2)]
     finally:
         histogram._counter.cache_clear()
-    assert len(told) == 1
+    assert len(warned) == 1
     assert all((block == count_by_hand(query, database, labels)).all() for block in counted)
 
 
 def test_codes_of_another_length_are_refused() -> None:
-    with pytest.raises(CodesError, match="queries have 1 bits and the database 2"):
+    with pytest.raises(CodesError, match="1 bits and the database 2"):
         histograms(Codes.from_values([[1]]), Codes.from_values([[1, 1]]), query_labels=[[1]], database_labels=[[1]])
 
 

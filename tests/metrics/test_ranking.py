@@ -126,12 +126,12 @@ def test_precision_within_a_radius_counts_zero_where_nothing_is_found() -> None:
 
 @pytest.mark.parametrize("measure", [ndcg, ndcg_bounds, precision_at, precision_at_bounds])
 def test_a_cut_before_the_first_rank_is_refused(measure: object) -> None:
-    with pytest.raises(ConfigError, match="k = 0; give a whole number from 1"):
+    with pytest.raises(ConfigError, match=r"k = 0.*from 1"):
         measure(counted([(0, 1)]), 0)  # type: ignore[operator]
 
 
 def test_a_negative_radius_is_refused() -> None:
-    with pytest.raises(ConfigError, match="radius of -1"):
+    with pytest.raises(ConfigError, match="radius is -1"):
         precision_within(counted([(0, 1)]), -1)
 
 

@@ -42,10 +42,13 @@ def evaluate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
+    import numpy as np
+
     from rmsh.codes_file import CodesFile
+    from rmsh.core.files import atomic
     from rmsh.data.readers.foreign_codes import find_labels
     from rmsh.metrics import evaluate_directions
-    from rmsh.metrics.evaluate import save_per_query
+    from rmsh.metrics.evaluate import per_query_arrays
 
     console = Console(json=json, quiet=quiet)
     coded = CodesFile.load(codes)
@@ -66,7 +69,8 @@ def evaluate(
             **options,
         )
     if per_query is not None:
-        save_per_query(per_query, scores)
+        with atomic(per_query) as file:
+            np.savez(file, **per_query_arrays(scores))
     value = {"codes": str(codes), "model": coded.model, "directions": {d: s.to_json() for d, s in scores.items()}}
     console.result(value, score_table(scores), *remarks(scores))
 

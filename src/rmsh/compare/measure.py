@@ -19,7 +19,7 @@ from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
 from rmsh.data.splits import Split, hold_out_validation
 from rmsh.metrics.audit import audit_bits
-from rmsh.metrics.directions import evaluate_directions, modalities, pick
+from rmsh.metrics.directions import evaluate_directions, modalities, select_direction
 from rmsh.metrics.evaluate import Definitions, Score
 from rmsh.metrics.histogram import histograms
 from rmsh.metrics.relevance import LabelledCodes
@@ -190,7 +190,7 @@ def _score_codes(method: Method, parts: Parts, clock: _Stopwatch, *, k: int) -> 
     return {
         **_code_scores(scores),
         "unseen": {d: _named(s) for d, s in unseen.items()},
-        "distances": {direction: distances(*pick(query, database, direction)) for direction in _DIRECTIONS},
+        "distances": {d: distances(*select_direction(query, database, d)) for d in _DIRECTIONS},
         "audit": {m: compact(audit_bits(side.codes).to_json(), digits=4) for m, side in database.items()},
     }
 

@@ -1,7 +1,7 @@
-"""Metrics: scores of codes that do not depend on the order of equal distances, with bounds and chance levels.
+"""Metrics: scores of codes that do not depend on the order of ties, with bounds and chance levels.
 
-A measure is a pure function of joint histograms: ``histogram.py`` makes them, ``ranking.py``, ``average_precision.py``
-and ``curves.py`` measure them, and :func:`evaluate` does all of it in one pass.
+A measure is a pure function of joint histograms: ``histogram.py`` counts them, ``ranking.py`` measures them, and
+:func:`evaluate` does both in one pass.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Directions: pictures find texts, texts find pictures, and each finds its own kind."""
+"""Directions of retrieval: images find texts, texts find images, or each finds its own modality."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.core.errors import CodesError, ConfigError
-from rmsh.core.progress import OnProgress, ignore
+from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import DIRECTIONS
 from rmsh.metrics.evaluate import evaluate
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rmsh.metrics.relevance import LabelledCodes
 
     Side = Mapping[Modality, LabelledCodes]
-
-__all__ = ["evaluate_directions", "modalities", "pick", "usual_directions"]
 
 
 def modalities(direction: Direction) -> tuple[Modality, Modality]:
@@ -36,16 +34,16 @@ def modalities(direction: Direction) -> tuple[Modality, Modality]:
     return names[direction[0]], names[direction[2]]
 
 
-def usual_directions(query: Side, database: Side) -> list[Direction]:
-    """What is evaluated unless asked otherwise: across the modalities, or within the only one there is.
+def default_directions(query: Side, database: Side) -> list[Direction]:
+    """The directions across modalities, or within the only modality that both sides have.
 
     Example:
-        >>> usual_directions({"text": ...}, {"image": ..., "text": ...}), usual_directions({"text": ...}, {"text": ...})
+        >>> both = {"image": ..., "text": ...}
+        >>> default_directions({"text": ...}, both), default_directions({"text": ...}, {"text": ...})
         (['t2i'], ['t2t'])
     """
     possible = [d for d in DIRECTIONS if modalities(d)[0] in query and modalities(d)[1] in database]
-    across = [d for d in possible if modalities(d)[0] != modalities(d)[1]]
-    return across or possible
+    return [d for d in possible if modalities(d)[0] != modalities(d)[1]] or possible
 
 
 def evaluate_directions(
@@ -58,61 +56,36 @@ def evaluate_directions(
 ) -> dict[Direction, Scores]:
     """Score several directions.
 
-    Args:
-        query: labelled codes of the queries, by modality.
-        database: labelled codes of the database, by modality.
-        directions: which ones; where not given, across the modalities.
-        on_progress: called after each block of queries.
-        options: as for :func:`rmsh.metrics.evaluate.evaluate`.
-
-    Raises:
-        CodesError: codes of a modality are missing, or an item is asked to find itself.
-
-    Example:
-        >>> from rmsh.codes import Codes
-        >>> from rmsh.metrics.relevance import LabelledCodes
-        >>> one = {"image": LabelledCodes(Codes.from_values([[1, 1]], ids=["q"]), [[1]])}
-        >>> two = {"text": LabelledCodes(Codes.from_values([[1, 1], [1, -1]]), [[0], [1]])}
-        >>> evaluate_directions(one, two, k=1)["i2t"].ndcg.value
-        0.0
+    ``query`` and ``database`` map modalities to labelled codes. By default the directions across modalities are scored.
+    ``options`` are those of :func:`rmsh.metrics.evaluate.evaluate`; errors are those of :func:`select_direction`.
     """
     scores: dict[Direction, Scores] = {}
-    for direction in usual_directions(query, database) if directions is None else directions:
-        asking, asked = pick(query, database, direction)
+    for direction in default_directions(query, database) if directions is None else directions:
+
+        def report(progress: Progress, stage: str = f"evaluate {direction}") -> None:
+            on_progress(replace(progress, stage=stage))
+
+        queries, items = select_direction(query, database, direction)
         scores[direction] = evaluate(
-            asking.codes,
-            asked.codes,
-            asking.labels,
-            asked.labels,
-            on_progress=lambda progress, name=direction: on_progress(replace(progress, stage=f"evaluate {name}")),  # type: ignore[misc]
-            **options,
+            queries.codes, items.codes, queries.labels, items.labels, on_progress=report, **options
         )
     return scores
 
 
-def pick(query: Side, database: Side, direction: Direction) -> tuple[LabelledCodes, LabelledCodes]:
-    """The queries and the database of a direction.
-
-    Raises:
-        CodesError: codes of a modality are missing, or an item is asked to find itself.
-    """
+def select_direction(query: Side, database: Side, direction: Direction) -> tuple[LabelledCodes, LabelledCodes]:
+    """The queries and the database of a direction; CodesError if a modality is missing or they share items."""
     of_query, of_database = modalities(direction)
     for side, modality, name in ((query, of_query, "queries"), (database, of_database, "database")):
         if modality not in side:
             raise CodesError(
-                f"The direction {direction} needs {modality} codes of the {name}, and there are none; code the "
-                f"{modality}s as well, or choose another direction."
+                f"The direction {direction} needs {modality} codes of the {name}, and there are none; encode the "
+                f"{modality}s too, or choose another direction."
             )
-    asking, asked = query[of_query], database[of_database]
-    if of_query == of_database:
-        _refuse_itself(asking, asked, direction)
-    return asking, asked
-
-
-def _refuse_itself(asking: LabelledCodes, asked: LabelledCodes, direction: Direction) -> None:
-    both = np.intersect1d(asking.codes.ids, asked.codes.ids)
+    queries, items = query[of_query], database[of_database]
+    both = np.intersect1d(queries.codes.ids, items.codes.ids) if of_query == of_database else np.empty(0)
     if both.size:
         raise CodesError(
             f"{both.size} ids are among the queries and in the database, such as {str(both[0])!r}; in the direction "
-            f"{direction} they would find themselves. Take the queries out of the database."
+            f"{direction} they would find themselves. Remove the queries from the database."
         )
+    return queries, items

@@ -1,14 +1,9 @@
-"""Evaluation in one pass: codes and labels in, all scores with their bounds, chance levels and curves out.
-
-Which measures an evaluation computes, and their definitions in words, stored in every result.
-
-The values an evaluation returns: scores with bounds and chance levels, and curves.
-"""
+"""Evaluation in one pass: codes and labels in; scores with bounds, chance levels and curves out."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,55 +12,35 @@ from pydantic import Field
 
 from rmsh.core.config import Config
 from rmsh.core.errors import DataError
-from rmsh.core.files import atomic
 from rmsh.core.progress import OnProgress, Progress, ignore
-from rmsh.metrics.average_precision import (
-    Normaliser,  # pydantic reads it when the class is made
-    average_precision,
-    average_precision_bounds,
-)
+from rmsh.metrics import ranking
 from rmsh.metrics.histogram import histograms
-from rmsh.metrics.ranking import (
-    Curve,
-    by_radius,
-    by_rank,
-    found_within,
-    ndcg,
-    ndcg_bounds,
-    precision_at,
-    precision_at_bounds,
-    precision_within,
-    rank_grid,
-)
+from rmsh.metrics.ranking import Curve, Normaliser  # pydantic reads Normaliser when the class is created
 from rmsh.metrics.relevance import random_ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from numpy.typing import ArrayLike
 
     from rmsh.codes import Codes
     from rmsh.core.types import Direction, IdArray, IntArray, ScoreArray
-    from rmsh.metrics.average_precision import Normaliser
     from rmsh.metrics.histogram import HistogramArray
 
 
 class Definitions(Config):
-    """What is measured.
+    """The parameters of the measures, and their definitions in words; both are stored in every result.
 
     Example:
         >>> Definitions(map_k=50).names()["map"]
         'mAP@50'
     """
 
-    k: int = Field(default=500, ge=1)  # where NDCG and precision cut the ranking
-    map_k: int | None = Field(default=None, ge=1)  # where mAP cuts it; None ranks the whole database
-    map_normaliser: Normaliser = "relevant"  # what divides the sum of precisions, see average_precision.py
-    radius: int = Field(default=2, ge=0)  # of "precision within"
+    k: int = Field(default=500, ge=1)  # rank at which NDCG and precision are cut
+    map_k: int | None = Field(default=None, ge=1)  # rank at which mAP is cut; None ranks the whole database
+    map_normaliser: Normaliser = "relevant"  # divisor of the sum of precisions, see ranking.py
+    radius: int = Field(default=2, ge=0)  # Hamming radius of "precision within"
 
     def names(self) -> dict[str, str]:
-        """A short name for each score, as a table shows it."""
+        """The name of each score in a table."""
         return {
             "ndcg": f"NDCG@{self.k}",
             "map": f"mAP@{self.map_k or 'all'}",
@@ -106,42 +81,36 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class PerQuery:
-    """Every score of every query, NaN for a dropped one.
+    """Every score of every query; NaN for a dropped one."""
 
-    Args:
-        ids: (Q,) of the queries.
-        values: (Q,) by name: ``ndcg``, ``ndcg_pessimistic``, ``ndcg_optimistic``, ``ndcg_chance``; so too ``map``,
-            ``precision`` and ``within``.
-    """
-
-    ids: IdArray
-    values: Mapping[str, ScoreArray]
+    ids: IdArray  # (Q,)
+    values: Mapping[str, ScoreArray]  # (Q,) by name: "ndcg", "ndcg_pessimistic", "ndcg_optimistic", "ndcg_chance", ...
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The outcome of an evaluation, with everything needed to explain it."""
+    """The result of an evaluation, with everything needed to explain it."""
 
     definitions: Definitions
     bits: int
     database: int  # items
-    queries: int  # all that were asked, with the dropped ones
+    queries: int  # including the dropped ones
     dropped: int  # queries without a relevant item
     ndcg: Score
     map: Score
     precision: Score
     within: Score
-    empty_within: float  # share of the queries that find nothing within the radius
+    empty_within: float  # share of the queries that find no item within the radius
     radius_curve: Curve
     rank_curve: Curve
     per_query: PerQuery | None = None
 
     def named(self) -> dict[str, Score]:
-        """The scores under the names a table shows."""
+        """The scores by their names in a table."""
         return {shown: getattr(self, name) for name, shown in self.definitions.names().items()}
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for a JSON file, without the values of single queries."""
+        """Plain values for a JSON file, without the values per query."""
         plain = {name: getattr(self, name) for name in ("bits", "database", "queries", "dropped", "empty_within")}
         scores = {name: asdict(getattr(self, name)) for name in self.definitions.names()}
         curves = {name: getattr(self, name).to_json() for name in ("radius_curve", "rank_curve")}
@@ -149,15 +118,14 @@ class Scores:
         return plain | scores | curves | settings
 
 
-def save_per_query(path: Path, scores: Mapping[Direction, Scores]) -> None:
-    """Write the values of each query as one npz: ``i2t_ids``, ``i2t_ndcg`` and so on, by the keys of ``scores``."""
+def per_query_arrays(scores: Mapping[Direction, Scores]) -> dict[str, Any]:
+    """The values per query as one flat mapping for an npz file: ``i2t_ids``, ``i2t_ndcg`` and so on."""
     arrays: dict[str, Any] = {}
     for direction, found in scores.items():
         if found.per_query is not None:
             arrays[f"{direction}_ids"] = found.per_query.ids
             arrays |= {f"{direction}_{name}": values for name, values in found.per_query.values.items()}
-    with atomic(path) as file:
-        np.savez(file, **arrays)
+    return arrays
 
 
 def evaluate(
@@ -180,16 +148,19 @@ def evaluate(
         database_codes: codes of n items, of the same length.
         query_labels: 0/1 (Q, classes).
         database_labels: 0/1 (n, classes).
-        k: where NDCG and precision cut the ranking.
-        map_k: where mAP cuts it; None ranks the whole database.
-        map_normaliser: what divides a sum of precisions: "relevant", "min(relevant,k)" or "hits".
-        radius: of precision within a Hamming radius.
-        per_query: keep the values of each query as well.
-        on_progress: called after each block of queries.
+        k: rank at which NDCG and precision are cut.
+        map_k: rank at which mAP is cut; None ranks the whole database.
+        map_normaliser: divisor of the sum of precisions: "relevant", "min(relevant,k)" or "hits".
+        radius: Hamming radius of "precision within".
+        per_query: also return the values of each query.
+        on_progress: called with a Progress after each block of queries.
+
+    Returns:
+        Each score with its value in the worst and best order of ties, its chance level, and curves.
 
     Raises:
         CodesError: the codes differ in length, or one side is empty.
-        DataError: labels do not fit, or no query has a relevant item.
+        DataError: the labels do not match the codes, or no query has a relevant item.
         ConfigError: an option is out of range.
 
     Example:
@@ -200,7 +171,7 @@ def evaluate(
     """
     chosen = Definitions.parse({"k": k, "map_k": map_k, "map_normaliser": map_normaliser, "radius": radius})
     blocks = histograms(query_codes, database_codes, query_labels=query_labels, database_labels=database_labels)
-    ranks, measured, started, done = rank_grid(len(database_codes)), [], time.monotonic(), 0
+    ranks, measured, started, done = ranking.rank_grid(len(database_codes)), [], time.monotonic(), 0
     for block in blocks:
         measured.append(_measure(block, chosen, ranks))
         done += len(block)
@@ -209,43 +180,38 @@ def evaluate(
 
 
 class _Measured(NamedTuple):
-    """What one block of queries adds."""
+    """The measures of one block of queries."""
 
     scores: dict[str, ScoreArray]  # (4, Q): the fields of Score
-    empty: int  # queries with relevant items that find nothing within the radius
+    empty: int  # queries with relevant items that find no item within the radius
     radius_sums: ScoreArray  # (2, bits + 1): precision and recall, summed over queries
     rank_sums: ScoreArray  # (2, ranks)
 
 
 def _measure(block: HistogramArray, chosen: Definitions, ranks: IntArray) -> _Measured:
-    k, cut, divided, random = chosen.k, chosen.map_k, chosen.map_normaliser, random_ranking(block)
-    within = precision_within(block, chosen.radius)
-    scores = {
-        "ndcg": [ndcg(block, k), *ndcg_bounds(block, k), ndcg(random, k)],
-        "map": [
-            average_precision(block, cut, normaliser=divided),
-            *average_precision_bounds(block, cut, normaliser=divided),
-            average_precision(random, cut, normaliser=divided),
-        ],
-        "precision": [precision_at(block, k), *precision_at_bounds(block, k), precision_at(random, k)],
-        "within": [within, within, within, precision_within(random, chosen.radius)],
+    random, within = random_ranking(block), ranking.precision_within(block, chosen.radius)
+    at_k: dict[str, Any] = {"k": chosen.k}
+    ap: dict[str, Any] = {"k": chosen.map_k, "normaliser": chosen.map_normaliser}
+    measures: dict[str, tuple[Callable[..., ScoreArray], Callable[..., tuple[ScoreArray, ScoreArray]], Any]] = {
+        "ndcg": (ranking.ndcg, ranking.ndcg_bounds, at_k),
+        "map": (ranking.average_precision, ranking.average_precision_bounds, ap),
+        "precision": (ranking.precision_at, ranking.precision_at_bounds, at_k),
     }
+    scores = {
+        name: [value(block, **options), *bounds(block, **options), value(random, **options)]
+        for name, (value, bounds, options) in measures.items()
+    }
+    scores["within"] = [within, within, within, ranking.precision_within(random, chosen.radius)]
     return _Measured(
         {name: np.stack(values) for name, values in scores.items()},
-        int(np.count_nonzero(~np.isnan(within) & (found_within(block, chosen.radius) == 0))),
-        np.nansum(by_radius(block), axis=1),
-        np.nansum(by_rank(block, ranks), axis=1),
+        int(np.count_nonzero(~np.isnan(within) & (ranking.found_within(block, chosen.radius) == 0))),
+        np.nansum(ranking.by_radius(block), axis=1),
+        np.nansum(ranking.by_rank(block, ranks), axis=1),
     )
 
 
 def _summarise(
-    measured: Sequence[_Measured],
-    chosen: Definitions,
-    ranks: IntArray,
-    *,
-    query: Codes,
-    database: int,
-    per_query: bool,
+    measured: Sequence[_Measured], chosen: Definitions, ranks: IntArray, *, query: Codes, database: int, per_query: bool
 ) -> Scores:
     scores = {name: np.concatenate([part.scores[name] for part in measured], axis=1) for name in chosen.names()}
     dropped = int(np.isnan(scores["ndcg"][0]).sum())
@@ -253,8 +219,10 @@ def _summarise(
     if not kept:
         raise DataError(
             f"None of the {len(query)} queries shares a label with any of the {database} database items; check that "
-            "the label columns are the same classes on both sides, and the rows those of the codes."
+            "the label columns are the same classes on both sides, and that rows of labels match rows of codes."
         )
+    radius_sums = np.sum([part.radius_sums for part in measured], axis=0)
+    rank_sums = np.sum([part.rank_sums for part in measured], axis=0)
     return Scores(
         definitions=chosen,
         bits=query.bits,
@@ -263,14 +231,12 @@ def _summarise(
         dropped=dropped,
         **{name: Score(*np.nanmean(values, axis=1).tolist()) for name, values in scores.items()},
         empty_within=sum(part.empty for part in measured) / kept,
-        radius_curve=Curve(
-            np.arange(query.bits + 1), *(np.sum([part.radius_sums for part in measured], axis=0) / kept)
-        ),
-        rank_curve=Curve(ranks, *(np.sum([part.rank_sums for part in measured], axis=0) / kept)),
-        per_query=PerQuery(query.ids, _named_columns(scores)) if per_query else None,
+        radius_curve=Curve(np.arange(query.bits + 1), *(radius_sums / kept)),
+        rank_curve=Curve(ranks, *(rank_sums / kept)),
+        per_query=PerQuery(query.ids, _columns(scores)) if per_query else None,
     )
 
 
-def _named_columns(scores: Mapping[str, ScoreArray]) -> dict[str, ScoreArray]:
+def _columns(scores: Mapping[str, ScoreArray]) -> dict[str, ScoreArray]:
     fields = ("", "_pessimistic", "_optimistic", "_chance")
-    return {name + end: row for name, rows in scores.items() for end, row in zip(fields, rows, strict=True)}
+    return {name + field: row for name, rows in scores.items() for field, row in zip(fields, rows, strict=True)}

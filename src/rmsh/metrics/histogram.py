@@ -1,8 +1,7 @@
-"""Joint histograms: for each query, how many database items lie at distance d and share r labels.
+"""Joint histograms: for each query, the number of database items at distance d that share r labels with it.
 
-Everything that a ranking measure needs of a query is in ``h[d, r]``, so a measure is a pure function of histograms
-(Q, bits + 1, R + 1) and never sees codes, labels or an order among equal distances. R is the largest number of labels
-that one query has.
+A ranking measure needs nothing but ``h[d, r]``, so it is a pure function of histograms (Q, bits + 1, R + 1) and never
+sees codes, labels or an order among equal distances. R is the largest number of labels of a query.
 """
 
 from __future__ import annotations
@@ -23,33 +22,20 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from rmsh.codes import Codes
-    from rmsh.core.types import LabelArray, WordArray
-
-__all__ = ["HistogramArray", "count_with_numpy", "histograms"]
+    from rmsh.core.types import WordArray
 
 HistogramArray: TypeAlias = NDArray[np.int32]  # (queries, bits + 1, R + 1)
 _Counter: TypeAlias = Callable[["WordArray", "WordArray", "WordArray", "WordArray", int, int], HistogramArray]
 
-_BLOCK_BYTES = 16 << 20  # of one block; measures need a few float64 arrays of as many cells beside it
+_BLOCK_BYTES = 16 << 20  # per block; measures need a few float64 arrays of the same shape in addition
 
 
 def histograms(
     query: Codes, database: Codes, *, query_labels: ArrayLike, database_labels: ArrayLike
 ) -> Iterator[HistogramArray]:
-    """Count all pairs of query and database item, a block of queries at a time, in the order of the queries.
+    """Count all pairs of query and database item, one block of queries at a time, in query order.
 
-    Args:
-        query: codes of Q queries.
-        database: codes of n items, of the same length.
-        query_labels: 0/1 (Q, classes).
-        database_labels: 0/1 (n, classes).
-
-    Returns:
-        An iterator of int32 (block, bits + 1, R + 1); a block has at most 16 MB, or one query.
-
-    Raises:
-        CodesError: the lengths differ, or one side is empty.
-        DataError: labels do not fit the codes or each other.
+    Labels are 0/1 (items, classes). A block is int32 (block, bits + 1, R + 1) and has at most 16 MB, or one query.
 
     Example:
         >>> from rmsh.codes import Codes
@@ -57,42 +43,30 @@ def histograms(
         >>> next(histograms(query, database, query_labels=[[1]], database_labels=[[1], [0], [1]])).tolist()
         [[[0, 1], [1, 1], [0, 0]]]
     """
-    _check_codes(query, database)
-    of_query, of_database = _check_label_sets(query_labels, database_labels, len(query), len(database))
-    most = int(of_query.sum(axis=1).max())
-    if most > MOST_LABELS:
-        raise DataError(f"A query has {most} labels; gains of 2^r - 1 stay finite up to {MOST_LABELS} labels a query.")
-    return _blocks(query, database, label_words(of_query), label_words(of_database), most)
-
-
-def _check_codes(query: Codes, database: Codes) -> None:
     if query.bits != database.bits:
         raise CodesError(
-            f"The queries have {query.bits} bits and the database {database.bits}; code both with the same model."
+            f"The queries have {query.bits} bits and the database {database.bits}; encode both with the same model."
         )
     if not len(query) or not len(database):
-        raise CodesError(
-            f"There are {len(query)} queries and {len(database)} database items; scores need at least one of each."
-        )
-
-
-def _check_label_sets(
-    of_query: ArrayLike, of_database: ArrayLike, queries: int, items: int
-) -> tuple[LabelArray, LabelArray]:
-    checked, others = checked_labels(of_query, queries, "queries"), checked_labels(of_database, items, "database")
-    if checked.shape[1] != others.shape[1] or not checked.shape[1]:
+        raise CodesError(f"There are {len(query)} queries and {len(database)} database items; give at least one each.")
+    of_query = checked_labels(query_labels, len(query), "queries")
+    of_database = checked_labels(database_labels, len(database), "database")
+    if of_query.shape[1] != of_database.shape[1] or not of_query.shape[1]:
         raise DataError(
-            f"The queries have {checked.shape[1]} classes and the database {others.shape[1]}; give at least one class, "
-            "and the same class in column c of both sides."
+            f"The queries have {of_query.shape[1]} classes and the database {of_database.shape[1]}; give at least one "
+            "class, and the same class in column c of both sides."
         )
-    return checked, others
+    most = int(of_query.sum(axis=1).max())
+    if most > MOST_LABELS:
+        raise DataError(f"A query has {most} labels; gains of 2^r - 1 are finite up to {MOST_LABELS} labels per query.")
+    return _blocks(query, database, label_words(of_query), label_words(of_database), most)
 
 
 def _blocks(
     query: Codes, database: Codes, query_labels: WordArray, labels: WordArray, most: int
 ) -> Iterator[HistogramArray]:
     count = _counter()
-    # word by word, not item by item: see kernel.py
+    # one row per word, not per item: see kernel.py
     columns, label_columns = np.ascontiguousarray(database.words().T), np.ascontiguousarray(labels.T)
     words, bits = query.words(), query.bits
     size = max(1, _BLOCK_BYTES // (4 * (bits + 1) * (most + 1)))
@@ -101,14 +75,14 @@ def _blocks(
         yield count(words[rows], columns, query_labels[rows], label_columns, bits, most)
 
 
-@cache  # so that the warning comes once
+@cache  # so that the warning is given once
 def _counter() -> _Counter:
     try:
         from rmsh.metrics.kernel import count_pairs
     except ImportError:
         warnings.warn(
-            "numba is not installed: evaluation counts with numpy, with the same results and several times slower; "
-            "pip install numba.",
+            "numba is not installed, so evaluation uses numpy: the same results, several times slower. "
+            "Run: pip install numba",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -119,15 +93,7 @@ def _counter() -> _Counter:
 def count_with_numpy(
     query: WordArray, codes: WordArray, query_labels: WordArray, labels: WordArray, bits: int, most: int
 ) -> HistogramArray:
-    """Count pairs without numba; the same arguments and results as ``rmsh.metrics.kernel.count_pairs``.
-
-    Args:
-        query: (Q, words) of the queries' codes.
-        codes: (words, n) of the database, word by word.
-        query_labels: (Q, label words).
-        labels: (label words, n).
-        bits: the length of a code.
-        most: the largest number of labels of a query, R.
+    """The numpy form of ``kernel.count_pairs``: queries (Q, words), database (words, n), and labels likewise.
 
     Example:
         >>> word = np.array([[3]], dtype=np.uint64)

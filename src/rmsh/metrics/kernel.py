@@ -1,7 +1,7 @@
-"""The compiled heart of evaluation: counts every pair of query and database item by distance and shared labels.
+"""The compiled kernel of evaluation: counts all pairs of query and database item by distance and shared labels.
 
-Words lie column by column (words, items), so that LLVM vectorises the bit counts of one word over many items; the
-histogram is then incremented item by item.
+Words are stored column by column (words, items), so that LLVM vectorises the bit counts of one word over many items;
+the histogram is then incremented item by item.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import numpy as np
 
 from rmsh.core.compiled import compile_kernel, popcount
 
-__all__ = ["count_pairs"]
-
 _TILE = 1024  # items: the cells of a tile stay in the first-level cache
 
 
@@ -25,7 +23,7 @@ def _fill_cells(
     items = stop - start
     word, column = query[0], codes[0, start:stop]
     label_word, label_column = query_labels[0], labels[0, start:stop]
-    for j in range(items):  # the first words together: one pass over the cells less
+    for j in range(items):  # the first words of codes and labels together: saves a pass over the cells
         distance = np.uint32(popcount(word ^ column[j]))
         cells[j] = distance * width + np.uint32(popcount(label_word & label_column[j]))
     for w in range(1, len(query)):

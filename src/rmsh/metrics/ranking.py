@@ -1,23 +1,31 @@
-"""Ranking measures from joint histograms: NDCG and precision, averaged over the order of equal distances.
+"""Ranking measures from joint histograms: NDCG, average precision, precision and precision-recall curves.
 
-Short codes tie: an evaluation that lets the sorting routine order equal distances reports its luck. Here a measure is
-the exact expected value over all orders inside equal distances, and its bounds are the worst and the best of these
-orders. Values are for each query; a query without a relevant item has no value (NaN), is dropped from means and
-counted. Where ``k`` is larger than the database, the database is the cut.
+Short codes tie, and a sorting routine that breaks ties arbitrarily makes a score depend on luck. Here a measure is the
+exact expected value over all orders of items at equal distance, and its bounds are the worst and the best of these
+orders. Values are per query; a query without a relevant item gets NaN. If ``k`` exceeds the size of the database, the
+whole database is ranked. Curves are macro averages: precision and recall of each query first, then the mean.
 
-Precision-recall curves from joint histograms, by Hamming radius and by rank.
+AP@k sums the precision at the rank of each relevant item among the first k and divides by one of:
 
-Curves are macro averages: precision and recall of each query first, then the mean over queries. A query that finds
-nothing within a radius has precision 0 there, as in :func:`rmsh.metrics.ranking.precision_within`.
+- ``relevant``: all relevant items of the database;
+- ``min(relevant,k)``: the largest number that fits into the first k;
+- ``hits``: the relevant items found among the first k, so that fewer hits can score higher (the HashNet convention;
+  a query without a hit scores 0).
+
+Over the whole database the three are equal. Consider a bucket of c items at equal distance, m of them relevant, after N
+items of which R are relevant. The j-th item of the bucket is relevant with probability m/c, and then on average
+(j-1)(m-1)/(c-1) of the items before it in the bucket are. The sum over j is a difference of harmonic numbers, so a
+bucket costs O(1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+from scipy.special import digamma, gammaln
 
 from rmsh.core.errors import ConfigError
 from rmsh.metrics.relevance import gains
@@ -28,6 +36,9 @@ if TYPE_CHECKING:
     from rmsh.core.types import IntArray, ScoreArray
 
     Histograms = NDArray[np.integer]  # (Q, distances, R + 1)
+
+Normaliser: TypeAlias = Literal["relevant", "min(relevant,k)", "hits"]
+NORMALISERS: tuple[Normaliser, ...] = get_args(Normaliser)
 
 
 class Buckets(NamedTuple):
@@ -40,7 +51,7 @@ class Buckets(NamedTuple):
 
 
 def buckets(histograms: Histograms) -> Buckets:
-    """Reduce histograms to the sizes of the groups of equal distance.
+    """Count the items and the relevant items at each distance.
 
     Example:
         >>> buckets(np.array([[[1, 2], [3, 0]]])).before.tolist()
@@ -51,15 +62,15 @@ def buckets(histograms: Histograms) -> Buckets:
     return Buckets(items, relevant, np.cumsum(items, axis=1) - items, np.cumsum(relevant, axis=1) - relevant)
 
 
-def where_relevant(values: ScoreArray, histograms: Histograms) -> ScoreArray:
-    """The values, with NaN for every query that has no relevant item in the database."""
-    return np.where(histograms[:, :, 1:].any(axis=(1, 2)), values, np.nan)
+def _where_relevant(values: ScoreArray, histograms: Histograms) -> ScoreArray:
+    """The values (Q, ...), with NaN for every query without a relevant item in the database."""
+    return np.where(histograms[:, :, 1:].any(axis=(1, 2)), values.T, np.nan).T
 
 
-def check_rank(k: int, histograms: Histograms) -> int:
-    """A cut of the ranking: at least 1, at most the size of the database."""
+def _check_rank(k: int, histograms: Histograms) -> int:
+    """The rank at which to cut: at least 1, at most the size of the database."""
     if k < 1:
-        raise ConfigError(f"A ranking was to be cut at k = {k}; give a whole number from 1.")
+        raise ConfigError(f"The ranking is cut at k = {k}; give a whole number from 1.")
     return min(k, int(histograms[0].sum(dtype=np.int64))) if len(histograms) else k
 
 
@@ -72,27 +83,21 @@ def ndcg(histograms: Histograms, k: int) -> ScoreArray:
     """
     counts = histograms.sum(axis=2, dtype=np.int64)
     mean_gain = (histograms @ gains(histograms.shape[2] - 1)) / np.maximum(counts, 1)
-    return _over_ideal(_dcg(counts, mean_gain, check_rank(k, histograms)), histograms, k)
+    return _over_ideal(_dcg(counts, mean_gain, _check_rank(k, histograms)), histograms, k)
 
 
 def ndcg_bounds(histograms: Histograms, k: int) -> tuple[ScoreArray, ScoreArray]:
-    """NDCG@k in the worst and in the best order of equal distances, each (Q,).
-
-    Example:
-        >>> worst, best = ndcg_bounds(np.array([[[1, 1], [0, 0]]]), 1)
-        >>> worst, best
-        (array([0.]), array([1.]))
-    """
-    gain, cut = gains(histograms.shape[2] - 1), check_rank(k, histograms)
+    """NDCG@k in the worst and in the best order of equal distances, each (Q,)."""
+    gain, cut = gains(histograms.shape[2] - 1), _check_rank(k, histograms)
     queries, distances, _ = histograms.shape
     worst = _dcg(histograms.reshape(queries, -1), np.tile(gain, distances), cut)
-    # the best order has the most shared labels first, so each distance is read backwards
+    # in the best order, items with the most shared labels come first within each distance
     best = _dcg(histograms[:, :, ::-1].reshape(queries, -1), np.tile(gain[::-1], distances), cut)
     return _over_ideal(worst, histograms, k), _over_ideal(best, histograms, k)
 
 
 def _dcg(counts: IntArray | Histograms, gain: ScoreArray, k: int) -> ScoreArray:
-    """DCG@k of groups (Q, groups) in the order of the ranking, whose items have the group's gain on average."""
+    """DCG@k of groups of items (Q, groups) in ranking order; ``gain`` is the mean gain of each group."""
     discounts = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))])
     ends = np.cumsum(counts, axis=1, dtype=np.int64)
     weights = discounts[np.minimum(ends, k)] - discounts[np.minimum(ends - counts, k)]
@@ -101,18 +106,107 @@ def _dcg(counts: IntArray | Histograms, gain: ScoreArray, k: int) -> ScoreArray:
 
 def _over_ideal(dcg: ScoreArray, histograms: Histograms, k: int) -> ScoreArray:
     by_shared = histograms.sum(axis=1, dtype=np.int64)[:, ::-1]
-    ideal = _dcg(by_shared, gains(histograms.shape[2] - 1)[::-1], check_rank(k, histograms))
+    ideal = _dcg(by_shared, gains(histograms.shape[2] - 1)[::-1], _check_rank(k, histograms))
     ratio: ScoreArray = np.divide(dcg, ideal, out=np.full(len(dcg), np.nan), where=ideal > 0)
     return ratio
 
 
-def expected_hits(near: Buckets, k: int) -> ScoreArray:
-    """The expected number of relevant items among the first k, (Q,).
+# Sum of the precisions at the relevant items among the first ``taken`` of each bucket, for some order of its items.
+_PrecisionSum: TypeAlias = Callable[[Buckets, "ScoreArray"], "ScoreArray"]
+# Reduces the AP values of each possible number of hits to one value.
+_Reduce: TypeAlias = Callable[["ScoreArray", "ScoreArray"], float]
+
+
+def average_precision(
+    histograms: Histograms, k: int | None = None, *, normaliser: Normaliser = "relevant"
+) -> ScoreArray:
+    """Expected AP@k of each query, (Q,); ``k=None`` ranks the whole database.
 
     Example:
-        >>> expected_hits(buckets(np.array([[[1, 1], [0, 4]]])), 3)
-        array([2.])
+        >>> average_precision(np.array([[[0, 1], [1, 1]]]))  # the second relevant item is at rank 2 or 3
+        array([0.91666667])
     """
+    return _average_precision(histograms, k, normaliser, _expected_sum, _mean_over_hits)
+
+
+def average_precision_bounds(
+    histograms: Histograms, k: int | None = None, *, normaliser: Normaliser = "relevant"
+) -> tuple[ScoreArray, ScoreArray]:
+    """AP@k in the worst and in the best order of equal distances, each (Q,)."""
+    worst = _average_precision(histograms, k, normaliser, _worst_sum, lambda values, _: float(values.min()))
+    best = _average_precision(histograms, k, normaliser, _best_sum, lambda values, _: float(values.max()))
+    return worst, best
+
+
+def _average_precision(
+    histograms: Histograms, k: int | None, normaliser: Normaliser, precision_sum: _PrecisionSum, reduce: _Reduce
+) -> ScoreArray:
+    if normaliser not in NORMALISERS:
+        raise ConfigError(f"The normaliser of AP is {normaliser!r}; give one of {', '.join(NORMALISERS)}.")
+    near = buckets(histograms)
+    cut = near.items.sum(axis=1).max(initial=1) if k is None else _check_rank(k, histograms)
+    taken = np.clip(cut - near.before, 0, near.items)
+    if normaliser == "hits":
+        return _where_relevant(_divided_by_hits(near, taken, precision_sum, reduce), histograms)
+    relevant = near.relevant.sum(axis=1)
+    divisor = relevant if normaliser == "relevant" else np.minimum(relevant, cut)
+    return _where_relevant(precision_sum(near, taken).sum(axis=1) / np.maximum(divisor, 1), histograms)
+
+
+def _harmonic(first: ScoreArray, count: ScoreArray) -> ScoreArray:
+    """1 / (first + 1) + ... + 1 / (first + count)."""
+    return np.asarray(digamma(first + count + 1) - digamma(first + 1))
+
+
+def _expected_sum(near: Buckets, taken: ScoreArray) -> ScoreArray:
+    tail = _harmonic(near.before, taken)
+    share = near.relevant / np.maximum(near.items, 1)
+    slope = (near.relevant - 1) / np.maximum(near.items - 1, 1)
+    return np.asarray(share * ((near.relevant_before + 1) * tail + slope * (taken - (near.before + 1) * tail)))
+
+
+def _best_sum(near: Buckets, taken: ScoreArray) -> ScoreArray:
+    """Relevant items first: the j-th has precision (R + j) / (N + j)."""
+    hits = np.minimum(near.relevant, taken)
+    return np.asarray(hits + (near.relevant_before - near.before) * _harmonic(near.before, hits))
+
+
+def _worst_sum(near: Buckets, taken: ScoreArray) -> ScoreArray:
+    """Irrelevant items first."""
+    ahead = near.before + near.items - near.relevant
+    hits = np.maximum(taken - (near.items - near.relevant), 0)
+    return np.asarray(hits + (near.relevant_before - ahead) * _harmonic(ahead, hits))
+
+
+def _divided_by_hits(near: Buckets, taken: ScoreArray, precision_sum: _PrecisionSum, reduce: _Reduce) -> ScoreArray:
+    """Sum of precisions over number of hits; only the hits in the bucket that k cuts are random."""
+    whole = taken == near.items
+    sums = np.where(whole, precision_sum(near, taken), 0).sum(axis=1)
+    found = np.where(whole, near.relevant, 0).sum(axis=1)
+    values = sums / np.maximum(found, 1)
+    for q, d in np.argwhere(~whole & (taken > 0)):
+        items, relevant, drawn = int(near.items[q, d]), int(near.relevant[q, d]), int(taken[q, d])
+        hits = np.arange(max(0, relevant - (items - drawn)), min(relevant, drawn) + 1, dtype=np.float64)
+        # given the number of hits, the items before the cut are a bucket of their own, taken whole
+        part = Buckets(np.full_like(hits, drawn), hits, near.before[q, d, None], near.relevant_before[q, d, None])
+        per_hits = (sums[q] + precision_sum(part, part.items)) / np.maximum(found[q] + hits, 1)
+        ways = _log_choose(relevant, hits) + _log_choose(items - relevant, drawn - hits)
+        values[q] = reduce(per_hits, ways)
+    return np.asarray(values)
+
+
+def _mean_over_hits(values: ScoreArray, ways: ScoreArray) -> float:
+    """Mean over the possible numbers of hits; ``ways`` is the logarithm of the number of draws with so many hits."""
+    weights = np.exp(ways - ways.max())
+    return float(weights @ values / weights.sum())
+
+
+def _log_choose(n: int, k: ScoreArray) -> ScoreArray:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+
+def _expected_hits(near: Buckets, k: int) -> ScoreArray:
+    """The expected number of relevant items among the first k, (Q,)."""
     taken = np.clip(k - near.before, 0, near.items)
     return np.asarray((near.relevant / np.maximum(near.items, 1) * taken).sum(axis=1))
 
@@ -124,68 +218,42 @@ def precision_at(histograms: Histograms, k: int) -> ScoreArray:
         >>> precision_at(np.array([[[1, 1], [0, 4]]]), 4)
         array([0.75])
     """
-    cut = check_rank(k, histograms)
-    return where_relevant(expected_hits(buckets(histograms), cut) / cut, histograms)
+    cut = _check_rank(k, histograms)
+    return _where_relevant(_expected_hits(buckets(histograms), cut) / cut, histograms)
 
 
 def precision_at_bounds(histograms: Histograms, k: int) -> tuple[ScoreArray, ScoreArray]:
-    """Precision@k in the worst and in the best order of equal distances, each (Q,).
-
-    Example:
-        >>> precision_at_bounds(np.array([[[1, 1], [0, 4]]]), 1)
-        (array([0.]), array([1.]))
-    """
-    near, cut = buckets(histograms), check_rank(k, histograms)
+    """Precision@k in the worst and in the best order of equal distances, each (Q,)."""
+    near, cut = buckets(histograms), _check_rank(k, histograms)
     taken = np.clip(cut - near.before, 0, near.items)
     worst = np.maximum(taken - (near.items - near.relevant), 0).sum(axis=1) / cut
     best = np.minimum(taken, near.relevant).sum(axis=1) / cut
-    return where_relevant(worst, histograms), where_relevant(best, histograms)
+    return _where_relevant(worst, histograms), _where_relevant(best, histograms)
 
 
 def found_within(histograms: Histograms, radius: int) -> ScoreArray:
-    """The number of database items within a Hamming radius, (Q,).
-
-    Example:
-        >>> found_within(np.array([[[1, 1], [0, 4]]]), 0)
-        array([2.])
-    """
+    """The number of database items within a Hamming radius, (Q,)."""
     return np.asarray(histograms[:, : radius + 1].sum(axis=(1, 2), dtype=np.float64))
 
 
 def precision_within(histograms: Histograms, radius: int = 2) -> ScoreArray:
-    """The share of relevant items within a Hamming radius, (Q,); a query that finds nothing there counts 0.
-
-    No order takes part, so there is nothing to average and there are no bounds.
+    """The share of relevant items within a Hamming radius, (Q,); 0 if nothing is found there. Ties do not matter.
 
     Example:
         >>> precision_within(np.array([[[0, 0], [1, 3]]]), 1), precision_within(np.array([[[0, 0], [1, 3]]]), 0)
         (array([0.75]), array([0.]))
     """
     if radius < 0:
-        raise ConfigError(f"A Hamming radius of {radius} was given; give a whole number from 0.")
+        raise ConfigError(f"The Hamming radius is {radius}; give a whole number from 0.")
     hits = histograms[:, : radius + 1, 1:].sum(axis=(1, 2), dtype=np.float64)
-    return where_relevant(hits / np.maximum(found_within(histograms, radius), 1), histograms)
-
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rmsh.core.types import IntArray, ScoreArray
-
-    Histograms = NDArray[np.integer]  # (Q, distances, R + 1)
+    return _where_relevant(hits / np.maximum(found_within(histograms, radius), 1), histograms)
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Mean precision and recall at each of a few radii or ranks.
+    """Mean precision and recall at some radii or ranks; all (points,)."""
 
-    Args:
-        at: (points,) the radii or ranks.
-        precision: (points,).
-        recall: (points,).
-    """
-
-    at: IntArray
+    at: IntArray  # the radii or ranks
     precision: ScoreArray
     recall: ScoreArray
 
@@ -206,32 +274,16 @@ def rank_grid(items: int, *, per_decade: int = 10) -> IntArray:
 
 
 def by_radius(histograms: Histograms) -> tuple[ScoreArray, ScoreArray]:
-    """Precision and recall of each query within every radius 0 .. bits, each (Q, bits + 1).
-
-    Example:
-        >>> precision, recall = by_radius(np.array([[[0, 1], [3, 0]]]))
-        >>> precision.tolist(), recall.tolist()
-        ([[1.0, 0.25]], [[1.0, 1.0]])
-    """
+    """Precision and recall of each query within every radius 0 .. bits, each (Q, bits + 1)."""
     near = buckets(histograms)
     hits, found = near.relevant_before + near.relevant, near.before + near.items
-    relevant = np.maximum(hits[:, -1:], 1)
-    return _defined(hits / np.maximum(found, 1), histograms), _defined(hits / relevant, histograms)
+    precision, recall = hits / np.maximum(found, 1), hits / np.maximum(hits[:, -1:], 1)
+    return _where_relevant(precision, histograms), _where_relevant(recall, histograms)
 
 
 def by_rank(histograms: Histograms, ranks: IntArray | Sequence[int]) -> tuple[ScoreArray, ScoreArray]:
-    """Expected precision and recall of each query after the first 1, 2, ... items, each (Q, ranks).
-
-    Example:
-        >>> precision, recall = by_rank(np.array([[[1, 1], [2, 0]]]), [1, 4])
-        >>> precision.tolist(), recall.tolist()
-        ([[0.5, 0.25]], [[0.5, 1.0]])
-    """
+    """Expected precision and recall of each query at some ranks, each (Q, ranks)."""
     near = buckets(histograms)
-    hits = np.stack([expected_hits(near, int(rank)) for rank in ranks], axis=1)
+    hits = np.stack([_expected_hits(near, int(rank)) for rank in ranks], axis=1)
     relevant = np.maximum(near.relevant.sum(axis=1, keepdims=True), 1)
-    return _defined(hits / np.asarray(ranks), histograms), _defined(hits / relevant, histograms)
-
-
-def _defined(values: ScoreArray, histograms: Histograms) -> ScoreArray:
-    return where_relevant(values.T, histograms).T
+    return _where_relevant(hits / np.asarray(ranks), histograms), _where_relevant(hits / relevant, histograms)

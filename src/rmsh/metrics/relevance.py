@@ -1,9 +1,6 @@
-"""Relevance: how many labels two items share, what that is worth, and what a random ranking would score.
+"""Relevance: how many labels two items share, the gain of that, and the ranking of random codes.
 
-Two items are relevant to each other where they share at least one label. An item without labels is relevant to
-nothing.
-
-Labelled codes: one side of an evaluation, the queries or the database.
+Two items are relevant to each other if they share at least one label. An item without labels is relevant to nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +19,11 @@ if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, LabelArray, ScoreArray, WordArray
 
-MOST_LABELS = 990  # of one query: 2^990 times 2^31 items is still a finite float64
+MOST_LABELS = 990  # per query: 2^990 times 2^31 items is still a finite float64
 
 
 def label_words(labels: LabelArray) -> WordArray:
-    """Labels as 64-bit words (n, ceil(classes / 64)), so that shared labels are the ones of a bitwise and.
+    """Labels as 64-bit words (n, ceil(classes / 64)), so that a bitwise and gives the shared labels.
 
     Example:
         >>> label_words(np.array([[1, 0, 1]], dtype=np.uint8))
@@ -36,7 +33,7 @@ def label_words(labels: LabelArray) -> WordArray:
 
 
 def shared_labels(a: LabelArray, b: LabelArray) -> IntArray:
-    """The number of labels that each pair shares, int64 (len(a), len(b)): the plain definition, for small inputs.
+    """The number of labels that each pair shares, int64 (len(a), len(b)); for small inputs.
 
     Example:
         >>> shared_labels(np.array([[1, 1, 0]], dtype=np.uint8), np.array([[1, 1, 1], [0, 0, 1]], dtype=np.uint8))
@@ -46,7 +43,7 @@ def shared_labels(a: LabelArray, b: LabelArray) -> IntArray:
 
 
 def gains(most: int) -> ScoreArray:
-    """The gain 2^r - 1 for r = 0 .. ``most`` shared labels, in float64: an integer type would overflow.
+    """The gain 2^r - 1 for r = 0 .. ``most`` shared labels, in float64 because integers would overflow.
 
     Example:
         >>> gains(3)
@@ -56,9 +53,9 @@ def gains(most: int) -> ScoreArray:
 
 
 def random_ranking(histograms: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Histograms (Q, 1, R + 1) of codes that know nothing: the whole database at one distance.
+    """Histograms (Q, 1, R + 1) with the whole database at one distance.
 
-    Any measure of these is exactly its expected value for a random ranking, the chance level.
+    A measure of these is exactly its expected value for a random ranking, the chance level.
 
     Example:
         >>> random_ranking(np.array([[[0, 2], [3, 0]]])).tolist()
@@ -70,23 +67,10 @@ def random_ranking(histograms: NDArray[np.integer]) -> NDArray[np.integer]:
 
 @dataclass(frozen=True, eq=False)
 class LabelledCodes:
-    """Codes of n items and their labels, row by row.
-
-    Args:
-        codes: n codes.
-        labels: 0/1 (n, classes).
-
-    Raises:
-        DataError: there is not one row of 0/1 labels a code.
-
-    Example:
-        >>> from rmsh.codes import Codes
-        >>> len(LabelledCodes(Codes.from_values([[1, -1], [1, 1]]), [[1], [0]]))
-        2
-    """
+    """Codes of n items and their labels: the queries or the database of an evaluation."""
 
     codes: Codes
-    labels: LabelArray
+    labels: LabelArray  # 0/1 (n, classes)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", checked_labels(self.labels, len(self.codes), "labelled codes"))

@@ -1,7 +1,6 @@
-"""Scores of a ranking by real numbers, the dot products of vectors: what reference lines without codes are scored by.
+"""Scores of a ranking by dot products of real vectors, for reference lines without codes.
 
-The definitions are those of codes (rmsh.metrics). Real numbers hardly ever tie; where they do, the order is that of the
-database.
+The definitions are the same as for codes. Ties are so rare that they are broken by database order.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmsh.metrics.average_precision import average_precision
-from rmsh.metrics.ranking import ndcg
+from rmsh.metrics.ranking import average_precision, ndcg
 from rmsh.metrics.relevance import gains, shared_labels
 
 if TYPE_CHECKING:
@@ -23,17 +21,10 @@ _BLOCK = 64  # queries at a time
 def score_vectors(
     query: FloatArray, database: FloatArray, query_labels: LabelArray, database_labels: LabelArray, *, k: int = 500
 ) -> dict[str, ScoreArray]:
-    """NDCG@k and mAP over the whole ranking of each query, and both for a random ranking; each (Q,).
+    """NDCG@k and AP of each query, and both for a random ranking.
 
-    Args:
-        query: vectors of Q queries, (Q, d).
-        database: vectors of n items, (n, d).
-        query_labels: 0/1 (Q, classes).
-        database_labels: 0/1 (n, classes).
-        k: where NDCG cuts the ranking.
-
-    Returns:
-        ``ndcg``, ``ndcg_chance``, ``map`` and ``map_chance``; NaN for a query that no item is relevant to.
+    Vectors are (Q, d) and (n, d), labels 0/1 (Q, classes) and (n, classes). NDCG is cut at rank k, AP is not. Returns
+    ``ndcg``, ``ndcg_chance``, ``map`` and ``map_chance``, each (Q,); NaN for a query without a relevant item.
 
     Example:
         >>> labels = np.eye(2, dtype=np.uint8)
@@ -48,28 +39,19 @@ def score_vectors(
 
 def _score_block(similarities: FloatArray, shared: IntArray, k: int) -> dict[str, ScoreArray]:
     ranked = np.take_along_axis(shared, np.argsort(-similarities, axis=1, kind="stable"), axis=1)
-    random = _pooled(shared)
+    most = int(shared.max(initial=0))
+    # histograms (Q, 1, R + 1) of a random ranking, see relevance.random_ranking
+    random = np.stack([np.bincount(row, minlength=most + 1) for row in shared])[:, None, :]
     return {
-        "ndcg": ranked_ndcg(ranked, k),
+        "ndcg": _ranked_ndcg(ranked, k),
         "ndcg_chance": ndcg(random, k),
-        "map": ranked_average_precision(ranked),
+        "map": _ranked_average_precision(ranked),
         "map_chance": average_precision(random, None),
     }
 
 
-def _pooled(shared: IntArray) -> IntArray:
-    """Histograms (Q, 1, R + 1) of codes that know nothing, see ``rmsh.metrics.relevance.random_ranking``."""
-    most = int(shared.max(initial=0))
-    return np.stack([np.bincount(row, minlength=most + 1) for row in shared])[:, None, :]
-
-
-def ranked_ndcg(shared: IntArray, k: int) -> ScoreArray:
-    """NDCG@k of items in the order of their ranks, (Q,), from the labels each shares with its query, (Q, n).
-
-    Example:
-        >>> ranked_ndcg(np.array([[1, 0], [0, 1], [0, 0]]), 1)
-        array([ 1.,  0., nan])
-    """
+def _ranked_ndcg(shared: IntArray, k: int) -> ScoreArray:
+    """NDCG@k, (Q,), from the number of labels that each ranked item shares with its query, (Q, n)."""
     gain = gains(int(shared.max(initial=0)))
     discount = 1 / np.log2(2 + np.arange(min(k, shared.shape[1])))
     best = -np.sort(-shared, axis=1)[:, : len(discount)]
@@ -78,13 +60,8 @@ def ranked_ndcg(shared: IntArray, k: int) -> ScoreArray:
         return np.asarray(gain[shared[:, : len(discount)]] @ discount / ideal)
 
 
-def ranked_average_precision(shared: IntArray) -> ScoreArray:
-    """The mean of the precisions at all relevant items, (Q,), from the labels each shares with its query, (Q, n).
-
-    Example:
-        >>> ranked_average_precision(np.array([[1, 0, 2], [0, 0, 0]]))
-        array([0.83333333,        nan])
-    """
+def _ranked_average_precision(shared: IntArray) -> ScoreArray:
+    """AP over the whole ranking, (Q,), from the same counts."""
     hits = (shared > 0).cumsum(axis=1)
     precision = np.where(shared > 0, hits / np.arange(1, shared.shape[1] + 1), 0.0)
     with np.errstate(invalid="ignore"):

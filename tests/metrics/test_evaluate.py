@@ -14,8 +14,8 @@ from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, ConfigError, DataError
 from rmsh.core.progress import Progress
 from rmsh.metrics import evaluate, histogram, histograms
-from rmsh.metrics.average_precision import average_precision
-from rmsh.metrics.ranking import by_radius, ndcg, precision_within
+from rmsh.metrics.evaluate import Definitions, per_query_arrays
+from rmsh.metrics.ranking import average_precision, by_radius, ndcg, precision_within
 
 
 def random_set(seed: int, *, bits: int = 6, queries: int = 20, items: int = 80) -> tuple:
@@ -118,17 +118,47 @@ def test_the_share_of_queries_that_find_nothing_is_reported() -> None:
 
 def test_no_query_with_a_relevant_item_is_refused() -> None:
     one = Codes.from_values([[1]])
-    with pytest.raises(DataError, match="None of the 1 queries shares a label with any of the 1 database items"):
+    with pytest.raises(DataError, match=r"1 queries .*1 database items"):
         evaluate(one, one, [[1, 0]], [[0, 1]])
 
 
 def test_codes_of_different_lengths_are_refused() -> None:
-    with pytest.raises(CodesError, match="code both with the same model"):
+    with pytest.raises(CodesError, match=r"1 bits .*2"):
         evaluate(Codes.from_values([[1]]), Codes.from_values([[1, 1]]), [[1]], [[1]])
 
 
 @pytest.mark.parametrize(("option", "value"), [("k", 0), ("map_k", -1), ("map_normaliser", "top"), ("radius", -1)])
 def test_an_option_out_of_range_is_refused(option: str, value: object) -> None:
     one = Codes.from_values([[1]])
-    with pytest.raises(ConfigError, match=f"The option '{option}' got {value!r}"):
+    with pytest.raises(ConfigError, match=f"'{option}' got {value!r}"):
         evaluate(one, one, [[1]], [[1]], **{option: value})  # type: ignore[arg-type]
+
+
+ONE, TWO = Codes.from_values([[1, 1]], ids=["q"]), Codes.from_values([[1, 1], [-1, -1]])
+
+
+def test_a_result_is_plain_json_with_its_definitions() -> None:
+    plain = evaluate(ONE, TWO, [[1]], [[1], [1]], map_k=2, map_normaliser="hits").to_json()
+    again = json.loads(json.dumps(plain, allow_nan=False))
+    assert again == plain
+    assert again["settings"] == {"k": 500, "map_k": 2, "map_normaliser": "hits", "radius": 2}
+    assert "the first 2 items, divided by hits" in again["definitions"]["map"]
+    assert set(again["ndcg"]) == {"value", "pessimistic", "optimistic", "chance"}
+
+
+def test_scores_have_the_names_a_table_shows() -> None:
+    scores = evaluate(ONE, TWO, [[1]], [[1], [1]], k=5)
+    assert list(scores.named()) == ["NDCG@5", "mAP@all", "P@5", "P(d<=2)"]
+    assert scores.named()["NDCG@5"] is scores.ndcg
+
+
+def test_every_score_has_a_definition() -> None:
+    assert set(Definitions().names()) <= set(Definitions().describe())
+
+
+def test_values_of_each_query_are_named_by_direction() -> None:
+    scores = evaluate(ONE, TWO, [[1]], [[1], [0]], per_query=True)
+    arrays = per_query_arrays({"i2t": scores, "t2i": evaluate(ONE, TWO, [[1]], [[1], [0]])})
+    assert arrays["i2t_ids"].tolist() == ["q"]
+    assert arrays["i2t_ndcg"].tolist() == [1.0]
+    assert not [name for name in arrays if name.startswith("t2i")]
