@@ -113,7 +113,7 @@ def test_a_plot_is_written_and_named(bounds: Callable[..., Ended], data: Path, t
         (["--bits", "0"], "A code of 0 bits was asked for"),
         (["--bits", "1024"], "A code of 1024 bits was asked for"),
         (["--confidence", "0.4"], "above 0.5 and below 1"),
-        (["--plot", "bounds.jpg"], "name it .pdf, .png or .svg"),
+        (["--plot", "bounds.jpg"], ".pdf, .png or .svg"),
     ],
 )
 def test_a_wrong_option_is_refused_in_a_sentence(

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rmsh.coding import entropy as entropy_module
-from rmsh.coding.entropy import binary_entropy, inverse_binary_entropy, label_entropy, similarity_entropy
-from rmsh.core.errors import ConfigError, InputError
+from rmsh.coding.entropy import (
+    LabelStatistics,
+    binary_entropy,
+    inverse_binary_entropy,
+    label_entropy,
+    similarity_entropy,
+)
+from rmsh.core.errors import ConfigError, DataError, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +51,7 @@ def test_binary_entropy_by_hand() -> None:
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, math.nan])
-def test_what_is_no_probability_is_refused(p: float) -> None:
+def test_an_invalid_probability_is_refused(p: float) -> None:
     with pytest.raises(InputError, match="from 0 to 1"):
         binary_entropy([0.5, p])
 
@@ -118,5 +124,36 @@ def test_an_item_without_labels_has_no_similarities(form: entropy_module.Similar
 
 @pytest.mark.parametrize("function", [label_entropy, similarity_entropy])
 def test_an_unknown_form_is_refused_with_the_known_ones(function: object) -> None:
-    with pytest.raises(ConfigError, match="'mean' is unknown; choose one of"):
+    with pytest.raises(ConfigError, match="'mean'"):
         function(np.ones((2, 2), dtype=np.uint8), "mean")  # type: ignore[operator]
+
+
+def test_items_without_labels_are_left_out_and_counted() -> None:
+    statistics = LabelStatistics.of(np.array([[0, 0], [1, 1], [0, 0], [1, 0]]))
+    assert (statistics.items, statistics.without_labels, statistics.classes) == (2, 2, 2)
+    assert statistics.labels_per_item == 1.5
+    assert statistics.entropy("independent") == 1  # of the two items with labels only
+
+
+def test_the_estimator_runs_lazily_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    original = entropy_module.similarity_entropy
+    monkeypatch.setattr(
+        entropy_module, "similarity_entropy", lambda labels, form: asked.append(form) or original(labels, form)
+    )
+    statistics = LabelStatistics.of(np.eye(3))
+    statistics.similarity("size")
+    assert statistics.similarity("literal") is statistics.similarity("literal")
+    assert asked == ["size", "literal"]
+
+
+@pytest.mark.parametrize("labels", [np.array([0, 1]), np.array([[0, 2]]), np.array([[0.5]]), np.array([[np.nan]])])
+def test_an_invalid_label_matrix_is_refused(labels: np.ndarray) -> None:
+    with pytest.raises(DataError, match="must be 0 or 1"):
+        LabelStatistics.of(labels)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (0, 2)])
+def test_labels_are_needed(shape: tuple[int, int]) -> None:
+    with pytest.raises(DataError, match=f"None of {shape[0]} items has a label"):
+        LabelStatistics.of(np.zeros(shape))

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rmsh.coding import LabelStatistics, choose_delta
+from rmsh.coding.bounds import choose_delta
+from rmsh.coding.entropy import LabelStatistics
 from rmsh.coding.plot import plot_bounds
 from rmsh.core.errors import ConfigError, MissingExtraError
 
@@ -25,7 +26,7 @@ def test_the_suffix_decides_the_format(tmp_path: Path, suffix: str, start: bytes
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-def test_choices_change_the_picture(tmp_path: Path) -> None:
+def test_choices_change_the_figure(tmp_path: Path) -> None:
     pictures = []
     for chosen in (CHOICES[1:3], CHOICES[1:2]):
         plot_bounds(STATISTICS, chosen, tmp_path / "bounds.png")
@@ -48,7 +49,7 @@ def test_labels_without_any_room_are_drawn_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bounds.jpg", "bounds"])
 def test_another_suffix_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match=r"name it \.pdf, \.png or \.svg"):
+    with pytest.raises(ConfigError, match=r"\.pdf, \.png or \.svg"):
         plot_bounds(STATISTICS, CHOICES, tmp_path / name)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.io import loadmat
 
-from rmsh.coding import LabelStatistics, choose_delta, lower_bound, upper_bound
+from rmsh.coding.bounds import choose_delta, lower_bound, upper_bound
+from rmsh.coding.entropy import LabelStatistics
 
 
 @pytest.fixture(scope="module")

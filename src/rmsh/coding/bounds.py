@@ -1,9 +1,9 @@
-"""Which minimum distance delta codes can and should keep: its two bounds, and the policy that picks one.
+"""The minimum distance delta between codes of different label sets: its two bounds, and the policy that chooses it.
 
 The upper bound is the largest delta for which K bits provably have room for 2^H(L) codes; the lower bound is the number
-of bits that describe the similarities of most items. In the paper's form the lower bound often exceeds the upper one
-for short codes, so there is a ladder. :func:`choose_delta` goes down this table and stops at the first row whose lower
-bound does not exceed its upper bound; delta is the middle of the two, rounded to the nearest whole number, halves up.
+of bits that describe the similarities of most items. In the paper's form the lower bound often exceeds the upper bound
+for short codes. :func:`choose_delta` therefore goes down this table and stops at the first row whose lower bound does
+not exceed its upper bound; delta is the middle of the two, rounded to the nearest whole number, halves up.
 
     step  lower bound from H_i =     upper bound from
     1     |l_i|        (size)        independent H(L), entropy of the ball    the paper's form
@@ -12,12 +12,9 @@ bound does not exceed its upper bound; delta is the middle of the two, rounded t
     4     |l_i|        (size)        joint H(L), exact Gilbert-Varshamov sum  the tightest form
     5     log2 |l_i|   (log2)        the same
     6     estimated    (literal)     the same
-    7     none fits: delta = max(1, the tightest upper bound), flagged as not feasible
+    7     none feasible: delta = max(1, the tightest upper bound), flagged as not feasible
 
-So the lower bound is loosened first and the paper's upper bound is given up only when no lower bound fits below it;
-then the most demanding lower bound that fits below the tightest upper bound counts.
-
-What a choice of delta is: the bounds it is from, and a sentence that tells the user about it.
+The lower bound is loosened first, and the paper's upper bound is replaced only if every lower bound exceeds it.
 """
 
 from __future__ import annotations
@@ -41,9 +38,11 @@ if TYPE_CHECKING:
 
 BallForm: TypeAlias = Literal["entropy", "gilbert-varshamov"]
 UpperForm: TypeAlias = tuple[LabelEntropyForm, BallForm]
+Inequality: TypeAlias = Literal["chebyshev", "cantelli"]
 
-# Bounds are compared with whole numbers; one that is missed by rounding errors only is not missed.
-GUARD = 1e-9
+LOWER_FORMS: tuple[SimilarityForm, ...] = ("size", "log2", "literal")  # the paper's form first
+UPPER_FORMS: tuple[UpperForm, ...] = (("independent", "entropy"), ("joint", "gilbert-varshamov"))
+GUARD = 1e-9  # tolerance for rounding errors when bounds are compared with whole numbers
 
 _LOWER_WORDS: dict[SimilarityForm, str] = {"size": "|l_i|", "log2": "log2|l_i|", "literal": "H_i estimated"}
 _UPPER_WORDS: dict[UpperForm, str] = {
@@ -54,27 +53,20 @@ _UPPER_WORDS: dict[UpperForm, str] = {
 
 @dataclass(frozen=True)
 class Bounds:
-    """A lower and an upper bound of delta, and the forms they are from.
-
-    Args:
-        lower: the lower bound.
-        lower_form: the form of H_i it is from.
-        upper: the upper bound, or None where the labels hold more bits than a code.
-        upper_form: the forms of H(L) and of the Hamming ball it is from.
-    """
+    """A lower and an upper bound of delta, and the forms that they come from."""
 
     lower: float
     lower_form: SimilarityForm
-    upper: int | None
+    upper: int | None  # None if the labels have more bits than a code
     upper_form: UpperForm
 
     @property
     def feasible(self) -> bool:
-        """Whether a delta lies between the two."""
+        """Whether there is a delta between the two."""
         return self.upper is not None and self.lower <= self.upper + GUARD
 
     def to_json(self) -> dict[str, Any]:
-        """The bounds as plain values."""
+        """Plain values."""
         return asdict(self) | {"upper_form": list(self.upper_form), "feasible": self.feasible}
 
     def __str__(self) -> str:
@@ -84,13 +76,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class DeltaChoice:
-    """A delta, and how it came about.
-
-    Args:
-        bits: the length of a code.
-        delta: the minimum distance to ask for, 1 to ``bits``.
-        used: the bounds it is from, those of the step of the ladder that was reached.
-        paper: the bounds in the paper's form.
+    """A delta and the bounds it was chosen from.
 
     Example:
         >>> paper = Bounds(2.5, "size", 6, ("independent", "entropy"))
@@ -99,18 +85,18 @@ class DeltaChoice:
     """
 
     bits: int
-    delta: int
-    used: Bounds
-    paper: Bounds
+    delta: int  # from 1 to bits
+    used: Bounds  # those of the step at which the policy stopped
+    paper: Bounds  # those of step 1
 
     @property
     def feasible(self) -> bool:
-        """Whether some form of the bounds allows delta."""
+        """Whether some form of the bounds allows this delta."""
         return self.used.feasible
 
     @property
     def reason(self) -> str:
-        """A sentence that tells the user where delta is from."""
+        """A sentence for the user about how delta was chosen."""
         if self.paper.feasible:
             return f"the middle of the paper's bounds, {self.paper}."
         if self.feasible:
@@ -122,31 +108,18 @@ class DeltaChoice:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The choice as plain values."""
+        """Plain values."""
         choice = {"bits": self.bits, "delta": self.delta, "feasible": self.feasible, "reason": self.reason}
         return choice | {"used": self.used.to_json(), "paper": self.paper.to_json()}
 
 
-Inequality: TypeAlias = Literal["chebyshev", "cantelli"]
-
-LOWER_FORMS: tuple[SimilarityForm, ...] = ("size", "log2", "literal")  # the paper's form first
-UPPER_FORMS: tuple[UpperForm, ...] = (("independent", "entropy"), ("joint", "gilbert-varshamov"))
-
-
 def upper_bound(bits: int, entropy: float, *, form: BallForm = "entropy") -> int | None:
-    """The largest delta for which codes are known to exist that keep 2^entropy label sets delta apart.
+    """The largest delta for which ``bits`` bits provably keep 2^entropy label sets delta apart.
 
-    ``entropy`` is Theorem 1 of the paper, H2((delta - 1) / bits) <= 1 - entropy / bits, never above 1 + bits / 2.
-    ``gilbert-varshamov`` skips its estimate of the Hamming ball and is never smaller: the largest delta up to ``bits``
-    with sum over i < delta of C(bits, i) <= 2^(bits - entropy).
-
-    Args:
-        bits: the length K of a code.
-        entropy: H(L) of the labels, in bits.
-        form: ``entropy`` or ``gilbert-varshamov``.
-
-    Returns:
-        delta, at least 1; None where the labels hold more than ``bits`` bits, so that no delta is possible.
+    ``entropy`` is Theorem 1 of the paper, H2((delta - 1) / bits) <= 1 - entropy / bits, at most 1 + bits / 2.
+    ``gilbert-varshamov`` sums the Hamming ball exactly instead of estimating it and is never smaller: the largest delta
+    up to ``bits`` with sum over i < delta of C(bits, i) <= 2^(bits - entropy). The result is at least 1, or None if the
+    entropy exceeds ``bits``, so that no delta is possible.
 
     Example:
         >>> upper_bound(64, 13.04), upper_bound(64, 13.04, form="gilbert-varshamov"), upper_bound(8, 13.04)
@@ -155,27 +128,22 @@ def upper_bound(bits: int, entropy: float, *, form: BallForm = "entropy") -> int
     check_form(form, get_args(BallForm))
     check_bits(bits)
     if not (math.isfinite(entropy) and entropy >= 0):
-        raise InputError(f"An entropy of {entropy} bits was given; it must be a number from 0 up.")
+        raise InputError(f"The entropy is {entropy} bits; it must be a finite number from 0.")
     spare = bits - entropy
     if spare < -GUARD:
         return None
     if form == "entropy":
         return math.floor(1 + bits * inverse_binary_entropy(max(0.0, spare / bits)) + GUARD)
-    balls = itertools.accumulate(math.comb(bits, i) for i in range(bits))  # whole numbers: the sum is exact
+    balls = itertools.accumulate(math.comb(bits, i) for i in range(bits))  # integers, so the sum is exact
     return sum(1 for _ in itertools.takewhile(lambda ball: math.log2(ball) <= spare + GUARD, balls))
 
 
 def lower_bound(values: ArrayLike, confidence: float = 0.9, *, inequality: Inequality = "chebyshev") -> float:
-    """The delta whose bits describe the similarities of an item with some confidence: E(H) + sqrt(D(H) / (1 - p)).
+    """The number of bits that describe the similarities of a share of the items: E(H) + sqrt(D(H) / (1 - p)).
 
-    Args:
-        values: H_i of each item (n,), see :func:`rmsh.coding.entropy.similarity_entropy`.
-        confidence: p, the part of the items for which delta suffices, above 1/2 and below 1. The paper names no value.
-        inequality: ``chebyshev``, the paper's, or the tighter one-sided ``cantelli``, E(H) + sqrt(D(H) p / (1 - p)).
-
-    Raises:
-        ConfigError: the confidence is out of range or the inequality unknown.
-        InputError: the values are none, or not finite.
+    ``values`` are H_i of each item (n,), see :func:`rmsh.coding.entropy.similarity_entropy`. ``confidence`` is p, above
+    1/2 and below 1; the paper gives no value. ``chebyshev`` is the paper's inequality; the one-sided ``cantelli`` is
+    tighter: E(H) + sqrt(D(H) p / (1 - p)).
 
     Example:
         >>> lower_bound([1, 3], 0.75), round(lower_bound([1, 3], 0.75, inequality="cantelli"), 3)
@@ -183,28 +151,20 @@ def lower_bound(values: ArrayLike, confidence: float = 0.9, *, inequality: Inequ
     """
     check_form(inequality, get_args(Inequality))
     if not 0.5 < confidence < 1:
-        raise ConfigError(f"A confidence of {confidence} was given; it must be above 0.5 and below 1, such as 0.9.")
+        raise ConfigError(f"The confidence is {confidence}; it must be above 0.5 and below 1, such as 0.9.")
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not array.size or not np.isfinite(array).all():
-        raise InputError(f"Values of shape {array.shape} were given; give one finite number an item, at least one.")
+        raise InputError(f"The values have shape {array.shape}; give one finite number per item, at least one.")
     share = confidence if inequality == "cantelli" else 1.0
     return float(array.mean() + math.sqrt(array.var() * share / (1 - confidence)))  # var: population, 1/n
 
 
 def check_delta(delta: float, bits: int) -> float:
-    """Return a minimum distance that a user chose, or refuse it; it need not be whole, as the loss is relaxed.
-
-    Raises:
-        ConfigError: delta is not above 0, or larger than the code.
-
-    Example:
-        >>> check_delta(12, 64)
-        12
-    """
+    """Return a delta set by the user if it is in range; it need not be whole, as the loss is relaxed."""
     if not 0 < delta <= bits:
         raise ConfigError(
-            f"A delta of {delta} was given for codes of {bits} bits; it must be above 0 and at most {bits}, as no two "
-            "codes differ in more bits than they have. Leave it out to have it chosen from the labels."
+            f"delta is {delta} for codes of {bits} bits; it must be above 0 and at most {bits}. "
+            "Omit it to have it chosen from the labels."
         )
     return delta
 
@@ -212,14 +172,17 @@ def check_delta(delta: float, bits: int) -> float:
 def choose_delta(
     labels: LabelArray | LabelStatistics, bits: int, *, confidence: float = 0.9, inequality: Inequality = "chebyshev"
 ) -> DeltaChoice:
-    """Choose delta from the labels by the ladder at the top of this file.
+    """Choose delta from the labels by the policy at the top of this file.
 
     Args:
-        labels: 0/1 (n, classes), of which items without labels are left out; or, to share the work among several code
-            lengths, their ``LabelStatistics``.
-        bits: the length of a code.
+        labels: 0/1 (n, classes), where items without labels are ignored; or their ``LabelStatistics``, to share the
+            work between several code lengths.
+        bits: code length.
         confidence: p of the lower bound.
-        inequality: the inequality of the lower bound.
+        inequality: the inequality of the lower bound, ``chebyshev`` or ``cantelli``.
+
+    Returns:
+        delta with the bounds that it comes from.
 
     Example:
         >>> choice = choose_delta(np.eye(4, dtype=np.uint8), 16)
@@ -228,15 +191,15 @@ def choose_delta(
     """
     statistics = labels if isinstance(labels, LabelStatistics) else LabelStatistics.of(labels)
     tried: list[Bounds] = []
-    for bounds in _ladder(statistics, bits, confidence, inequality):
+    for bounds in _policy(statistics, bits, confidence, inequality):
         tried.append(bounds)
         if bounds.feasible:
             break
     return DeltaChoice(bits, _delta(tried[-1]), used=tried[-1], paper=tried[0])
 
 
-def _ladder(statistics: LabelStatistics, bits: int, confidence: float, inequality: Inequality) -> Iterator[Bounds]:
-    """Steps 1 to 6, each worked out when it is reached: the literal form takes seconds."""
+def _policy(statistics: LabelStatistics, bits: int, confidence: float, inequality: Inequality) -> Iterator[Bounds]:
+    """Steps 1 to 6, computed lazily because the literal form takes seconds."""
     for upper_form in UPPER_FORMS:
         upper = upper_bound(bits, statistics.entropy(upper_form[0]), form=upper_form[1])
         for lower_form in LOWER_FORMS:
@@ -245,6 +208,6 @@ def _ladder(statistics: LabelStatistics, bits: int, confidence: float, inequalit
 
 
 def _delta(bounds: Bounds) -> int:
-    """The middle, halves up; step 7 where nothing is between."""
+    """The middle of the bounds, halves up, or step 7."""
     upper = bounds.upper or 1
     return math.floor((bounds.lower + upper) / 2 + 0.5) if bounds.feasible else upper

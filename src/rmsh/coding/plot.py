@@ -1,4 +1,4 @@
-"""The figure of the bounds: where delta may lie for each code length, and which one is chosen."""
+"""A figure of the bounds of delta over the code length, with the chosen deltas."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from rmsh.coding.entropy import LabelStatistics
     from rmsh.core.types import IntArray, ScoreArray
 
-__all__ = ["FORMATS", "figure_format", "plot_bounds"]
-
 FORMATS = ("pdf", "png", "svg")
-SHORTEST, LONGEST = 8, 256  # code lengths drawn, more where a choice lies outside
+SHORTEST, LONGEST = 8, 256  # code lengths on the axis, extended if a choice lies outside
 BLACK, GREY, BAND = "black", "0.35", "0.85"
 
-# The paper's form is solid and black, the others are broken and grey: readable without colours.
+# The paper's form is solid black, the others are dashed grey: readable without colours.
 _UPPER_STYLES = ((BLACK, "-", "upper bound, paper"), (GREY, "--", "upper bound, joint H(L), exact sum"))
 _LOWER_STYLES = (
     (BLACK, "-", "lower bound, paper"),
@@ -42,18 +40,9 @@ def plot_bounds(
     confidence: float = 0.9,
     inequality: Inequality = "chebyshev",
 ) -> None:
-    """Draw the bounds over code lengths from 8 to 256 bits, with the chosen deltas, into a file.
+    """Draw the bounds for code lengths from 8 to 256 bits and the chosen deltas into a .pdf, .png or .svg file.
 
-    Args:
-        statistics: of the labels.
-        choices: the deltas to mark.
-        path: a .pdf, .png or .svg file.
-        confidence: p of the lower bound, as for the choices.
-        inequality: the inequality of the lower bound, as for the choices.
-
-    Raises:
-        ConfigError: the file has another suffix.
-        MissingExtraError: matplotlib is not installed.
+    ``confidence`` and ``inequality`` are those with which the deltas were chosen.
     """
     kind = figure_format(path)
     from matplotlib.figure import Figure
@@ -71,21 +60,16 @@ def plot_bounds(
 
 
 def figure_format(path: Path) -> str:
-    """The format of a figure from the name of its file, once it is sure that figures can be drawn.
-
-    Raises:
-        ConfigError: the file has another suffix.
-        MissingExtraError: matplotlib is not installed.
-    """
+    """The format for the name of a figure; ConfigError if it is unknown, MissingExtraError without matplotlib."""
     kind = path.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
-        raise ConfigError(f"The figure {path} has the suffix {path.suffix!r}; name it .pdf, .png or .svg.")
+        raise ConfigError(f"The figure {path} has the suffix {path.suffix!r}; use .pdf, .png or .svg.")
     require("matplotlib", "plots")
     return kind
 
 
 def _upper_curve(statistics: LabelStatistics, lengths: IntArray, form: UpperForm) -> ScoreArray:
-    """The upper bound at each length, nan where no delta is possible."""
+    """The upper bound at each length; NaN if no delta is possible."""
     entropy = statistics.entropy(form[0])
     bounds = (upper_bound(int(bits), entropy, form=form[1]) for bits in lengths)
     return np.array([np.nan if bound is None else bound for bound in bounds])
@@ -98,19 +82,12 @@ def _draw_bounds(axes: Axes, lengths: IntArray, uppers: Sequence[ScoreArray], lo
         axes.step(lengths, curve, where="mid", color=colour, linestyle=style, label=label)
     for level, (colour, style, label) in zip(lowers, _LOWER_STYLES, strict=True):
         axes.axhline(level, color=colour, linestyle=style, linewidth=1.2)
-        axes.annotate(
-            f"{label}: {level:.2f}",
-            (lengths[-1], level),
-            xytext=(0, -3),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            fontsize="small",
-        )
+        place = {"xytext": (0, -3), "textcoords": "offset points", "ha": "right", "va": "top"}
+        axes.annotate(f"{label}: {level:.2f}", (lengths[-1], level), fontsize="small", **place)
 
 
 def _draw_choices(axes: Axes, choices: Sequence[DeltaChoice]) -> None:
-    """Mark each delta: filled from the paper's bounds, open from other forms, a cross where nothing is feasible."""
+    """Mark each delta: filled for the paper's bounds, open for other forms, a cross if nothing is feasible."""
     kinds = [
         ("delta from the paper's bounds", "o", BLACK, [c for c in choices if c.paper.feasible]),
         ("delta from other forms", "o", "white", [c for c in choices if c.feasible and not c.paper.feasible]),
@@ -121,17 +98,13 @@ def _draw_choices(axes: Axes, choices: Sequence[DeltaChoice]) -> None:
             x, y = [c.bits for c in members], [c.delta for c in members]
             axes.scatter(x, y, s=45, marker=marker, facecolor=face, edgecolor=BLACK, zorder=3, label=label)
     for choice in choices:
-        axes.annotate(
-            str(choice.delta),
-            (choice.bits, choice.delta),
-            xytext=(7, -12),
-            textcoords="offset points",
-            bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"},
-        )
+        box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"}
+        point = (choice.bits, choice.delta)
+        axes.annotate(str(choice.delta), point, xytext=(7, -12), textcoords="offset points", bbox=box)
 
 
 def _draw_frame(axes: Axes, title: str) -> None:
-    """Both axes double from tick to tick, so that short codes have as much room as long ones."""
+    """Logarithmic axes, so that short codes get as much room as long ones."""
     for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
         scale("log", base=2)
         axis.set_major_formatter("{x:.0f}")
