@@ -1,0 +1,433 @@
+"""Write the numbers of README.md and docs/*.md from result files, or check that they are up to date.
+
+A page marks a block of generated text:
+
+    <!-- numbers: table-1 -->
+    ...
+    <!-- end -->
+
+`python -m lab.numbers` replaces every block by what the files in lab/results give. `python -m lab.numbers --check`
+changes nothing and exits with 1 if a block differs, or if a result behind it is stale: made with another version of its
+method, or with other code where the hash of the code is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from rmsh.compare.grid import Run, read_grid
+from rmsh.compare.result import Result, changed_options, read_result, stale_reason
+from rmsh.core.files import read_json, write_text
+
+PROJECT = Path(__file__).resolve().parent.parent
+RESULTS = PROJECT / "lab" / "results"
+GRIDS = PROJECT / "lab" / "grids"
+DIRECTIONS = ("i2t", "t2i")
+NDCG, MAP = "ndcg@500", "map@all"
+HASTY = {"epochs": 4, "hidden": 256, "dropout": 0.0, "learning_rate": 0.03}  # GLINT with less training
+_BLOCK = re.compile(r"(<!-- numbers: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_TITLES = {
+    "glint": "GLINT",
+    "rmsh": "RMSH",
+    "classifier-itq": "classifier-ITQ",
+    "cca-itq": "CCA-ITQ",
+    "scm": "SCM",
+    "cmfh": "CMFH",
+    "seph": "SePH",
+    "uch": "UCH",
+    "svhn": "SVHN",
+    "ssah": "SSAH",
+    "dcmh": "DCMH",
+    "tdh": "TDH",
+    "cca-cosine": "no codes: CCA, cosine",
+    "logistic": "no codes: logistic regression",
+    "mlp": "no codes: MLP classifier",
+}
+
+
+@dataclass
+class Sources:
+    """Reads result files, and remembers the runs that it has read.
+
+    Args:
+        folder: the folder of the results.
+        used: the results of runs, in the order of reading.
+    """
+
+    folder: Path = RESULTS
+    used: list[Result] = field(default_factory=list)
+
+    def run(self, run: Run) -> Result:
+        """The result of a run that is done."""
+        result = read_result(self.folder / "runs" / run.path)
+        if result["status"] != "done":
+            raise SystemExit(f"{run.path} failed, so no page can show it: {result['error']}")
+        self.used.append(result)
+        return result
+
+    def runs(self, runs: Iterable[Run]) -> list[Result]:
+        """The results of several runs."""
+        return [self.run(run) for run in runs]
+
+    def block(self, grid: str, *names: str, **wanted: Any) -> list[Result]:
+        """The results of some blocks of a grid, restricted to runs with these parameters."""
+        runs = (run for name in names for run in read_grid(GRIDS / f"{grid}.yaml").block(name))
+        return self.runs(run for run in runs if all(getattr(run, key) == value for key, value in wanted.items()))
+
+    def table_1(self, **wanted: Any) -> list[Result]:
+        """The results of Table 1 on coco66k."""
+        return self.block("coco66k", "table 1", "GLINT, three seeds everywhere", **wanted)
+
+    def file(self, name: str) -> Any:
+        """The content of another result file, such as speed/serving."""
+        return read_json(self.folder / f"{name}.json")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table.
+
+    Example:
+        >>> print(table(["a", "b"], [["1", "2"]]))
+        | a | b |
+        |---|---|
+        | 1 | 2 |
+    """
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join(lines)
+
+
+def mean(values: Sequence[float], digits: int = 3) -> str:
+    """The mean with the standard deviation over seeds, if there are several.
+
+    Example:
+        >>> mean([0.5, 0.7]), mean([0.5])
+        ('0.600 ± 0.141', '0.500')
+    """
+    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{fmean(values):.{digits}f}{spread}"
+
+
+def scores(
+    results: Sequence[Result], metric: str, *, key: str = "scores", directions: Sequence[str] = DIRECTIONS
+) -> str:
+    """Both directions of a metric, means over seeds."""
+    return " / ".join(mean([result[key][d][metric]["value"] for result in results]) for d in directions)
+
+
+def both(results: Sequence[Result], *, key: str = "scores", directions: Sequence[str] = DIRECTIONS) -> list[str]:
+    """The cells of NDCG and mAP."""
+    return [scores(results, metric, key=key, directions=directions) for metric in (NDCG, MAP)]
+
+
+def chance(results: Sequence[Result], metric: str) -> str:
+    """The value of a random ranking, which is the same for all results of one database."""
+    (value,) = {f"{result['scores'][d][metric]['chance']:.3f}" for result in results for d in DIRECTIONS}
+    return value
+
+
+def cpu_seconds(results: Sequence[Result]) -> str:
+    """Mean CPU seconds of training."""
+    return f"{fmean(result['seconds']['fit_cpu'] for result in results):,.0f}"
+
+
+def select(results: Sequence[Result], **wanted: Any) -> list[Result]:
+    """The results of runs with these parameters."""
+    return [result for result in results if all(result["run"][key] == value for key, value in wanted.items())]
+
+
+def remarks(results: Sequence[Result]) -> str:
+    """One sentence per method whose results were made with other defaults than it has now; empty if there are none."""
+    changed: dict[str, set[str]] = {}
+    for result in results:
+        changed.setdefault(_TITLES[result["run"]["method"]], set()).update(changed_options(result))
+    lists = {title: " and ".join(f"`{name}`" for name in sorted(names)) for title, names in changed.items() if names}
+    return "".join(
+        f"\n\nThe runs of {title} predate the current defaults of {names}." for title, names in lists.items()
+    )
+
+
+def table_1(sources: Sources) -> str:
+    """README: selected methods by code length."""
+    results, lengths = sources.table_1(), (16, 32, 64, 128)
+    methods = ("glint", "rmsh", "classifier-itq", "cca-itq", "cmfh")
+    shown = [result for name in methods for result in select(results, method=name)]
+    parts = [
+        table(
+            [f"{title}, chance {chance(shown, metric)}", *(f"{bits} bits" for bits in lengths)],
+            [
+                [_TITLES[name], *(scores(select(shown, method=name, bits=bits), metric) for bits in lengths)]
+                for name in methods
+            ],
+        )
+        for title, metric in (("NDCG@500", NDCG), ("mAP@all", MAP))
+    ]
+    return "\n\n".join(parts) + remarks(shown)
+
+
+def all_methods(sources: Sources) -> str:
+    """Every method and reference line at 64 bits."""
+    results = sources.table_1(bits=64) + sources.table_1(bits=0)
+    groups = [select(results, method=name) for name in _TITLES]
+    groups.sort(key=lambda group: -fmean(r["scores"][d][NDCG]["value"] for r in group for d in DIRECTIONS))
+    rows = [[_TITLES[g[0]["run"]["method"]], str(len(g)), *both(g), cpu_seconds(g)] for g in groups]
+    rows.append(["chance", "", chance(results, NDCG), chance(results, MAP), ""])
+    return table(["method", "seeds", "NDCG@500", "mAP@all", "training, CPU seconds"], rows) + remarks(results)
+
+
+def rmsh_presets(sources: Sources) -> str:
+    """RMSH with its defaults and with the presets of the paper."""
+    results = sources.block("rmsh", "default", "presets")
+    rows = []
+    for bits in (16, 32, 64, 128):
+        for preset in (None, "paper", "paper-literal"):
+            group = select(results, bits=bits, preset=preset)
+            name = f"`{preset}`" if preset else "defaults"
+            rows.append([str(bits), name, str(len(group)), *both(group), f"{group[0]['facts']['delta']['delta']:g}"])
+    columns = ["bits", "options", "seeds", f"NDCG@500, chance {chance(results, NDCG)}"]
+    return table([*columns, f"mAP@all, chance {chance(results, MAP)}", "δ"], rows)
+
+
+def rmsh_ablation(sources: Sources) -> str:
+    """What the parts of RMSH are worth, paired over seeds."""
+    whole = sources.block("rmsh", "default", bits=64)
+    rows = [["RMSH", str(len(whole)), scores(whole, NDCG), ""]]
+    grid = read_grid(GRIDS / "rmsh.yaml")
+    for variant in ("RMSH-T", "RMSH-C", "RMSH-P"):
+        group = sources.runs(run for run in grid.block("ablation") if run.tag == variant)
+        differences = [
+            mean([_ndcg(one, d) - _ndcg(other, d) for one, other in zip(whole, group, strict=True)]) for d in DIRECTIONS
+        ]
+        rows.append([variant, str(len(group)), scores(group, NDCG), " / ".join(differences)])
+    return table(["variant", "seeds", f"NDCG@500, chance {chance(whole, NDCG)}", "RMSH minus variant"], rows)
+
+
+def _ndcg(result: Result, direction: str) -> float:
+    return float(result["scores"][direction][NDCG]["value"])
+
+
+def _seeds(run: Run, count: int = 3) -> list[Run]:
+    return [replace(run, seed=seed) for seed in range(count)]
+
+
+def _study(method: str, **parameters: Any) -> list[Run]:
+    """Three seeds of a method with its defaults on coco66k."""
+    return _seeds(Run("coco66k", method, **parameters))
+
+
+def glint_lengths(sources: Sources) -> str:
+    """GLINT beside two others by code length; 256 bits from its own study."""
+    results = sources.table_1()
+    groups = [
+        (bits, select(results, method=method, bits=bits))
+        for bits in (16, 32, 64, 128)
+        for method in ("glint", "classifier-itq", "rmsh")
+    ]
+    groups.append((256, sources.runs(_study("glint", bits=256))))
+    rows = [[str(bits), _TITLES[g[0]["run"]["method"]], str(len(g)), *both(g), cpu_seconds(g)] for bits, g in groups]
+    columns = ["bits", "method", "seeds", f"NDCG@500, chance {chance(results, NDCG)}"]
+    columns += [f"mAP@all, chance {chance(results, MAP)}", "training, CPU seconds"]
+    shown = [result for bits, group in groups if bits < 256 for result in group]
+    return table(columns, rows) + remarks(shown)
+
+
+def glint_unseen(sources: Sources) -> str:
+    """Database of training pairs beside a database that was never trained on."""
+    rows = []
+    cases: list[tuple[str, str, dict[str, Any]]] = [
+        ("GLINT", "glint", {}),
+        ("GLINT, less training", "glint", {"options": HASTY}),
+        ("RMSH", "rmsh", {}),
+    ]
+    for title, method, parameters in cases:
+        group = sources.runs(_study(method, **parameters))
+        rows.append([title, *both(group), *both(group, key="unseen"), cpu_seconds(group)])
+    columns = ["64 bits", "NDCG@500", "mAP@all", "unseen: NDCG@500", "unseen: mAP@all", "training, CPU seconds"]
+    return table(columns, rows)
+
+
+def glint_sign(sources: Sources) -> str:
+    """What the sign costs, and retrieval within a modality."""
+    rows = []
+    for bits, method in ((16, "glint"), (64, "glint"), (256, "glint"), (64, "rmsh")):
+        group = sources.runs(_study(method, bits=bits))
+        lost = " / ".join(
+            mean([r["relaxed"][d]["values"][NDCG] - r["relaxed"][d]["codes"][NDCG] for r in group]) for d in DIRECTIONS
+        )
+        within = scores(group, NDCG, directions=("i2i", "t2t"))
+        rows.append([str(bits), _TITLES[method], scores(group, NDCG), lost, within])
+    columns = ["bits", "method", "NDCG@500 I→T / T→I", "lost to the sign (first 1,000 queries)", "NDCG@500 I→I / T→T"]
+    return table(columns, rows)
+
+
+def glint_few_labels(sources: Sources) -> str:
+    """GLINT and RMSH with fewer training pairs."""
+    rows = []
+    for train in (2000, 10000, None):
+        for method in ("glint", "rmsh"):
+            group = sources.runs(_study(method, train=train))
+            rows.append([f"{group[0]['training_pairs']:,}", _TITLES[method], *both(group)])
+    return table(["training pairs", "method", "NDCG@500", "mAP@all"], rows)
+
+
+def glint_noise(sources: Sources) -> str:
+    """GLINT and RMSH with wrong labels."""
+    rows = []
+    unchecked = Run("coco66k", "glint", label_noise=0.4, options={"check_labels": False})
+    cases = [(method, _study(method, label_noise=noise)) for noise in (0.0, 0.2, 0.4) for method in ("glint", "rmsh")]
+    for method, runs in [*cases, ("glint", [unchecked])]:
+        group = sources.runs(runs)
+        title = _TITLES[method] + (", `check_labels=False`" if runs == [unchecked] else "")
+        rows.append([f"{runs[0].label_noise:.0%}", title, str(len(group)), *both(group)])
+    return table(["wrong labels", "method", "seeds", "NDCG@500", "mAP@all"], rows)
+
+
+def glint_alone(sources: Sources) -> str:
+    """GLINT with items that have one modality only."""
+    measured = sources.file("tuning/glint_alone")["measured"]
+    rows = []
+    for paired in (None, 10000):
+        (result,) = sources.runs(_seeds(Run("coco66k", "glint", train=paired), 1))
+        rows.append([f"{result['training_pairs']:,}", "0", "0", *both([result])])
+    for one in measured:
+        cells = [" / ".join(f"{one[d][metric]:.3f}" for d in DIRECTIONS) for metric in (NDCG, MAP)]
+        images = one["alone"] // 2
+        rows.append([f"{one['paired']:,}", f"{images:,}", f"{one['alone'] - images:,}", *cells])
+    return table(["pairs", "images only", "texts only", "NDCG@500", "mAP@all"], rows)
+
+
+def glint_scale(sources: Sources) -> str:
+    """Time and memory of GLINT on generated pairs."""
+    rows = [
+        [
+            f"{one['pairs']:,}",
+            f"{one['classes']:,}",
+            f"{one['cpu_seconds']:g}",
+            f"{one['peak_memory_mb']:,}",
+            *(f"{one[NDCG][kind]:.3f}" for kind in ("value", "chance")),
+        ]
+        for one in sources.file("speed/glint_scale")["measured"]
+    ]
+    return table(["pairs", "classes", "CPU seconds", "peak memory, MB", "NDCG@500", "chance"], rows)
+
+
+def search_speed(sources: Sources) -> str:
+    """Exact search beside faiss."""
+    measured = sources.file("speed/search")
+    cases = [name.split() for name, case in measured.items() if "one thread" in case]
+    rows = []
+    for kind, items, bits in sorted(cases, key=lambda case: (int(case[2]), int(case[1]), case[0])):
+        name = f"{kind} {items} {bits}"
+        rate = {(m["engine"], m["batch"]): m["queries_per_second"] for m in measured[name]["one thread"]}
+        times = [f"{rate['scan', batch] / rate['faiss', batch]:.1f}" for batch in (1, 32, 1000)]
+        hashing = f"{rate['mih', 1] / rate['scan', 1]:.1f}"
+        rows.append([f"{int(items) // 1_000_000} M", bits, kind, f"{rate['scan', 1]:,.0f}", *times, hashing])
+    columns = [
+        "codes",
+        "bits",
+        "kind",
+        "scan, queries/s",
+        "scan × faiss",
+        "batch of 32",
+        "batch of 1,000",
+        "mih × scan",
+    ]
+    huge = measured["huge 100000000 64"]["1 threads"]
+    single, batch = (huge["queries/s"][size] for size in ("1", "1000"))
+    return table(columns, rows) + (
+        "\n\nA memory-mapped index of 100 million codes of 64 bits opens in "
+        f"{huge['seconds to open'] * 1000:.0f} ms. One thread answers {single:.0f} queries per second\n"
+        f"one by one and {batch:.0f} in batches of 1,000, with {huge['MB']['RssAnon']} MB besides the mapped file."
+    )
+
+
+def serving(sources: Sources) -> str:
+    """The server under load."""
+    found = sources.file("speed/serving")
+    titles = {"words": "text", "words and filter": "text and filter", "picture": "image", "thumbnail": "thumbnail"}
+    rows = [
+        [title, *(f"{found['milliseconds'][name][p]:.0f} ms" for p in ("p50", "p95", "p99"))]
+        for name, title in titles.items()
+    ]
+    spent = {name: part["mean_ms"] for name, part in found["where_the_time_goes"].items()}
+    return table([f"{found['clients']} clients, {found['items']:,} items", "p50", "p95", "p99"], rows) + (
+        f"\n\n{found['per_second']:.0f} requests per second, {len(found['errors'])} errors. "
+        f"{found['where_the_time_goes']['wait']['share']:.0%} of the time of a request is spent waiting for its turn.\n"
+        f"Encoding takes {spent['encode text']:.0f} ms for a text and {spent['encode picture']:.0f} ms for an image, "
+        f"searching {spent['search']:.0f} ms, describing the hits {spent['describe']:.0f} ms,\n"
+        f"a thumbnail {spent['thumbnail']:.0f} ms. Memory went from {found['memory_mb'][0]} to "
+        f"{found['memory_mb'][-1]} MB."
+    )
+
+
+BLOCKS: dict[str, Callable[[Sources], str]] = {
+    "table-1": table_1,
+    "all-methods": all_methods,
+    "rmsh-presets": rmsh_presets,
+    "rmsh-ablation": rmsh_ablation,
+    "glint-lengths": glint_lengths,
+    "glint-unseen": glint_unseen,
+    "glint-sign": glint_sign,
+    "glint-few-labels": glint_few_labels,
+    "glint-noise": glint_noise,
+    "glint-alone": glint_alone,
+    "glint-scale": glint_scale,
+    "search-speed": search_speed,
+    "serving": serving,
+}
+
+
+def pages(project: Path = PROJECT) -> list[Path]:
+    """The pages that may contain blocks."""
+    return [project / "README.md", *sorted((project / "docs").glob("*.md"))]
+
+
+def generated(page: str, sources: Sources) -> str:
+    """The text of a page with every block replaced by what the results give."""
+
+    def block(match: re.Match[str]) -> str:
+        if match[2] not in BLOCKS:
+            raise SystemExit(f"There is no block of numbers called {match[2]!r}; there are {', '.join(BLOCKS)}.")
+        return f"{match[1]}{BLOCKS[match[2]](sources)}\n{match[4]}"
+
+    return _BLOCK.sub(block, page)
+
+
+def problems(files: Sequence[Path]) -> list[str]:
+    """What is wrong with the numbers of some pages, one sentence each; empty if they are up to date."""
+    found, sources, shown = [], Sources(), set()
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        shown |= {match[2] for match in _BLOCK.finditer(text)}
+        if generated(text, sources) != text:
+            found.append(f"{path.name} differs from the results; run `python -m lab.numbers`.")
+    found += [f"No page shows the block {name!r}; add it, or delete it." for name in BLOCKS.keys() - shown]
+    return found + sorted({reason for result in sources.used if (reason := stale_reason(result))})
+
+
+def main() -> None:
+    """Write the blocks, or check them."""
+    parser = argparse.ArgumentParser(prog="python -m lab.numbers", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; fail if a page or a result is out of date"
+    )
+    check = parser.parse_args().check
+    for path in [] if check else pages():
+        text = path.read_text(encoding="utf-8")
+        new = generated(text, Sources())
+        if new != text:
+            write_text(path, new)
+            print(f"{path.relative_to(PROJECT)} was updated.")
+    found = problems(pages())
+    print("\n".join(found) or "All numbers are up to date.")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
