@@ -47,9 +47,9 @@ LINT = (
     ("types", ("-m", "mypy")),
 )
 MILVUS_TESTS = (
-    "tests/contract/test_milvus.py",
     "tests/milvus/test_collection.py",
     "tests/milvus/test_push.py",
+    "tests/milvus/test_table.py",
     "tests/serve/test_milvus.py",
     "tests/browser/test_milvus.py",
 )

@@ -28,7 +28,7 @@ from rmsh.core.files import write_json
 from rmsh.features.extract import cache_folder
 from rmsh.index import INDEXES
 from rmsh.index.brute import Brute
-from rmsh.index.speed import enlarged, made, measure
+from rmsh.index.speed import enlarge, generate, measure
 from rmsh.methods import create
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ def _measure(kind: str, items: int, bits: int) -> dict[str, Any]:
     _check_against_brute_force(words, queries[:3], bits)
     batches = (1, 32, 1000)
     hashed = batches if items <= 1_000_000 else batches[:2]  # where hashing is slow, a thousand take minutes
-    one = measure(words, queries, bits=bits, engines=("memory", "scan", "mih", "auto", "faiss"), batches=hashed, k=K)
+    one = measure(words, queries, bits=bits, engines=("memory", "scan", "mih", "faiss"), batches=hashed, k=K)
     rest = tuple(batch for batch in batches if batch not in hashed)
     if rest:
-        one += measure(words, queries, bits=bits, engines=("memory", "scan", "auto", "faiss"), batches=rest, k=K)
+        one += measure(words, queries, bits=bits, engines=("memory", "scan", "faiss"), batches=rest, k=K)
     other = measure(words, queries[:1], bits=bits, engines=("usearch",), batches=(1,), k=K)
     two = measure(words, queries, bits=bits, engines=("memory", "scan"), batches=(1,), k=K, threads=2)
     return {
@@ -95,14 +95,13 @@ def _check_against_brute_force(words: WordArray, queries: WordArray, bits: int) 
 def _codes(kind: str, items: int, bits: int) -> tuple[WordArray, WordArray]:
     """The codes that are searched, and a thousand queries."""
     if kind != "learned":
-        make = made(kind, bits)
-        return make(items, 0), make(1000, 1)
+        return generate(kind, items, bits), generate(kind, 1000, bits, seed=1)
     folder = cache_folder() / "bench"
     paths = [folder / f"coco66k.{bits}.{part}.npy" for part in ("database", "query")]
     if not all(path.exists() for path in paths):
         _train(bits, paths)
     database, queries = (np.load(path) for path in paths)
-    return enlarged(database, items, bits=bits), np.random.default_rng(1).permutation(queries)[:1000]
+    return enlarge(database, items, bits=bits), np.random.default_rng(1).permutation(queries)[:1000]
 
 
 def _train(bits: int, paths: list[Path]) -> None:
@@ -122,13 +121,12 @@ def _train(bits: int, paths: list[Path]) -> None:
 _OPEN = """
 import json, resource, sys, time
 import numpy as np
-from pathlib import Path
 from rmsh.codes import Codes
-from rmsh.index import open_index
+from rmsh.index.scan import Scan
 words = np.load(sys.argv[2])
 codes = Codes(words.view(np.uint8), 64, np.arange(len(words)).astype(str))
 start = time.perf_counter()
-index = open_index(Path(sys.argv[1]), threads=int(sys.argv[3]))
+index = Scan.over(np.load(sys.argv[1], mmap_mode="r"), 64, threads=int(sys.argv[3]))
 opened = time.perf_counter() - start
 index.search(codes.take(np.arange(1)), 100)
 first = time.perf_counter() - start
@@ -147,14 +145,14 @@ print(json.dumps({"seconds to open": opened, "seconds to first hit": first, "que
 
 def _measure_huge(items: int) -> dict[str, Any]:
     """Save so many codes of 64 bits, open them memory-mapped, and search."""
-    folder, queries = cache_folder() / "bench" / "huge", cache_folder() / "bench" / "huge.queries.npy"
-    make = made("uniform", 64)
-    if not (folder / "manifest.json").exists():
-        INDEXES.load("scan").over(make(items, 0), 64).save(folder)
-        np.save(queries, make(1000, 1))
+    codes, queries = (cache_folder() / "bench" / f"huge.{part}.npy" for part in ("codes", "queries"))
+    if not queries.exists():
+        codes.parent.mkdir(parents=True, exist_ok=True)
+        np.save(codes, generate("uniform", items, 64))
+        np.save(queries, generate("uniform", 1000, 64, seed=1))
     result: dict[str, Any] = {"items": items, "machine": _machine()}
     for threads in (1, 2):
-        command = [sys.executable, "-c", _OPEN, str(folder), str(queries), str(threads)]
+        command = [sys.executable, "-c", _OPEN, str(codes), str(queries), str(threads)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         result[f"{threads} threads"] = json.loads(done.stdout)
     return result

@@ -12,7 +12,7 @@ from rmsh.core.files import write_text
 def write_tables(results: dict[str, Any], path: Path) -> None:
     """Print the tables and write them to a file."""
     measured = {name: result for name, result in results.items() if "one thread" in result}
-    parts = [_one_query(measured), _batches(measured), _choices(measured), _two_threads(measured), _huge(results)]
+    parts = [_one_query(measured), _batches(measured), _hashing(measured), _two_threads(measured), _huge(results)]
     text = "\n".join(part for part in parts if part)
     write_text(path, "# Search speed: exact top 100\n\n" + text)
     print(text)
@@ -55,18 +55,16 @@ def _batches(measured: dict[str, Any]) -> str:
     return markdown("Batches of 32 and 1,000, one thread: queries a second", columns, rows)
 
 
-def _choices(measured: dict[str, Any]) -> str:
+def _hashing(measured: dict[str, Any]) -> str:
     rows = []
     for name, result in measured.items():
-        notes = {m["batch"]: m["note"].split(":")[0] for m in result["one thread"] if m["engine"] == "auto"}
         rate = _rates(result)
         for batch in (1, 32, 1000):
-            scan, auto, mih = rate["scan", batch], rate["auto", batch], rate.get(("mih", batch))
+            scan, mih = rate["scan", batch], rate.get(("mih", batch))
             hashing = [f"{mih:,.0f}", f"{mih / scan:.2f}"] if mih else ["–", "–"]
-            cells = [f"{scan:,.0f}", *hashing, f"{auto:,.0f}", notes[batch], f"{max(scan, mih or 0) / auto:.2f}"]
-            rows.append([*_label(name), str(batch), *cells])
-    columns = ["codes", "items", "bits", "batch", "scan", "mih", "mih / scan", "auto", "chose", "better / auto"]
-    return markdown("Multi-index hashing, and what `auto` takes: queries a second", columns, rows)
+            rows.append([*_label(name), str(batch), f"{scan:,.0f}", *hashing])
+    columns = ["codes", "items", "bits", "batch", "scan", "mih", "mih / scan"]
+    return markdown("Multi-index hashing: queries a second", columns, rows)
 
 
 def _two_threads(measured: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ from lab.speed.data import RESULTS
 from rmsh.codes import Codes
 from rmsh.core.files import write_json
 from rmsh.index.scan import Scan, run_all
-from rmsh.index.speed import made
+from rmsh.index.speed import generate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ def main(arguments: argparse.Namespace) -> None:  # noqa: ARG001
 
 def _measure(items: int) -> dict[str, Any]:
     """Milliseconds a query, one and two workers each, in turns, medians."""
-    words, query = made("uniform", BITS)(items, 0), Codes.from_values(np.ones((1, BITS)))
+    words, query = generate("uniform", items, BITS), Codes.from_values(np.ones((1, BITS)))
     halves = np.array_split(words.reshape(-1), 2)
     scans = {threads: Scan.over(words, BITS, threads=threads) for threads in (1, 2)}
     ways: dict[str, Callable[[], float]] = {
@@ -88,7 +88,10 @@ def _in_two_processes(items: int) -> float:
 
 
 def _search_alone(items: int, seed: int, barrier: Barrier, times: Any) -> None:
-    scan, query = Scan.over(made("uniform", BITS)(items, seed), BITS, threads=1), Codes.from_values(np.ones((1, BITS)))
+    scan, query = (
+        Scan.over(generate("uniform", items, BITS, seed=seed), BITS, threads=1),
+        Codes.from_values(np.ones((1, BITS))),
+    )
     scan.search(query, K)
     barrier.wait()
     times.put(_seconds_of(partial(scan.search, query, K)))

@@ -64,7 +64,7 @@ def test_no_hits_is_a_sentence(colours: Path, capsys: Capture) -> None:
         ([], "Give one thing to search with"),
         (["red", "--like", "red"], "Give one thing to search with"),
         (["red", "--where", "colour=red"], "The filter cannot be read at character 1"),
-        (["red", "-k", "0"], "0 neighbours (k) were asked for"),
+        (["red", "-k", "0"], "k = 0"),
         (["--like", "pink"], "There is no item of the id 'pink'"),
         (["--image", "gone.jpg"], "gone.jpg is no file"),
         (["red", "--model", "m"], "has its own model and pictures"),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rmsh.index._kernels.bit_counter import BIAS, PLANES, TILE, next_near, pick_planes, slice_tile, write_bias
 from rmsh.index._kernels.vectors import LANES
-from rmsh.index.store import sealed
+from rmsh.index.store import read_only
 
 
 @numba.njit
@@ -24,8 +24,8 @@ def _near_codes(
     """Which codes are near, for each query that has some."""
     width = words.shape[1]
     planes, room, near = np.empty(width * PLANES * LANES, np.uint64), np.empty(TILE, np.uint64), np.empty(4, np.uint64)
-    slice_tile(sealed(words.reshape(-1)), 0, width, room, planes)
-    picks, biases = pick_planes(sealed(queries)), np.empty((len(queries), BIAS), np.uint64)
+    slice_tile(read_only(words.reshape(-1)), 0, width, room, planes)
+    picks, biases = pick_planes(read_only(queries)), np.empty((len(queries), BIAS), np.uint64)
     for q, threshold in enumerate(thresholds):
         write_bias(threshold, biases, q)
     found, place = {}, 0

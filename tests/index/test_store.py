@@ -1,4 +1,4 @@
-"""The codes of an index: rows, growth without copying, and bases that do not fit."""
+"""The codes of an index: rows, growth without copying, and invalid bases."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_adding_one_by_one_moves_the_tail_rarely() -> None:
     assert store.segments[1].ravel().tolist() == list(range(1000))
 
 
-def test_what_is_handed_out_cannot_be_written() -> None:
+def test_arrays_for_kernels_are_read_only() -> None:
     store = CodeStore(64, _words(1), alive=np.array([True]))
     store.append(_words(2))
     for array in (*store.segments, store.alive):
@@ -41,7 +41,7 @@ def test_what_is_handed_out_cannot_be_written() -> None:
         assert not array.flags.writeable
 
 
-def test_views_that_were_handed_out_stay_as_they_were() -> None:
+def test_earlier_views_do_not_change_when_codes_are_added() -> None:
     store = CodeStore(64)
     store.append(_words(1))
     before = store.segments[1]
@@ -49,7 +49,7 @@ def test_views_that_were_handed_out_stay_as_they_were() -> None:
     assert before.ravel().tolist() == [1]
 
 
-def test_removing_leaves_the_given_mask_alone() -> None:
+def test_removing_does_not_change_the_mask_passed_in() -> None:
     alive = np.array([True, False])
     store = CodeStore(64, _words(1, 2), alive=alive)
     store.remove(np.array([0]))
@@ -67,11 +67,11 @@ def test_removing_leaves_the_given_mask_alone() -> None:
     ],
 )
 def test_a_base_of_another_shape_is_refused(base: Any) -> None:
-    with pytest.raises(CodesError, match=r"it holds uint64 words of shape \(n, 1\), C-contiguous"):
+    with pytest.raises(CodesError, match=r"uint64 array of shape \(n, 1\)"):
         CodeStore(64, base)
 
 
 @pytest.mark.parametrize("alive", [np.ones(3, dtype=np.bool_), np.ones(2, dtype=np.uint8)])
-def test_a_mask_of_the_base_that_does_not_fit_is_refused(alive: Any) -> None:
-    with pytest.raises(CodesError, match="for a base of 2 rows; give one boolean a row"):
+def test_a_mask_of_another_shape_than_the_base_is_refused(alive: Any) -> None:
+    with pytest.raises(CodesError, match="base of 2 rows"):
         CodeStore(64, _words(1, 2), alive=alive)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmsh.index._kernels.vectors import STEP, may_hold_nearer
-from rmsh.index.store import sealed
+from rmsh.index.store import read_only
 
 
 @numba.njit
@@ -27,18 +27,18 @@ def test_it_is_true_exactly_where_a_code_is_nearer(seed: int, width: int, steps:
     codes = steps * STEP // width
     looked_at = words[at : at + steps * STEP].reshape(codes, width)
     least = int(np.bitwise_count(looked_at ^ queries[1]).sum(axis=1, dtype=np.int64).min())
-    assert ask(sealed(words), at, codes, sealed(queries), 1, least + 1)
-    assert not ask(sealed(words), at, codes, sealed(queries), 1, least)
+    assert ask(read_only(words), at, codes, read_only(queries), 1, least + 1)
+    assert not ask(read_only(words), at, codes, read_only(queries), 1, least)
 
 
 @pytest.mark.parametrize(("width", "codes"), [(1, STEP - 1), (2, STEP + 3), (3, STEP)])
 def test_it_is_true_for_what_it_does_not_count(width: int, codes: int) -> None:
     words, queries = np.zeros(width * codes, np.uint64), np.full((1, width), 2**64 - 1, np.uint64)
-    assert ask(sealed(words), 0, codes, sealed(queries), 0, 1)
+    assert ask(read_only(words), 0, codes, read_only(queries), 0, 1)
 
 
 def test_bits_are_counted_in_vectors() -> None:
     """With SSE or AVX2 counts of bytes are added by psadbw, AVX-512 counts words, ARM counts bytes of a vector."""
-    ask(sealed(np.zeros(STEP, np.uint64)), 0, STEP, sealed(np.zeros((1, 1), np.uint64)), 0, 1)
+    ask(read_only(np.zeros(STEP, np.uint64)), 0, STEP, read_only(np.zeros((1, 1), np.uint64)), 0, 1)
     assembly = "".join(ask.inspect_asm().values())
     assert re.search(r"psadbw|vpopcntq|cnt\s*v\d|cnt\.16b", assembly)

@@ -1,4 +1,4 @@
-"""Reaching a Milvus server: which addresses and settings are taken, and that no secret is ever shown."""
+"""Connecting to a Milvus server: valid addresses and settings, and no secret in any message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rmsh.core.errors import ConfigError, InputError, MissingExtraError, RmshError
-from rmsh.milvus.connection import Address, Settings, connect, explained
+from rmsh.milvus.connection import Address, Settings, connect, translate_errors
 
 SECRET = "hunter2"  # noqa: S105
 
@@ -44,7 +44,7 @@ def test_an_address_is_a_server_and_a_name(text: str, server: str, name: str) ->
     ],
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="is no address of a collection; give http://HOST:PORT/NAME"):
+    with pytest.raises(InputError, match="http://HOST:PORT/NAME"):
         Address.parse(text)
 
 
@@ -59,7 +59,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
     ],
 )
 def test_a_secret_in_an_address_is_refused_and_not_repeated(text: str) -> None:
-    with pytest.raises(InputError, match=r"holds a user, a token or options.*MILVUS_TOKEN") as refusal:
+    with pytest.raises(InputError, match="MILVUS_TOKEN") as refusal:
         Address.parse(text)
     assert SECRET not in str(refusal.value)
 
@@ -76,13 +76,13 @@ def test_settings_come_from_the_environment_before_a_file(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("environment", "sentence"),
     [
-        ({"MILVUS_TOKEN": SECRET, "MILVUS_USER": "a", "MILVUS_PASSWORD": "b"}, "are both set; give a token, or a user"),
-        ({"MILVUS_USER": "a"}, "one is set alone; give both"),
-        ({"MILVUS_PASSWORD": SECRET}, "one is set alone; give both"),
-        ({"MILVUS_TLS_CERT": "a"}, "go together; give all three"),
-        ({"MILVUS_TLS_CERT": "a", "MILVUS_TLS_KEY": "b"}, "go together; give all three"),
-        ({"MILVUS_TLS_CA": "no such file"}, "name the file no such file, which is not there; give a PEM file"),
-        ({"MILVUS_SETTINGS": "no such file"}, "names no such file, which cannot be read .*; give a TOML file"),
+        ({"MILVUS_TOKEN": SECRET, "MILVUS_USER": "a", "MILVUS_PASSWORD": "b"}, "MILVUS_TOKEN and MILVUS_USER"),
+        ({"MILVUS_USER": "a"}, "MILVUS_USER and MILVUS_PASSWORD"),
+        ({"MILVUS_PASSWORD": SECRET}, "MILVUS_USER and MILVUS_PASSWORD"),
+        ({"MILVUS_TLS_CERT": "a"}, "MILVUS_TLS_CA; set all three"),
+        ({"MILVUS_TLS_CERT": "a", "MILVUS_TLS_KEY": "b"}, "MILVUS_TLS_CA; set all three"),
+        ({"MILVUS_TLS_CA": "no such file"}, "PEM file no such file"),
+        ({"MILVUS_SETTINGS": "no such file"}, "no such file of MILVUS_SETTINGS"),
     ],
 )
 def test_settings_that_do_not_fit_together_are_refused(environment: dict[str, str], sentence: str) -> None:
@@ -94,9 +94,9 @@ def test_settings_that_do_not_fit_together_are_refused(environment: dict[str, st
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (f'pasword = "{SECRET}"', "sets 'pasword'; it may set database, password"),
-        ("database = 1", "sets 'database'; it may set .* each to a string"),
-        (f"password = {SECRET}", "cannot be read .it is not TOML.; give a TOML file"),
+        (f'pasword = "{SECRET}"', "'pasword'; .* database, password"),
+        ("database = 1", "'database'"),
+        (f"password = {SECRET}", "milvus.toml .*TOML"),
     ],
 )
 def test_a_file_of_settings_that_is_wrong_is_refused_without_its_secrets(
@@ -135,12 +135,12 @@ def test_certificates_reach_pymilvus_by_its_names(tmp_path: Path, monkeypatch: p
 
 
 def test_certificates_for_an_address_without_tls_are_refused() -> None:
-    with pytest.raises(ConfigError, match="http://host:1 is without TLS; give an https address"):
+    with pytest.raises(ConfigError, match=r"http://host:1 .* https"):
         connect("http://host:1", Settings(tls_name="milvus"))
 
 
 def test_a_server_that_is_not_there_is_one_sentence(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(RmshError, match=r"http://127.0.0.1:1: the server cannot be reached, or refuses us") as refusal:
+    with pytest.raises(RmshError, match=r"http://127.0.0.1:1: .*MILVUS_TOKEN") as refusal:
         connect("http://127.0.0.1:1", Settings(token=f"root:{SECRET}"))
     assert SECRET not in str(refusal.value)
     assert capfd.readouterr() == ("", "")
@@ -150,8 +150,8 @@ def test_what_milvus_says_is_told_in_one_line_without_secrets() -> None:
     from pymilvus import MilvusException
 
     with (
-        pytest.raises(RmshError, match=r"^photos: Milvus refuses: no \*\*\* for you\.$"),
-        explained("photos", Settings(token=f"root:{SECRET}")),
+        pytest.raises(RmshError, match=r"^photos: Milvus reports: no \*\*\* for you\.$"),
+        translate_errors("photos", Settings(token=f"root:{SECRET}")),
     ):
         raise MilvusException(1, f"no {SECRET} for you\nstack of the server")
 

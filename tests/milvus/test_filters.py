@@ -40,5 +40,5 @@ def test_a_literal_ends_where_it_should_and_means_its_value(value: str) -> None:
 
 @pytest.mark.parametrize("condition", [Text("two dogs"), Label("a") & ~Text("two dogs")])
 def test_words_of_texts_are_refused_in_one_sentence(condition: Filter) -> None:
-    with pytest.raises(InputError, match='The filter text="two dogs" was given; a collection of Milvus is filtered by'):
+    with pytest.raises(InputError, match='text="two dogs"'):
         to_expression(condition)

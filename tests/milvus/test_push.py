@@ -72,8 +72,9 @@ def test_changes_are_brought_and_nothing_is_written_twice(
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from rmsh.index.milvus_table import Table
-from rmsh.library import Library, push
+from rmsh.library import Library
+from rmsh.milvus import push
+from rmsh.milvus.table import Table
 
 done, written = Table.upsert, 0
 
@@ -98,7 +99,7 @@ def test_a_push_that_was_killed_goes_on_and_is_not_seen_before_it_is_whole(
     fill(library, _names(100))
     killed = subprocess.run([sys.executable, "-c", _KILLED, str(library.folder), address], capture_output=True)
     assert killed.returncode == -signal.SIGKILL
-    with pytest.raises(RmshError, match="there is no such collection"):
+    with pytest.raises(RmshError, match="no such collection"):
         Collection.open(address, library.folder / "model")
     assert 0 < push(library, address).written < 140
     _assert_same(library, address, code)
@@ -152,7 +153,7 @@ def test_codes_of_another_model_get_a_collection_of_their_own(
     asked = {"to": "text", "model": reader.generation().fingerprint}
     assert len(reader.search(code(["q"]), 50, **asked)[0]) == 20  # it stays with what it opened
     assert push(library, address, drop_former=True).former == []
-    with pytest.raises(RmshError, match=r"there is no such collection, or no longer; .* open it anew"):
+    with pytest.raises(RmshError, match="no such collection"):
         reader.search(code(["q"]), 50, **asked)
 
 
@@ -164,10 +165,10 @@ def test_an_empty_library_is_pushed_and_its_place_is_not_given_to_another(
     _assert_same(library, address, code)
     with (
         Library.create(tmp_path / "other", model) as other,
-        pytest.raises(InputError, match="holds another library; give another name, or drop it in Milvus first"),
+        pytest.raises(InputError, match="another library"),
     ):
         push(other, address)
-    with pytest.raises(InputError, match="was made with 4 lists, 8 were asked for; leave that out"):
+    with pytest.raises(InputError, match="4 lists, but 8"):
         push(library, address, lists=8)
     assert push(library, address).written == 0
 
@@ -208,6 +209,6 @@ def test_a_database_is_apart_from_the_others(
         inside = connect(milvus_server, Settings.read())
         inside.drop_alias(database)
         inside.drop_collection(done.collection)
-    with pytest.raises(RmshError, match="there is no such collection"):
+    with pytest.raises(RmshError, match="no such collection"):
         Collection.open(address, library.folder / "model")
     client.drop_database(database)

@@ -102,7 +102,7 @@ def test_a_query_of_another_model_is_refused_and_not_asked_again(searcher: Searc
 @pytest.mark.parametrize(
     ("k", "skip", "sentence"),
     [
-        (0, 0, "0 neighbours .k. were asked for; give a whole number of at least 1"),
+        (0, 0, "k = 0"),
         (1, -1, "-1 hits were to be skipped; give a whole number of at least 0"),
         (1, 1 << 20, "1,048,577 hits were asked for; a search gives up to 1,048,576"),
     ],

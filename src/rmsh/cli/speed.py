@@ -61,7 +61,9 @@ def speed(
 
 def _words(kind: str, codes: Path | None, *, items: int, bits: int) -> tuple[WordArray, WordArray, int]:
     """The codes that are searched, a thousand queries of the same kind, and their length."""
-    from rmsh.index.speed import from_file, made
+    from rmsh.index.speed import enlarge, generate, read_words
 
-    make, bits = (made(kind, bits), bits) if codes is None else from_file(codes)
-    return make(items, 0), make(1000, 1), bits
+    if codes is None:
+        return generate(kind, items, bits), generate(kind, 1000, bits, seed=1), bits
+    words, bits = read_words(codes)
+    return enlarge(words, items, bits=bits), enlarge(words, 1000, bits=bits, seed=1), bits

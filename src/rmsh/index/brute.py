@@ -1,17 +1,17 @@
-"""The plain definition of search in numpy: every distance, then a stable sort; the oracle of all other indexes.
+"""Brute-force search in numpy: all distances, then a stable sort; the reference for all other indexes.
 
-It needs nothing compiled, so it also serves where numba is missing.
+It needs no compiled code, so it also replaces the scan if numba is not installed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmsh.index.base import Hits, Neighbours
-from rmsh.index.stored import StoredIndex
+from rmsh.index.store import StoredIndex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from rmsh.core.types import BitArray, IntArray, WordArray
     from rmsh.index.store import CodeStore
 
-__all__ = ["Brute", "nearest", "within"]
-
-_BLOCK_BYTES = 32 << 20  # of the distances of one block of queries, and of the words compared at once
+_BLOCK_BYTES = 32 << 20  # of the distances of a block of queries, and of the words compared at once
 
 
 class Brute(StoredIndex):
@@ -36,8 +34,6 @@ class Brute(StoredIndex):
         array([[0, 1]])
     """
 
-    kind: ClassVar[str] = "brute"
-
     def _nearest(self, words: WordArray, k: int, where: BitArray | None) -> Hits:
         return nearest(self._store, words, k, where=where)
 
@@ -46,9 +42,9 @@ class Brute(StoredIndex):
 
 
 def nearest(store: CodeStore, words: WordArray, k: int, *, where: BitArray | None) -> Hits:
-    """The k nearest of queries (Q, width); at least k items pass the mask."""
-    rows, distances = _admitted_rows(store, where), []
-    found = []
+    """The k nearest items of queries, uint64 (Q, width); at least k items are admitted."""
+    rows = _admitted_rows(store, where)
+    found, distances = [], []
     for block in _distances(store, words, rows):
         order = np.argsort(block, axis=1, kind="stable")[:, :k]  # stable: equal distances stay ordered by row
         found.append(rows[order])
@@ -57,21 +53,21 @@ def nearest(store: CodeStore, words: WordArray, k: int, *, where: BitArray | Non
 
 
 def within(store: CodeStore, words: WordArray, radius: int, *, where: BitArray | None) -> Neighbours:
-    """All within a radius of queries (Q, width)."""
+    """All items within a radius of queries, uint64 (Q, width)."""
     rows = _admitted_rows(store, where)
     found, distances, counts = [], [], [0]
     for block in _distances(store, words, rows):
-        for of_query in block:
-            near = np.flatnonzero(of_query <= radius)
-            near = near[np.argsort(of_query[near], kind="stable")]
+        for row_distances in block:
+            near = np.flatnonzero(row_distances <= radius)
+            near = near[np.argsort(row_distances[near], kind="stable")]
             found.append(rows[near])
-            distances.append(of_query[near])
+            distances.append(row_distances[near])
             counts.append(len(near))
     return Neighbours(np.cumsum(counts), np.concatenate(found), np.concatenate(distances))
 
 
 def _admitted_rows(store: CodeStore, where: BitArray | None) -> IntArray:
-    """The rows that are there and pass the mask, increasing."""
+    """The rows that are stored and admitted by the mask, in increasing order."""
     admitted = np.ones(store.row_count, dtype=np.bool_)
     for mask in (store.alive, where):
         admitted &= True if mask is None else mask
@@ -79,7 +75,7 @@ def _admitted_rows(store: CodeStore, where: BitArray | None) -> IntArray:
 
 
 def _distances(store: CodeStore, words: WordArray, rows: IntArray) -> Iterator[NDArray[np.int16]]:
-    """Distances to some rows, int16 (block, len(rows)), a block of queries at a time."""
+    """Distances to the given rows, int16 (block, len(rows)), for one block of queries at a time."""
     base, tail = store.segments
     split = int(np.searchsorted(rows, len(base)))
     codes = ((base, rows[:split], slice(0, split)), (tail, rows[split:] - len(base), slice(split, None)))

@@ -1,9 +1,8 @@
-"""The exact scan: every code is compared, as fast as memory or the processor allows.
+"""The exact scan: compares every code, as fast as memory or the processor allows.
 
-One query, or a few, share the codes among the threads, and the parts are merged; many queries are shared out
-themselves. Where numba is missing, ``brute.py`` serves, with the same results.
-
-Running parts of one search side by side, in threads of Python: the kernels release the GIL.
+For a few queries the codes are divided among the threads and the partial results merged; many queries are divided
+themselves. Threads are Python threads, because the kernels release the GIL. If numba is not installed, ``brute.py``
+takes over, with the same results.
 """
 
 from __future__ import annotations
@@ -15,15 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from rmsh.core.errors import ConfigError
 from rmsh.index import brute
 from rmsh.index.base import to_hits, to_neighbours
-from rmsh.index.store import CodeStore, sealed
-from rmsh.index.stored import StoredIndex
+from rmsh.index.store import CodeStore, StoredIndex, read_only
 
 if TYPE_CHECKING:
     from rmsh.core.types import BitArray, IntArray, WordArray
@@ -31,51 +29,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_WORDS_PER_THREAD = 1 << 20  # below this, waking another thread costs more than it saves: a tenth of a millisecond
+_QUERIES_PER_THREAD = 8  # below this, the queries of a thread do not keep it busier than reading memory does
+_BLOCK_BYTES = 1 << 19  # hits kept for the queries of one block: they fit the cache of a core
+_BLOCK_QUERIES = 64  # least size of a block, so that the work shared by its queries pays off
 
-def check_threads(threads: int | None) -> int:
-    """Return how many threads to use, all that this process may where None is given, or refuse the number.
-
-    Example:
-        >>> check_threads(2)
-        2
-    """
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
-        raise ConfigError(f"{threads!r} threads were asked for; give a whole number of at least 1, or None for all.")
-    return threads
-
-
-@cache  # by process: threads do not survive a fork
-def _pool(_process: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=256, thread_name_prefix="rmsh-search")  # started as they are needed
-
-
-def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """Run tasks at the same time, the first in this thread, and return what they return, in their order.
-
-    Example:
-        >>> run_all([lambda: 1, lambda: 2])
-        [1, 2]
-    """
-    others = [_pool(os.getpid()).submit(task) for task in tasks[1:]]
-    return [tasks[0](), *(task.result() for task in others)]
-
-
-_WORDS_A_THREAD = 1 << 20  # below, waking another thread costs more than it saves: a tenth of a millisecond
-_QUERIES_A_THREAD = 8  # below, the queries of a thread do not keep it busier than reading memory does
-_BLOCK_BYTES = 1 << 19  # of the hits kept for the queries that are looked for at once: they stay in the cache of a core
-_BLOCK_QUERIES = 64  # at least, so that what is done for all of them together pays
-
-_NO_MASK = sealed(np.empty(0, dtype=np.bool_))
+_NO_MASK = read_only(np.empty(0, dtype=np.bool_))
 
 
 class Scan(StoredIndex):
     """The exact index that compares every code.
 
     Args:
-        bits: the length of a code, 1 to 512.
-        threads: how many to use at most; all where None.
+        bits: number of bits per code, 1 to 512.
+        threads: maximum number of threads; None uses all available.
+
+    Raises:
+        ConfigError: ``threads`` is not a positive integer.
 
     Example:
         >>> from rmsh.codes import Codes
@@ -84,8 +54,6 @@ class Scan(StoredIndex):
         >>> index.within(Codes.from_values([[1, 1, 1]]), 1, where=rows != 1).of(0)
         (array([0, 2]), array([0, 1], dtype=int32))
     """
-
-    kind: ClassVar[str] = "scan"
 
     def __init__(self, bits: int, *, threads: int | None = None) -> None:
         super().__init__(bits)
@@ -103,14 +71,23 @@ class Scan(StoredIndex):
         return to_neighbours(owners, keys, queries=len(words))
 
 
-@cache  # so that the warning comes once
+def check_threads(threads: int | None) -> int:
+    """Return a number of threads, for None all that this process may use, or raise ConfigError."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        raise ConfigError(f"Got threads = {threads!r}; give an integer of at least 1, or None for all.")
+    return threads
+
+
+@cache  # warn once
 def has_kernels() -> bool:
-    """Whether the compiled kernels can be had; warns where they cannot, because numba is not installed."""
+    """Whether the compiled kernels are available; warns if they are not because numba is not installed."""
     try:
         importlib.import_module("rmsh.index._kernels.scan")
     except ImportError:
         warnings.warn(
-            "numba is not installed: searching compares with numpy, with the same results and many times slower; "
+            "numba is not installed, so searches use numpy: the results are the same, but many times slower; "
             "pip install numba.",
             RuntimeWarning,
             stacklevel=2,
@@ -122,10 +99,10 @@ def has_kernels() -> bool:
 def nearest_keys(
     store: CodeStore, words: WordArray, k: int, *, where: BitArray | None, threads: int, first: int = 0
 ) -> IntArray:
-    """Sorted keys of the k nearest from a row on, int64 (Q, at most k); FAR where there are fewer."""
-    parts = _parts(len(words), first, store.row_count, width=store.width, threads=threads)
-    found = run_all([partial(_nearest_of, part, store, words, k, where) for part in parts])
-    if parts[0].queries != parts[-1].queries:
+    """Sorted keys of the k nearest items from row ``first`` on, int64 (Q, at most k); FAR if there are fewer."""
+    tasks = _divide(len(words), first, store.row_count, width=store.width, threads=threads)
+    found = run_all([partial(_run_nearest, task, store, words, k, where) for task in tasks])
+    if tasks[0].queries != tasks[-1].queries:
         return np.concatenate(found)
     return found[0] if len(found) == 1 else np.sort(np.concatenate(found, axis=1), axis=1)[:, :k]
 
@@ -133,57 +110,73 @@ def nearest_keys(
 def within_keys(
     store: CodeStore, words: WordArray, radius: int, *, where: BitArray | None, threads: int, first: int = 0
 ) -> tuple[IntArray, IntArray]:
-    """Queries and keys of all hits from a row on, int64 (hits,) each, in no order."""
-    parts = _parts(len(words), first, store.row_count, width=store.width, threads=threads)
-    found = run_all([partial(_within_of, part, store, words, radius, where) for part in parts])
+    """Query numbers and keys of all hits from row ``first`` on, int64 (hits,) each, unsorted."""
+    tasks = _divide(len(words), first, store.row_count, width=store.width, threads=threads)
+    found = run_all([partial(_run_within, task, store, words, radius, where) for task in tasks])
     return np.concatenate([owners for owners, _ in found]), np.concatenate([keys for _, keys in found])
 
 
-class _Part(NamedTuple):
-    """What one thread does: these queries against the rows first..end."""
+class _Task(NamedTuple):
+    """The work of one thread: these queries against the rows first..end."""
 
     queries: slice
     first: int
     end: int
 
 
-def _parts(queries: int, first: int, end: int, *, width: int, threads: int) -> list[_Part]:
-    """Cut a search into one part a thread, by queries where there are many, else by rows."""
-    wanted = max(1, min(threads, queries * (end - first) * width // _WORDS_A_THREAD))
-    if queries >= wanted * _QUERIES_A_THREAD:
-        return [_Part(slice(a, b), first, end) for a, b in _cut(0, queries, wanted)]
-    return [_Part(slice(0, queries), a, b) for a, b in _cut(first, end, wanted)]
+def _divide(queries: int, first: int, end: int, *, width: int, threads: int) -> list[_Task]:
+    """Divide a search into one task per thread, by queries if there are many, otherwise by rows."""
+    count = max(1, min(threads, queries * (end - first) * width // _WORDS_PER_THREAD))
+    if queries >= count * _QUERIES_PER_THREAD:
+        return [_Task(slice(a, b), first, end) for a, b in _ranges(0, queries, count)]
+    return [_Task(slice(0, queries), a, b) for a, b in _ranges(first, end, count)]
 
 
-def _cut(start: int, stop: int, count: int) -> Iterator[tuple[int, int]]:
-    """Ranges of about the same size, one behind the other."""
+def _ranges(start: int, stop: int, count: int) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges of about the same size."""
     return pairwise(start + (stop - start) * i // count for i in range(count + 1))
 
 
+def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Run tasks concurrently, the first one in this thread, and return their results in order.
+
+    Example:
+        >>> run_all([lambda: 1, lambda: 2])
+        [1, 2]
+    """
+    others = [_pool(os.getpid()).submit(task) for task in tasks[1:]]
+    return [tasks[0](), *(task.result() for task in others)]
+
+
+@cache  # per process: threads do not survive a fork
+def _pool(_process: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=256, thread_name_prefix="rmsh-search")  # threads start on demand
+
+
 def kernel_inputs(store: CodeStore, where: BitArray | None) -> tuple[Any, Any, Any, Any]:
-    """Base and tail as flat words, and both masks, empty where all rows are admitted: as kernels take them."""
+    """Base and tail as flat words, and both masks, empty if they admit all rows."""
     base, tail = store.segments
     alive = _NO_MASK if store.alive is None else store.alive
-    return base.reshape(-1), tail.reshape(-1), alive, _NO_MASK if where is None else sealed(where)
+    return base.reshape(-1), tail.reshape(-1), alive, _NO_MASK if where is None else read_only(where)
 
 
-def _nearest_of(part: _Part, store: CodeStore, words: WordArray, k: int, where: BitArray | None) -> IntArray:
+def _run_nearest(task: _Task, store: CodeStore, words: WordArray, k: int, where: BitArray | None) -> IntArray:
     from rmsh.index._kernels.scan import nearest
 
     base, tail, alive, mask = kernel_inputs(store, where)
     size = max(_BLOCK_QUERIES, _BLOCK_BYTES // (16 * k))
     found = []
-    for start in range(part.queries.start, part.queries.stop, size):
-        queries = sealed(words[start : min(start + size, part.queries.stop)])
-        found.append(nearest(queries, base, tail, part.first, part.end, alive, mask, k))
+    for start in range(task.queries.start, task.queries.stop, size):
+        queries = read_only(words[start : min(start + size, task.queries.stop)])
+        found.append(nearest(queries, base, tail, task.first, task.end, alive, mask, k))
     return found[0] if len(found) == 1 else np.concatenate(found)
 
 
-def _within_of(
-    part: _Part, store: CodeStore, words: WordArray, radius: int, where: BitArray | None
+def _run_within(
+    task: _Task, store: CodeStore, words: WordArray, radius: int, where: BitArray | None
 ) -> tuple[IntArray, IntArray]:
     from rmsh.index._kernels.scan import within
 
     base, tail, alive, mask = kernel_inputs(store, where)
-    owners, keys = within(sealed(words[part.queries]), base, tail, part.first, part.end, alive, mask, radius)
-    return owners + part.queries.start, keys
+    owners, keys = within(read_only(words[task.queries]), base, tail, task.first, task.end, alive, mask, radius)
+    return owners + task.queries.start, keys

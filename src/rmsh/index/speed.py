@@ -1,10 +1,7 @@
-"""How fast searching is: our indexes beside others, in turns in one process, medians, and the limit of memory.
+"""Search speed: our indexes and other libraries, measured in turns in one process, with the limit set by memory.
 
-Every engine answers the same queries; what they answer is compared, so that a fast wrong answer is noticed.
-
-Codes to measure searching with, as words: uniform, clustered, or learned ones made more by noise.
-
-What the benchmark of searching compares: our indexes, those of others, and plain reading as the limit of a scan.
+All engines receive the same queries, and their distances are compared, so that a fast wrong answer is noticed. The
+codes are generated (uniform or clustered), or multiplied from real codes by flipping bits.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,16 +28,17 @@ from rmsh.index.scan import run_all
 if TYPE_CHECKING:
     from rmsh.core.types import IntArray, WordArray
 
-# Makes so many codes, uint64 (n, width), from a seed: the codes searched and the queries are two seeds of one maker.
-Maker: TypeAlias = Callable[[int, int], "WordArray"]
-
 _CENTRES = 2000
-_FLIPPED = 0.05  # of the bits
-_BLOCK = 1 << 18  # items made at once
+_FLIPPED = 0.05  # share of the bits of clustered codes
+_BLOCK = 1 << 18  # codes generated at once
+
+_ROUNDS = 7
+_LEAST_SECONDS = 0.2  # per engine and round: short searches are repeated
+_MOST_SECONDS = 40.0  # per batch size: after three rounds no further round begins
 
 
 def uniform(items: int, bits: int, *, seed: int = 0) -> WordArray:
-    """Independent fair bits: the hardest codes, no item has near neighbours.
+    """Independent fair bits: the hardest codes, because no item has near neighbours.
 
     Example:
         >>> uniform(3, 65).shape
@@ -52,22 +50,22 @@ def uniform(items: int, bits: int, *, seed: int = 0) -> WordArray:
 
 
 def clustered(items: int, bits: int, *, seed: int = 0) -> WordArray:
-    """Codes around 2,000 centres, which are the same for every seed, 5 % of the bits flipped."""
-    return enlarged(uniform(_CENTRES, bits, seed=_CENTRES), items, bits=bits, share=_FLIPPED, seed=seed)
+    """Codes around 2,000 centres, the same for every seed, with 5 % of the bits flipped."""
+    return enlarge(uniform(_CENTRES, bits, seed=_CENTRES), items, bits=bits, share=_FLIPPED, seed=seed)
 
 
-def enlarged(words: WordArray, items: int, *, bits: int, share: float = 0.02, seed: int = 0) -> WordArray:
-    """As many codes as asked for: given ones drawn at random, with a share of their bits flipped.
+def enlarge(words: WordArray, items: int, *, bits: int, share: float = 0.02, seed: int = 0) -> WordArray:
+    """Draw codes at random from given ones, and flip a share of their bits.
 
     Raises:
-        InputError: there are no codes to start from.
+        InputError: there are no codes to draw from.
 
     Example:
-        >>> enlarged(uniform(2, 8), 5, bits=8, share=0.0).shape
+        >>> enlarge(uniform(2, 8), 5, bits=8, share=0.0).shape
         (5, 1)
     """
     if not len(words):
-        raise InputError("No codes were given to make more of; give a codes file with at least one item.")
+        raise InputError("Got no codes to multiply; give a codes file with at least one item.")
     rng = np.random.default_rng(seed)
     more = np.empty((items, words.shape[1]), dtype=np.uint64)
     for start in range(0, items, _BLOCK):
@@ -77,55 +75,52 @@ def enlarged(words: WordArray, items: int, *, bits: int, share: float = 0.02, se
     return more
 
 
-def made(kind: str, bits: int) -> Maker:
-    """A maker of codes by name, "clustered" or "uniform".
+def generate(kind: str, items: int, bits: int, *, seed: int = 0) -> WordArray:
+    """Generate codes, uint64 (items, width); codes and queries use two seeds.
 
     Raises:
-        ConfigError: there is no such kind.
-        CodesError: the length is out of range.
+        ConfigError: the kind is not "clustered" or "uniform".
+        CodesError: the number of bits is out of range.
 
     Example:
-        >>> len(made("uniform", 16)(5, 0))
+        >>> len(generate("uniform", 5, 16))
         5
     """
-    makers = {"clustered": clustered, "uniform": uniform}
-    if kind not in makers:
-        raise ConfigError(f"Codes of the kind {kind!r} were asked for; give clustered or uniform, or a codes file.")
-    length = check_bits(bits)
-    return lambda items, seed: makers[kind](items, length, seed=seed)
+    kinds = {"clustered": clustered, "uniform": uniform}
+    if kind not in kinds:
+        raise ConfigError(f"Got kind {kind!r} of codes; give clustered or uniform, or a codes file.")
+    return kinds[kind](items, check_bits(bits), seed=seed)
 
 
-def from_file(path: Path) -> tuple[Maker, int]:
-    """A maker of codes like those of a codes file, of pictures and texts where it has both; and their length."""
+def read_words(path: Path) -> tuple[WordArray, int]:
+    """The codes of all images and texts in a codes file, and their number of bits."""
     file = CodesFile.load(path)
-    parts = [to_words(packed) for packed in (file.image, file.text) if packed is not None]
-    words = np.concatenate(parts)
-    return lambda items, seed: enlarged(words, items, bits=file.bits, seed=seed), file.bits
+    return np.concatenate([to_words(packed) for packed in (file.image, file.text) if packed is not None]), file.bits
 
 
 class Engine(ABC):
-    """Something that is asked for the nearest codes."""
+    """A search engine over the codes it was created with."""
 
-    note = ""  # what it has to say about its last search
+    note = ""  # a remark about its last search
 
     @abstractmethod
     def search(self, queries: Codes, k: int) -> IntArray | None:
-        """The distances of the k nearest, (Q, k), or None where it does not look for them."""
+        """Distances of the k nearest, (Q, k), or None if the engine does not compute them."""
 
 
-class _Ours(Engine):
+class _Index(Engine):
+    """One of our indexes."""
+
     def __init__(self, kind: str, words: WordArray, bits: int, threads: int) -> None:
         self.index = INDEXES.load(kind).over(words, bits, threads=threads)
 
     def search(self, queries: Codes, k: int) -> IntArray:
         distances: IntArray = self.index.search(queries, k).distances
-        chosen = getattr(self.index, "chosen", None)
-        self.note = "" if chosen is None else f"{chosen.engine}: {chosen.reason}"
         return distances
 
 
 class _Memory(Engine):
-    """Reads every code once a batch and combines the words, each thread its part: no scan for one query is faster."""
+    """Reads every code once per batch and combines the words: no scan for a single query can be faster."""
 
     def __init__(self, words: WordArray, bits: int, threads: int) -> None:  # noqa: ARG002
         self.parts = np.array_split(words.reshape(-1), threads)
@@ -135,7 +130,7 @@ class _Memory(Engine):
 
 
 class _Faiss(Engine):
-    """IndexBinaryFlat at the better of its plainest instructions and those it would choose, for each size of batch."""
+    """IndexBinaryFlat at the faster of its baseline and its detected SIMD level, for each batch size."""
 
     def __init__(self, words: WordArray, bits: int, threads: int) -> None:
         self.faiss = require("faiss", "bench")
@@ -143,16 +138,16 @@ class _Faiss(Engine):
         size = -(-bits // 8)
         self.index = self.faiss.IndexBinaryFlat(8 * size)
         self.index.add(np.ascontiguousarray(words.view(np.uint8)[:, :size]))
-        dispatch = getattr(self.faiss, "SIMDConfig", None)  # before 1.13 a level was chosen when importing
+        dispatch = getattr(self.faiss, "SIMDConfig", None)  # before 1.13 the level was fixed at import
         self.levels = [0, dispatch.auto_detect_simd_level()] if dispatch is not None else []
-        self.better: dict[int, int] = {}
+        self.fastest: dict[int, int] = {}
 
     def search(self, queries: Codes, k: int) -> IntArray:
-        if self.levels and len(queries) not in self.better:
-            self.better[len(queries)] = min(self.levels, key=partial(self._seconds, queries, k))
+        if self.levels and len(queries) not in self.fastest:
+            self.fastest[len(queries)] = min(self.levels, key=partial(self._seconds, queries, k))
         if self.levels:
-            self.faiss.SIMDConfig.set_level(self.better[len(queries)])
-            self.note = f"at its level {self.faiss.SIMDConfig.get_level_name()}"
+            self.faiss.SIMDConfig.set_level(self.fastest[len(queries)])
+            self.note = f"SIMD level {self.faiss.SIMDConfig.get_level_name()}"
         distances, _ = self.index.search(queries.packed, k)
         return np.asarray(distances)
 
@@ -167,7 +162,7 @@ class _Faiss(Engine):
 
 
 class _Usearch(Engine):
-    """Its exact search, without an index."""
+    """usearch's exact search without an index."""
 
     def __init__(self, words: WordArray, bits: int, threads: int) -> None:
         self.usearch, self.threads = require("usearch.index", "bench"), threads
@@ -181,35 +176,28 @@ class _Usearch(Engine):
 
 ENGINES: Mapping[str, Callable[[WordArray, int, int], Engine]] = {
     "memory": _Memory,
-    "scan": partial(_Ours, "scan"),
-    "mih": partial(_Ours, "mih"),
-    "auto": partial(_Ours, "auto"),
+    "scan": partial(_Index, "scan"),
+    "mih": partial(_Index, "mih"),
     "faiss": _Faiss,
     "usearch": _Usearch,
 }
 
 
 def installed() -> list[str]:
-    """The engines that can be had here: ours, and those of others that are installed."""
-    needs = {"faiss": "faiss", "usearch": "usearch"}
-    return [name for name in ENGINES if name not in needs or find_spec(needs[name]) is not None]
-
-
-_ROUNDS = 7
-_LEAST_SECONDS = 0.2  # of one engine in one round: short searches are repeated
-_MOST_SECONDS = 40.0  # of a batch size: no further round begins, except for the first three
+    """The engines available here: ours, and installed ones of other libraries."""
+    return [name for name in ENGINES if name not in ("faiss", "usearch") or find_spec(name) is not None]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """How fast one engine answered one kind of batch.
+    """The speed of one engine at one batch size.
 
     Args:
         engine: its name in ``ENGINES``.
-        batch: queries asked at once.
-        queries_per_second: the median over rounds.
-        seconds_to_build: adding the codes and whatever it prepares.
-        note: what it chose, where it chooses.
+        batch: number of queries per call.
+        queries_per_second: median over rounds.
+        seconds_to_build: time to add the codes and prepare for searching.
+        note: a remark of the engine.
     """
 
     engine: str
@@ -219,7 +207,7 @@ class Measured:
     note: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """The values as a JSON object."""
         return asdict(self)
 
 
@@ -228,7 +216,7 @@ def measure(
     queries: WordArray,
     *,
     bits: int,
-    engines: Sequence[str] = ("memory", "scan", "mih", "auto"),
+    engines: Sequence[str] = ("memory", "scan", "mih"),
     batches: Sequence[int] = (1, 32, 1000),
     k: int = 100,
     threads: int = 1,
@@ -237,55 +225,49 @@ def measure(
     """Time engines in turns over batches of the queries.
 
     Args:
-        words: the codes that are searched, uint64 (n, width).
+        words: the codes to search, uint64 (n, width).
         queries: uint64 (m, width).
-        bits: the length of a code.
+        bits: number of bits per code.
         engines: names in ``ENGINES``.
-        batches: how many queries are asked at once, of at most m.
-        k: how many neighbours.
-        threads: how many an engine may use.
-        on_progress: is told of every batch.
+        batches: numbers of queries per call, at most m.
+        k: number of neighbours.
+        threads: maximum number of threads per engine.
+        on_progress: called with a Progress after each batch size.
 
     Raises:
         ConfigError: an engine is unknown, or a batch is larger than the number of queries.
-        RmshError: two engines disagree about the distances.
-        MissingExtraError: an engine of others is not installed.
+        RmshError: two engines return different distances.
+        MissingExtraError: the library of an engine is not installed.
     """
-    unknown = sorted(set(engines) - set(ENGINES))
-    if unknown or not batches or max(batches) > len(queries):
+    if set(engines) - set(ENGINES) or not batches or max(batches) > len(queries):
         raise ConfigError(
-            f"Engines {', '.join(engines)} were asked for batches of {', '.join(map(str, batches))}; known engines are "
-            f"{', '.join(ENGINES)}, and there are {len(queries)} queries to make batches of."
+            f"Got engines {', '.join(engines)} and batches of {', '.join(map(str, batches))}; give engines of "
+            f"{', '.join(ENGINES)}, and batches of 1 to {len(queries)} queries."
         )
-    asked = _codes(queries, bits)
+    packed = np.ascontiguousarray(queries.view(np.uint8)[:, : -(-bits // 8)])
+    codes = Codes(packed, bits, np.arange(len(queries)).astype(np.str_))
     started, results = time.monotonic(), []
-    built = {name: _built(name, words, asked, k=k, threads=threads) for name in engines}
+    built = {name: _build(name, words, codes, k=k, threads=threads) for name in engines}
     for done, batch in enumerate(batches, 1):
-        rates = _in_turns({name: engine for name, (engine, _) in built.items()}, asked, batch=batch, k=k)
-        for name, rate in rates.items():
-            engine, seconds = built[name]
-            results.append(Measured(name, batch, rate, seconds, engine.note))
+        rates = _take_turns({name: engine for name, (engine, _) in built.items()}, codes, batch=batch, k=k)
+        for name, (engine, seconds) in built.items():
+            results.append(Measured(name, batch, rates[name], seconds, engine.note))
         on_progress(Progress("measure", done, len(batches), "batch size", time.monotonic() - started))
     return results
 
 
-def _codes(words: WordArray, bits: int) -> Codes:
-    packed = words.view(np.uint8)[:, : -(-bits // 8)]
-    return Codes(np.ascontiguousarray(packed), bits, np.arange(len(words)).astype(np.str_))
-
-
-def _built(name: str, words: WordArray, queries: Codes, *, k: int, threads: int) -> tuple[Engine, float]:
-    """An engine over the codes after its first search, which compiles and builds tables, and its seconds."""
+def _build(name: str, words: WordArray, queries: Codes, *, k: int, threads: int) -> tuple[Engine, float]:
+    """An engine after its first search, which compiles code and builds tables, and the seconds it took."""
     start = time.perf_counter()
     engine = ENGINES[name](words, queries.bits, threads)
     engine.search(queries.take(np.arange(1)), k)
     return engine, time.perf_counter() - start
 
 
-def _in_turns(engines: Mapping[str, Engine], queries: Codes, *, batch: int, k: int) -> dict[str, float]:
-    """Queries a second of each engine, the median over rounds in which each is asked in turn."""
-    asked = [queries.take(np.arange(batch) + start) for start in range(0, len(queries) - batch + 1, batch)]
-    _agree(engines, asked[0], k)
+def _take_turns(engines: Mapping[str, Engine], queries: Codes, *, batch: int, k: int) -> dict[str, float]:
+    """Queries per second of each engine, the median over rounds in which the engines take turns."""
+    calls = [queries.take(np.arange(batch) + start) for start in range(0, len(queries) - batch + 1, batch)]
+    _compare(engines, calls[0], k)
     rates: dict[str, list[float]] = {name: [] for name in engines}
     begun = time.perf_counter()
     for done in range(_ROUNDS):
@@ -294,18 +276,16 @@ def _in_turns(engines: Mapping[str, Engine], queries: Codes, *, batch: int, k: i
         for name, engine in engines.items():
             count, start = 0, time.perf_counter()
             while (spent := time.perf_counter() - start) < _LEAST_SECONDS:
-                engine.search(asked[count % len(asked)], k)
+                engine.search(calls[count % len(calls)], k)
                 count += 1
             rates[name].append(count * batch / spent)
     return {name: median(values) for name, values in rates.items()}
 
 
-def _agree(engines: Mapping[str, Engine], queries: Codes, k: int) -> None:
-    answers = {name: engine.search(queries, k) for name, engine in engines.items()}
-    given = {name: answer for name, answer in answers.items() if answer is not None}
-    for name, answer in given.items():
-        first = next(iter(given))
-        if not np.array_equal(answer, given[first]):
-            raise RmshError(
-                f"{name} and {first} disagree about the distances of the {k} nearest; one of them is wrong."
-            )
+def _compare(engines: Mapping[str, Engine], queries: Codes, k: int) -> None:
+    found = {name: engine.search(queries, k) for name, engine in engines.items()}
+    distances = {name: values for name, values in found.items() if values is not None}
+    for name, values in distances.items():
+        first = next(iter(distances))
+        if not np.array_equal(values, distances[first]):
+            raise RmshError(f"{name} and {first} return different distances for the {k} nearest; one of them is wrong.")

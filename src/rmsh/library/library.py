@@ -25,7 +25,7 @@ from rmsh.library.snapshot_writer import SnapshotKeeper
 if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.core.types import Modality
-    from rmsh.index.stored import StoredIndex
+    from rmsh.index.store import StoredIndex
     from rmsh.model import Model
 
 __all__ = ["Library"]
@@ -82,7 +82,7 @@ class Library(Reader):
             folder: of the library.
             writable: whether it is to be changed.
             timeout: how many seconds to wait for another writer.
-            engine: the index that searches its codes; :class:`rmsh.index.auto.Auto` pays where many searches follow.
+            engine: the index class that searches its codes.
 
         Raises:
             FormatError: it is no library, is damaged, or is of a newer rmsh.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.core.types import IntArray, Modality
     from rmsh.index.filters import Filter
-    from rmsh.index.stored import StoredIndex
+    from rmsh.index.store import StoredIndex
     from rmsh.library.queries import Generation
     from rmsh.library.views import View
     from rmsh.model import Model

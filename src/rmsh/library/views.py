@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, WordArray
     from rmsh.index.base import Hits, Neighbours
-    from rmsh.index.stored import StoredIndex
+    from rmsh.index.store import StoredIndex
     from rmsh.library.queries import Generation
 
 _FEW_REMOVED = 1024

@@ -1,1 +1,1 @@
-"""The same library on a Milvus server."""
+"""A library on a Milvus server; collection.py describes how it is stored there."""

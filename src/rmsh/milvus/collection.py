@@ -1,21 +1,23 @@
-"""A library on a Milvus server, for reading: with a model folder it is all that searching and serving need.
+"""A library on a Milvus server, read-only; together with a model folder it is all that searching and serving need.
 
-How a library lies in a collection of a Milvus server; stated here and nowhere else.
+How a library is stored in a collection, stated only here:
 
-- A push fills the collection ``NAME_FINGERPRINT``, and lets the alias ``NAME`` stand for it once everything is there.
-  Codes of another model get a collection of their own, so whoever searches never meets codes of two models.
-- There is one entity a code. An item with a code of its picture and one of its text has two, in the partitions
-  ``image`` and ``text``; the key is twice the row of the item, plus 1 for a text, so that keys are ordered as rows are.
-- Every entity has what is shown of its item, so that a model folder and a collection suffice to search and to serve:
+- A push fills the collection ``NAME_FINGERPRINT`` and points the alias ``NAME`` to it when it is complete. Codes of
+  another model go to another collection, so a reader never sees codes of two models.
+- There is one entity per code. An item with an image code and a text code has two entities, in the partitions ``image``
+  and ``text``. The key is twice the row of the item, plus 1 for a text, so keys are ordered as rows are.
+- Every entity carries the content of its item:
 
-      id         the id                                    labels   the names of the labels
-      text       the text, empty where there is none       has_text whether there is one
-      picture    the key of picture and thumbnail: a path below the folder of the pictures; empty where there is none
-      model      the fingerprint of the model that made the code
-      both       whether the item has a code of the other kind too
-      digest     of all the others and of the code, to see what a push has to write
+      id         the id
+      labels     the names of the labels, at most 4,096
+      text       the text, empty if there is none
+      has_text   whether there is a text
+      picture    path of the image in the image folder, empty if there is none
+      model      fingerprint of the model that computed the code
+      both       whether the item also has a code of the other modality
+      digest     hash of all of these and the code, so that a push writes only changes
 
-- A string has up to 65,535 bytes, an item up to 4,096 labels.
+- A string has at most 65,535 bytes.
 """
 
 from __future__ import annotations
@@ -36,49 +38,16 @@ from rmsh.index.base import check_k, check_radius
 from rmsh.library.items import Hit, Item, check_modality, checked_ids, picture_inside
 from rmsh.library.queries import Generation
 from rmsh.milvus.connection import Address, Settings
-from rmsh.milvus.filters import literal, to_expression
-from rmsh.milvus.table import MOST, Column, Consistency, Found, Table
+from rmsh.milvus.filters import ids_in, to_expression
+from rmsh.milvus.table import MAX_BYTES, MAX_FOUND, MAX_LABELS, Consistency, Found, Table
 from rmsh.model import Model, load
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality
     from rmsh.index.filters import Filter
 
-_BYTES, _LABELS = 65_535, 4_096
-_STRING = {"max_length": _BYTES}
-
-COLUMNS = (
-    Column("id", "VARCHAR", _STRING, indexed=True),
-    Column("labels", "ARRAY", {"element_type": "VARCHAR", "max_capacity": _LABELS, **_STRING}),
-    Column("text", "VARCHAR", _STRING),
-    Column("has_text", "BOOL"),
-    Column("picture", "VARCHAR", _STRING),
-    Column("model", "VARCHAR", {"max_length": 64}),
-    Column("both", "BOOL"),
-    Column("digest", "INT64"),
-)
-SHOWN = ("id", "labels", "text", "has_text", "picture")  # what makes an item
-
-
-def filled(place: Address, fingerprint: str) -> Address:
-    """The collection that holds the codes of a model, where the alias is at ``place``.
-
-    Example:
-        >>> str(filled(Address.parse("http://localhost:19530/photos"), "0123456789abcdef"))
-        'http://localhost:19530/photos_0123456789abcdef'
-    """
-    return Address(place.server, f"{place.name}_{fingerprint}")
-
-
-def is_filled(name: str, place: Address) -> bool:
-    """Whether a collection has the name of one that was filled for an alias, by whatever model.
-
-    Example:
-        >>> is_filled("photos_0123456789abcdef", Address.parse("http://localhost:19530/photos"))
-        True
-    """
-    start, _, fingerprint = name.rpartition("_")
-    return start == place.name and len(fingerprint) == 16 and set(fingerprint) <= set("0123456789abcdef")
+_ITEM_FIELDS = ("id", "labels", "text", "has_text", "picture")
+_MAX_IDS = MAX_FOUND // 2  # during a push an item may be stored twice
 
 
 def key_of(row: int, modality: Modality) -> int:
@@ -92,18 +61,18 @@ def key_of(row: int, modality: Modality) -> int:
 
 
 def row_of(key: int) -> int:
-    """The row of the item of a key."""
+    """The row of an item from the key of one of its codes."""
     return key >> 1
 
 
 def entity_of(row: int, item: Item, *, modality: Modality, code: bytes, model: str, both: bool) -> dict[str, Any]:
-    """A code with its item, as it lies in the collection.
+    """The entity of a code and its item.
 
     Raises:
-        InputError: a value is larger than Milvus takes.
+        InputError: a value is larger than Milvus allows.
     """
     _check_size(item)
-    shown = {
+    content = {
         "id": item.id,
         "labels": list(item.labels),
         "text": item.text or "",
@@ -112,21 +81,21 @@ def entity_of(row: int, item: Item, *, modality: Modality, code: bytes, model: s
         "model": model,
         "both": both,
     }
-    content = json.dumps(shown, sort_keys=True).encode() + code
-    digest = int.from_bytes(blake2b(content, digest_size=8).digest(), signed=True)
-    return {"key": key_of(row, modality), **shown, "digest": digest, "code": code}
+    hashed = blake2b(json.dumps(content, sort_keys=True).encode() + code, digest_size=8)
+    digest = int.from_bytes(hashed.digest(), signed=True)
+    return {"key": key_of(row, modality), **content, "digest": digest, "code": code}
 
 
 def _check_size(item: Item) -> None:
     for value in (item.id, item.text or "", item.picture or "", *item.labels):
-        if len(value) > _BYTES // 4 and len(value.encode()) > _BYTES:
+        if len(value) > MAX_BYTES // 4 and len(value.encode()) > MAX_BYTES:
             raise InputError(
-                f"The item {item.id[:40]!r} has a string of {len(value.encode()):,} bytes; Milvus takes up to "
-                f"{_BYTES:,}: shorten it."
+                f"Item {item.id[:40]!r} has a string of {len(value.encode()):,} bytes; Milvus allows {MAX_BYTES:,}: "
+                "shorten it."
             )
-    if len(item.labels) > _LABELS:
+    if len(item.labels) > MAX_LABELS:
         raise InputError(
-            f"The item {item.id!r} has {len(item.labels):,} labels; Milvus takes up to {_LABELS:,}: give it fewer."
+            f"Item {item.id!r} has {len(item.labels):,} labels; Milvus allows {MAX_LABELS:,}: remove some."
         )
 
 
@@ -142,19 +111,16 @@ def item_of(fields: Mapping[str, Any]) -> Item:
     return Item(fields["id"], text, fields["picture"] or None, tuple(fields["labels"]))
 
 
-_MOST_IDS = MOST // 2  # while a push goes on, an item may be there twice
-
-
 class Collection:
-    """What `rmsh library push` brought to a server; it reads as a library does, and is closed by ``with``.
+    """A library that `rmsh library push` copied to a server; it is read as a library is, and can be used in ``with``.
 
-    Several threads may use one. It stays with the codes it found when it was opened: where a push brings codes of
-    another model, open it again.
+    Several threads may share it. It keeps reading the codes of the model it was opened with: after a push with another
+    model, open it again.
 
     Args:
         table: the codes and items.
-        model: that made the codes.
-        pictures: the folder of the pictures, where there is one on this machine.
+        model: the model that computed the codes.
+        pictures: the image folder, if there is one on this machine.
     """
 
     def __init__(self, table: Table, model: Model, *, pictures: Path | None = None) -> None:
@@ -173,29 +139,29 @@ class Collection:
         consistency: Consistency = "Bounded",
         probes: int | None = None,
     ) -> Self:
-        """Open a collection; who asks, and by what right, stands in the environment (see milvus_connection.py).
+        """Open a collection; credentials come from the environment (see connection.py).
 
         Args:
             address: ``http(s)://HOST:PORT/NAME``.
-            model: the folder of the model that made its codes.
-            pictures: the folder of its pictures; without it no picture has a path.
-            consistency: "Bounded" answers at once and sees what was pushed after some seconds; "Strong" waits for it.
-            probes: of a collection of lists, how many of them a search looks at; an eighth where None.
+            model: folder of the model that computed its codes.
+            pictures: the image folder; without it images have no path.
+            consistency: "Bounded" does not wait, and sees a push after some seconds; "Strong" waits for it.
+            probes: number of lists that a search in an approximate collection visits; None visits an eighth of them.
 
         Raises:
-            InputError: it is no address, or there is no model.
-            RmshError: the server cannot be reached or refuses us, or there is no such collection.
-            FormatError: the collection is of another program, or of a newer rmsh.
-            CodesError: its codes are of another model.
+            InputError: the address is invalid, or there is no model.
+            RmshError: the server is unreachable or rejects the credentials, or there is no such collection.
+            FormatError: the collection was made by another program, or by a newer rmsh.
+            CodesError: another model computed its codes.
         """
-        place, made_by = Address.parse(address), load(model)
-        table = Table.open(place, settings=Settings.read(), consistency=consistency, probes=probes)
+        parsed, loaded = Address.parse(address), load(model)
+        table = Table.open(parsed, settings=Settings.read(), consistency=consistency, probes=probes)
         try:
-            _check(table, made_by, f"{place}")
+            _check(table, loaded, address)
         except BaseException:
             table.close()
             raise
-        return cls(table, made_by, pictures=pictures)
+        return cls(table, loaded, pictures=pictures)
 
     def __enter__(self) -> Self:
         return self
@@ -204,100 +170,96 @@ class Collection:
         self.close()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._table.close()
 
     def generation(self) -> Generation:
-        """Whose codes it holds, and how long they are."""
+        """The fingerprint of the model and the number of bits of its codes."""
         return self._generation
 
     def model(self) -> Model:
-        """The model that makes its codes."""
+        """The model that computes its codes."""
         return self._model
 
     def count(self) -> int:
-        """How many items there are."""
+        """Number of items."""
         return self._table.count(partition="image") + self._table.count("both == false", partition="text")
 
     def get(self, name: str) -> Item | None:
-        """The item of an id, or None."""
-        found = self._table.query(_has_id([name]), ["key", *SHOWN])
+        """The item with this id, or None."""
+        found = self._table.query(ids_in(checked_ids([name])), ["key", *_ITEM_FIELDS])
         newest = max(found, key=lambda entity: int(entity["key"]), default=None)
         return None if newest is None else item_of(newest)
 
     def codes(self, ids: Iterable[str], modality: Modality) -> Codes:
-        """The codes of some items' pictures or texts, in the order of the ids; items that have none are left out.
+        """The image or text codes of items, in the order of the ids; items without one are left out.
 
         Raises:
-            InputError: more are asked for than Milvus finds.
+            InputError: there are more ids than Milvus can look up.
         """
         check_modality(modality)
         names = checked_ids(ids)
-        if len(names) > _MOST_IDS:
-            raise InputError(f"Codes of {len(names):,} items were asked for; give up to {_MOST_IDS:,} ids at once.")
-        found = self._table.query(_has_id(names), ["key", "id", "code"], partition=modality) if names else []
+        if len(names) > _MAX_IDS:
+            raise InputError(f"Got {len(names):,} ids; give at most {_MAX_IDS:,} ids at once.")
+        found = self._table.query(ids_in(names), ["key", "id", "code"], partition=modality) if names else []
         by_age = sorted(found, key=lambda entity: int(entity["key"]))
         newest = {str(entity["id"]): entity["code"][0] for entity in by_age}
-        there = [name for name in names if name in newest]
-        packed = np.frombuffer(b"".join(newest[name] for name in there), dtype=np.uint8)
-        return Codes(packed.reshape(len(there), -(-self._table.bits // 8)), self._table.bits, np.array(there))
+        known = [name for name in names if name in newest]
+        packed = np.frombuffer(b"".join(newest[name] for name in known), dtype=np.uint8)
+        return Codes(packed.reshape(len(known), -(-self._table.bits // 8)), self._table.bits, np.array(known))
 
     def picture_path(self, item: Item) -> Path | None:
-        """Where the picture of an item is, or None where it has none, or none on this machine.
+        """The path of an item's image, or None if it has none on this machine.
 
         Raises:
-            InputError: a link leads out of the folder of the pictures.
+            InputError: a link leads out of the image folder.
         """
         return None if self._pictures is None else picture_inside(self._pictures, item)
 
     def credit(self) -> str:
-        """Whom to thank for the pictures, from CREDIT.txt in their folder; "" where there is none on this machine."""
+        """The content of CREDIT.txt in the image folder, or ""."""
         return "" if self._pictures is None else read_credit(self._pictures)
 
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
-        """The k nearest items of each query, nearest first; which of equally distant ones come last is open.
+        """Find the k nearest items of each query, nearest first; the server breaks ties at the largest distance.
 
         Args:
             codes: the queries.
-            k: how many to find, up to 16,384.
-            to: whether the codes of pictures or of texts are compared.
-            model: the fingerprint of the model that made the codes.
-            where: which items may be found; words of texts are not looked up here.
+            k: number of items, at most 16,384.
+            to: which codes to compare, "image" or "text".
+            model: fingerprint of the model that computed the queries.
+            where: which items to find; conditions on texts are not supported.
 
         Raises:
-            CodesError: the codes are of another length or another model.
-            InputError: the filter asks for words of texts, or k is too large.
+            CodesError: the codes have another length or another model.
+            InputError: the filter has a condition on texts, or k is too large.
         """
-        condition = self._checked(codes, to, model=model, where=where)
-        return _hits(self._table.nearest(codes.packed, check_k(k), where=condition, fields=SHOWN, partition=to))
+        condition = self._check_query(codes, to, model=model, where=where)
+        return _hits(self._table.nearest(codes.packed, check_k(k), where=condition, fields=_ITEM_FIELDS, partition=to))
 
     def within(
         self, codes: Codes, radius: int, *, to: Modality, model: str, where: Filter | None = None
     ) -> list[list[Hit]]:
-        """All items at a distance of at most ``radius`` of each query; the rest is as in :meth:`search`."""
-        condition = self._checked(codes, to, model=model, where=where)
-        reach = min(check_radius(radius), self._table.bits)
-        return _hits(self._table.within(codes.packed, reach, where=condition, fields=SHOWN, partition=to))
+        """Find all items at a distance of at most ``radius`` from each query; otherwise like :meth:`search`."""
+        condition = self._check_query(codes, to, model=model, where=where)
+        limit = min(check_radius(radius), self._table.bits)
+        return _hits(self._table.within(codes.packed, limit, where=condition, fields=_ITEM_FIELDS, partition=to))
 
-    def _checked(self, codes: Codes, to: Modality, *, model: str, where: Filter | None) -> str:
-        """The expression of a filter, of a question that may be asked."""
+    def _check_query(self, codes: Codes, to: Modality, *, model: str, where: Filter | None) -> str:
+        """Check a query, and return its filter as an expression."""
         check_modality(to)
         self._generation.check(model, codes)
         return "" if where is None else to_expression(where)
 
 
-def _check(table: Table, model: Model, place: str) -> None:
+def _check(table: Table, model: Model, address: str) -> None:
     if "library" not in table.about:
-        raise FormatError(f"{place} is an index without items; give the name that `rmsh library push` was given.")
+        raise FormatError(f"{address} is an index without items; give the address passed to `rmsh library push`.")
     if table.about["model"] != model.fingerprint:
         raise CodesError(
-            f"The model has the fingerprint {model.fingerprint}, the codes of {place} are of {table.about['model']}; "
-            "give the model that made them."
+            f"The model has the fingerprint {model.fingerprint}, but the codes of {address} were computed by "
+            f"{table.about['model']}; give that model."
         )
-
-
-def _has_id(ids: Iterable[str]) -> str:
-    return f"id in [{', '.join(map(literal, checked_ids(ids)))}]"
 
 
 def _hits(found: list[list[Found]]) -> list[list[Hit]]:

@@ -1,6 +1,6 @@
-"""A filter as an expression of Milvus: every value is a string literal, never part of the expression.
+"""Filters as Milvus expressions: every value becomes a string literal.
 
-What a server of 2.3 cannot look up, such as words of a text, is refused in one sentence.
+Words of a text are refused, because Milvus 2.3 cannot look them up.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from rmsh.index.filters import And, Filter, Id, Label, Not, Or
 
 
 def literal(value: str) -> str:
-    r"""A string as a literal of Milvus: quotes, backslashes and control characters are escaped as in JSON.
+    r"""A string as a Milvus literal: quotes, backslashes and control characters are escaped as in JSON.
 
-    Other characters stand as they are: JSON would write those beyond 16 bits as two, which Milvus does not read.
+    Other characters are not escaped: Milvus does not read the surrogate pairs that JSON uses above 16 bits.
 
     Example:
         >>> print(literal('a "quoted" \\ and\nmore'))
@@ -25,10 +25,10 @@ def literal(value: str) -> str:
 
 
 def to_expression(condition: Filter) -> str:
-    """Compile a filter.
+    """Compile a filter to an expression.
 
     Raises:
-        InputError: it asks for words of a text, or it is no filter.
+        InputError: it contains a condition on texts, or is not a filter.
 
     Example:
         >>> to_expression(Label("dog") & ~Id("7"))
@@ -43,19 +43,29 @@ def to_expression(condition: Filter) -> str:
     if isinstance(condition, Id):
         return f"id == {literal(condition.value)}"
     raise InputError(
-        f"The filter {condition} was given; a collection of Milvus is filtered by label= and id=, joined by and, or, "
-        "not: search words of texts in the library's folder."
+        f"Got the filter {condition}; Milvus supports label= and id=, joined by and, or, not. To filter by text, "
+        "search the library's folder."
     )
 
 
-def keys_in(keys: Iterable[int], *, but: bool = False) -> str:
-    """An expression for entities of these keys, or for all others.
+def ids_in(ids: Iterable[str]) -> str:
+    """The expression for entities with one of these ids.
 
     Example:
-        >>> keys_in([3, 4]), keys_in([3], but=True)
-        ('key in [3,4]', 'key not in [3]')
+        >>> ids_in(["a", "b"])
+        'id in ["a", "b"]'
     """
-    return f"key {'not in' if but else 'in'} [{','.join(map(str, keys))}]"
+    return f"id in [{', '.join(map(literal, ids))}]"
+
+
+def keys_in(keys: Iterable[int]) -> str:
+    """The expression for entities with one of these keys.
+
+    Example:
+        >>> keys_in([3, 4])
+        'key in [3,4]'
+    """
+    return f"key in [{','.join(map(str, keys))}]"
 
 
 def both(*expressions: str) -> str:

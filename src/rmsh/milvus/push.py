@@ -1,9 +1,9 @@
-"""Bringing a library to a Milvus server, and later what changed since.
+"""Copy a library to a Milvus server, and later only what has changed.
 
-A push compares a block of rows at a time: it asks which keys with which digests are there, writes what is missing or
-other, and removes what the library no longer has. What it did needs no record, so a push that was cut off goes on when
-it is started again, and never writes anything twice. Later rows come first: of an item that was updated, the new form
-is there before the old one goes.
+A push compares a block of rows at a time: it reads the keys and digests of the collection, writes what is missing or
+different, and deletes what the library no longer has. It keeps no record, so an interrupted push can be repeated
+without writing anything twice. Later rows come first: the new version of an updated item is written before the old one
+is deleted.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from rmsh.core.errors import InputError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import MODALITIES
 from rmsh.library.queries import generation_of, items_of_rows
-from rmsh.milvus.collection import COLUMNS, entity_of, filled, is_filled, key_of
+from rmsh.milvus.collection import entity_of, key_of
 from rmsh.milvus.connection import Address, Settings
 from rmsh.milvus.filters import both
-from rmsh.milvus.table import MOST, Table
+from rmsh.milvus.table import MAX_FOUND, Table
 
 if TYPE_CHECKING:
     from rmsh.library.queries import Generation
     from rmsh.library.reader import Reader
 
-_ROWS = MOST // len(MODALITIES)  # in a block: Milvus tells so many keys in one call
-_BATCH = 1 << 22  # characters of texts in one message; Milvus takes 64 MB
+_ROWS = MAX_FOUND // len(MODALITIES)  # per block, so that one call returns all keys
+_BATCH = 1 << 22  # characters of strings per message; Milvus allows 64 MB
 
 
 @dataclass
 class Pushed:
-    """What a push did.
+    """The result of a push.
 
     Args:
-        collection: the name of the collection that the address stands for now.
-        written: how many codes were written.
-        removed: how many were removed.
-        former: collections of other models that are still there.
+        collection: name of the collection that the address now refers to.
+        written: number of codes written.
+        removed: number of codes deleted.
+        former: remaining collections of other models.
     """
 
     collection: str
@@ -56,67 +56,68 @@ def push(
     drop_former: bool = False,
     on_progress: OnProgress = ignore,
 ) -> Pushed:
-    """Make a collection what the library is now; who searches it meanwhile finds what was there before.
+    """Make a collection equal to the library; codes of a new model become visible only when all of them are stored.
 
     Args:
-        library: open, for reading.
+        library: an open library.
         address: ``http(s)://HOST:PORT/NAME``.
-        lists: 0 for an exact collection, otherwise the number of lists of an approximate one; None to leave it.
-        drop_former: whether to drop collections of former models of this library; who has one open cannot go on.
-        on_progress: told after every block.
+        lists: 0 for an exact collection, otherwise the number of lists of an approximate one; None keeps the existing
+            kind, and is exact for a new collection.
+        drop_former: drop collections of former models of this library; readers that have one open will fail.
+        on_progress: called with a Progress after each block.
 
     Raises:
-        InputError: the address is none, or holds another library, or an item is too large.
-        RmshError: the server cannot be reached, or refuses; what was written stays, and another push goes on.
+        InputError: the address is invalid or belongs to another library, or an item is too large.
+        RmshError: the server is unreachable or reports an error; repeat the push to continue.
     """
-    place = Address.parse(address)
+    alias = Address.parse(address)
     with library.reading() as connection:
-        (name,) = connection.execute("SELECT id FROM library").fetchone()
+        (library_id,) = connection.execute("SELECT id FROM library").fetchone()
         generation = generation_of(connection)
-        table = _table(place, generation, library=name, lists=lists)
+        table = _open_table(alias, generation, library_id=library_id, lists=lists)
         try:
-            done = _bring(table, connection, generation=generation, on_progress=on_progress)
+            done = _copy(table, connection, generation=generation, on_progress=on_progress)
             table.flush()
-            table.set_alias(place.name)
-            done.former = _former(table, place, library=name, drop=drop_former)
+            table.set_alias(alias.name)
+            done.former = _former(table, alias, library_id=library_id, drop=drop_former)
         finally:
             table.close()
     return done
 
 
-def _table(place: Address, generation: Generation, *, library: str, lists: int | None) -> Table:
-    """The collection to fill: the one that is there, or a new one."""
+def _open_table(alias: Address, generation: Generation, *, library_id: str, lists: int | None) -> Table:
+    """Open or create the collection to fill."""
     settings = Settings.read()
-    shown = Table.find(place, settings=settings)
-    if shown is not None and shown.about.get("library") != library:
-        raise InputError(f"{place} holds another library; give another name, or drop it in Milvus first.")
-    goal = filled(place, generation.fingerprint)
-    there = Table.find(goal, settings=settings)
-    if there is None:
-        about = {"model": generation.fingerprint, "generation": generation.number, "library": library}
-        return Table.create(
-            goal, generation.bits, settings=settings, columns=COLUMNS, partitions=MODALITIES, lists=lists or 0, **about
-        )
-    if lists is not None and there.about["lists"] != lists:
+    current = Table.find(alias, settings=settings)
+    if current is not None and current.about.get("library") != library_id:
+        raise InputError(f"{alias} belongs to another library; give another name, or drop it in Milvus first.")
+    target = Address(alias.server, f"{alias.name}_{generation.fingerprint}")
+    table = Table.find(target, settings=settings)
+    if table is None:
+        about = {"model": generation.fingerprint, "generation": generation.number, "library": library_id}
+        return Table.create(target, generation.bits, settings=settings, lists=lists or 0, **about)
+    if lists is not None and table.about["lists"] != lists:
         raise InputError(
-            f"{goal} was made with {there.about['lists']} lists, {lists} were asked for; leave that out, or drop the "
-            "collection in Milvus first."
+            f"{target} has {table.about['lists']} lists, but {lists} were requested; leave out the number of lists, or "
+            "drop the collection in Milvus first."
         )
-    there.prepare(COLUMNS, MODALITIES)
-    return there
+    table.prepare()
+    return table
 
 
-def _bring(table: Table, connection: sqlite3.Connection, *, generation: Generation, on_progress: OnProgress) -> Pushed:
+def _copy(table: Table, connection: sqlite3.Connection, *, generation: Generation, on_progress: OnProgress) -> Pushed:
     (last,) = connection.execute("SELECT coalesce(max(row), 0) FROM items").fetchone()
     done, begin = Pushed(table.address.name), time.perf_counter()
     starts = range(last // _ROWS * _ROWS, -1, -_ROWS)
-    done.removed += _remove_behind(table, key_of(starts[0] + _ROWS, MODALITIES[0]))
+    done.removed += _delete_from(table, key_of(starts[0] + _ROWS, MODALITIES[0]))
     for count, start in enumerate(starts, 1):
-        here = {entity["key"]: entity for entity in _entities(connection, generation, start)}
-        there = _digests(table, start)
-        gone = sorted(there.keys() - here.keys())
-        changed = [entity for key, entity in here.items() if there.get(key) != entity["digest"]]
-        _write(table, changed)
+        wanted = {entity["key"]: entity for entity in _entities(connection, generation, start)}
+        digests = _digests(table, start)
+        gone = sorted(digests.keys() - wanted.keys())
+        changed = [entity for key, entity in wanted.items() if digests.get(key) != entity["digest"]]
+        for modality in MODALITIES:
+            for batch in _batches([each for each in changed if each["key"] % 2 == MODALITIES.index(modality)]):
+                table.upsert(batch, partition=modality)
         table.delete(gone)
         done.written, done.removed = done.written + len(changed), done.removed + len(gone)
         values = {"written": done.written, "removed": done.removed}
@@ -124,8 +125,8 @@ def _bring(table: Table, connection: sqlite3.Connection, *, generation: Generati
     return done
 
 
-def _remove_behind(table: Table, key: int) -> int:
-    """Remove keys from one on: rows the library has not given yet, as after it was put back from a backup."""
+def _delete_from(table: Table, key: int) -> int:
+    """Delete all keys from one on: rows that the library has not assigned yet, as after restoring a backup."""
     removed = 0
     while found := table.query(f"key >= {key}", ["key"]):
         table.delete([int(entity["key"]) for entity in found])
@@ -133,37 +134,31 @@ def _remove_behind(table: Table, key: int) -> int:
     return removed
 
 
-def _digests(table: Table, start: int) -> dict[int, int]:
-    """Keys and digests that are there of the block of rows that begins at one."""
-    first, end = (key_of(row, MODALITIES[0]) for row in (start, start + _ROWS))
-    found = table.query(both(f"key >= {first}", f"key < {end}"), ["key", "digest"])
-    return {int(entity["key"]): int(entity["digest"]) for entity in found}
-
-
 def _entities(connection: sqlite3.Connection, generation: Generation, start: int) -> Iterator[dict[str, Any]]:
+    """The entities that the block of rows from ``start`` on should have."""
     found = connection.execute(
         "SELECT row, image, text FROM codes WHERE generation = ? AND row >= ? AND row < ? ORDER BY row",
         (generation.number, start, start + _ROWS),
     ).fetchall()
     items = items_of_rows(connection, [row for row, _, _ in found])
     for row, *codes in found:
+        both_codes = None not in codes
         for modality, code in zip(MODALITIES, codes, strict=True):
             if code is not None:
-                paired = None not in codes
                 yield entity_of(
-                    row, items[row], modality=modality, code=code, model=generation.fingerprint, both=paired
+                    row, items[row], modality=modality, code=code, model=generation.fingerprint, both=both_codes
                 )
 
 
-def _write(table: Table, entities: Sequence[dict[str, Any]]) -> None:
-    for modality in MODALITIES:
-        of_modality = [each for each in entities if each["key"] % 2 == MODALITIES.index(modality)]
-        for batch in _batches(of_modality):
-            table.upsert(batch, partition=modality)
+def _digests(table: Table, start: int) -> dict[int, int]:
+    """Keys and digests that the block of rows from ``start`` on has in the collection."""
+    first, end = (key_of(row, MODALITIES[0]) for row in (start, start + _ROWS))
+    found = table.query(both(f"key >= {first}", f"key < {end}"), ["key", "digest"])
+    return {int(entity["key"]): int(entity["digest"]) for entity in found}
 
 
 def _batches(entities: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Entities that go into one message, by the length of their strings."""
+    """Split entities into messages by the length of their strings."""
     batch: list[dict[str, Any]] = []
     size = 0
     for entity in entities:
@@ -177,17 +172,28 @@ def _batches(entities: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]
         yield batch
 
 
-def _former(table: Table, place: Address, *, library: str, drop: bool) -> list[str]:
-    """Collections of other models of this library, those that were not dropped."""
+def _former(table: Table, alias: Address, *, library_id: str, drop: bool) -> list[str]:
+    """Drop the collections of other models of this library, or return their names."""
     kept = []
-    for name in table.neighbours():
-        if name == table.address.name or not is_filled(name, place):
+    for name in table.list_collections():
+        if name == table.address.name or not is_filled(name, alias):
             continue
-        other = Table.find(Address(place.server, name), settings=Settings.read())
-        if other is None or other.about.get("library") != library:
+        other = Table.find(Address(alias.server, name), settings=Settings.read())
+        if other is None or other.about.get("library") != library_id:
             continue
         if drop:
             other.drop()
         else:
             kept.append(name)
     return kept
+
+
+def is_filled(name: str, alias: Address) -> bool:
+    """Whether the name of a collection is that of the alias with a fingerprint.
+
+    Example:
+        >>> is_filled("photos_0123456789abcdef", Address.parse("http://localhost:19530/photos"))
+        True
+    """
+    start, _, fingerprint = name.rpartition("_")
+    return start == alias.name and len(fingerprint) == 16 and set(fingerprint) <= set("0123456789abcdef")

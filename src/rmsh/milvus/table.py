@@ -1,12 +1,10 @@
-"""Codes with further fields in a collection of a Milvus server: made, filled, asked. Calls are those of 2.3 to 2.6.
+"""A Milvus collection of codes with their items: its schema and every call to the server, for versions 2.3 to 2.6.
 
-An entity has an int64 ``key``, its packed ``code`` (see codes.py) padded with zeros to whole bytes, which changes no
-distance, and the columns the collection was made with. Milvus finds up to 16,384 entities a call; where more are within
-a radius, the keys are split until fewer are.
+An entity has an int64 ``key``, its packed ``code`` (see codes.py), padded with zeros to whole bytes, which changes no
+distance, and the fields in ``COLUMNS``. Image and text codes are in two partitions. The description of the collection
+is a JSON object with its format, the number of bits and what else rmsh must know about it.
 
-What a collection of a Milvus server is made of: its fields, its indexes, and a description that says whose it is.
-
-What rmsh has to know of a collection, such as the length of its codes, stands in its description, as JSON.
+Milvus returns at most 16,384 entities per call. If more are within a radius, the keys are split until fewer are.
 """
 
 from __future__ import annotations
@@ -17,96 +15,67 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from rmsh.core.errors import InputError, require
 from rmsh.core.files import checked_format
-from rmsh.milvus.connection import Address, Settings, connect, explained
+from rmsh.core.types import MODALITIES
+from rmsh.milvus.connection import Address, Settings, connect, translate_errors
 from rmsh.milvus.filters import both, keys_in
 
 if TYPE_CHECKING:
-    from rmsh.core.types import PackedArray
+    from rmsh.core.types import Modality, PackedArray
 
 FORMAT, VERSION = "rmsh collection", 1
+MAX_FOUND = 16_384  # entities that Milvus returns per call
+MAX_BYTES, MAX_LABELS = 65_535, 4_096  # of a string and of an item
+
+_KEYS = 8_192  # per expression
+_SECONDS = 120.0  # timeout of a call
+_LONG_CALLS = ("load_collection", "flush")  # no timeout: their duration depends on the size of the collection
+
+_STRING = {"max_length": MAX_BYTES}
+COLUMNS: dict[str, tuple[str, Mapping[str, Any]]] = {  # name: type in Milvus and its options
+    "id": ("VARCHAR", _STRING),
+    "labels": ("ARRAY", {"element_type": "VARCHAR", "max_capacity": MAX_LABELS, **_STRING}),
+    "text": ("VARCHAR", _STRING),
+    "has_text": ("BOOL", {}),
+    "picture": ("VARCHAR", _STRING),
+    "model": ("VARCHAR", {"max_length": 64}),
+    "both": ("BOOL", {}),
+    "digest": ("INT64", {}),
+}
+_INDEXED = ("code", "id")
+
+Consistency: TypeAlias = Literal["Strong", "Bounded"]
 
 
-class Column(NamedTuple):
-    """A field beside key and code.
-
-    Args:
-        name: of the field.
-        type: as Milvus calls it.
-        options: of that type.
-        indexed: whether strings are looked up in an index, and not one by one.
-    """
-
-    name: str
-    type: str
-    options: Mapping[str, Any] = {}
-    indexed: bool = False
-
-
-def make_schema(bits: int, columns: Sequence[Column], *, description: str) -> Any:
-    """The schema of a collection, as pymilvus has it."""
-    pymilvus: Any = require("pymilvus", "milvus")
-    types = pymilvus.DataType
-    schema = pymilvus.MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False, description=description)
-    schema.add_field("key", types.INT64, is_primary=True)
-    for column in columns:
-        named = {name: types[value] if name == "element_type" else value for name, value in column.options.items()}
-        schema.add_field(column.name, types[column.type], **named)
-    schema.add_field("code", types.BINARY_VECTOR, dim=-(-bits // 8) * 8)
-    return schema
-
-
-def make_indexes(client: Any, names: Sequence[str], *, lists: int) -> Any:
-    """Indexes of some fields: of codes, in so many lists where that is not 0, and of strings."""
-    indexes = client.prepare_index_params()
-    for name in names:
-        if name != "code":
-            indexes.add_index(name)  # of the kind the server thinks best: which it has depends on its version
-        elif lists:
-            indexes.add_index(name, metric_type="HAMMING", index_type="BIN_IVF_FLAT", params={"nlist": lists})
-        else:
-            indexes.add_index(name, metric_type="HAMMING", index_type="BIN_FLAT")
-    return indexes
-
-
-def about_text(about: Mapping[str, Any]) -> str:
-    """What is to be known of a collection, as its description.
+def to_description(about: Mapping[str, Any]) -> str:
+    """What rmsh must know about a collection, as its description.
 
     Example:
-        >>> about_text({"bits": 64})
+        >>> to_description({"bits": 64})
         '{"format": "rmsh collection", "version": 1, "bits": 64}'
     """
     return json.dumps({"format": FORMAT, "version": VERSION, **about})
 
 
-def read_about(description: str, place: str) -> dict[str, Any]:
-    """Undo :func:`about_text`.
+def read_description(description: str, place: str) -> dict[str, Any]:
+    """Undo :func:`to_description`.
 
     Raises:
-        FormatError: the collection at that place is of another program, or of a newer rmsh.
+        FormatError: the collection at ``place`` was made by another program, or by a newer rmsh.
 
     Example:
-        >>> read_about(about_text({"bits": 64}), "photos")["bits"]
+        >>> read_description(to_description({"bits": 64}), "photos")["bits"]
         64
     """
     try:
         about = json.loads(description)
     except ValueError:
         about = None
-    hint = "it is of another program: give one that rmsh made, or another name"
+    hint = "another program made it: give a collection made by rmsh, or a new name"
     return checked_format(about, place, name=FORMAT, version=VERSION, hint=hint)
 
 
-MOST = 16_384  # what Milvus finds in one call
-
-_KEYS = 8_192  # in one expression
-_SECONDS = 120.0  # until a server that does not answer is taken for gone
-_LONG_CALLS = ("load_collection", "flush")  # these take as long as the collection is large
-
-Consistency: TypeAlias = Literal["Strong", "Bounded"]
-
-
 class Found(NamedTuple):
-    """An entity that was found: its key, its distance, and the fields that were asked for."""
+    """A hit: the key of the entity, its distance, and the requested fields."""
 
     key: int
     distance: int
@@ -114,16 +83,16 @@ class Found(NamedTuple):
 
 
 class Table:
-    """A collection; made by :meth:`create` or :meth:`open`.
+    """An open collection; see :meth:`create` and :meth:`open`.
 
     Args:
         client: a ``MilvusClient``.
         address: of the server and the collection.
         settings: of the connection.
-        about: what its description says.
-        consistency: "Strong" sees all that was written before a question, and waits for it, about 0.2 s; "Bounded"
-            sees all that is some seconds old.
-        probes: of how many lists of an approximate collection are looked at; an eighth where None.
+        about: the content of its description.
+        consistency: "Strong" waits, about 0.2 s, until all earlier writes are visible; "Bounded" sees writes after some
+            seconds.
+        probes: number of lists that a search in an approximate collection visits; None visits an eighth of them.
     """
 
     def __init__(
@@ -146,177 +115,185 @@ class Table:
         self._probes = min(self._lists, probes or -(-self._lists // 8))
 
     @classmethod
-    def create(
-        cls,
-        address: Address,
-        bits: int,
-        *,
-        settings: Settings,
-        columns: Sequence[Column] = (),
-        partitions: Sequence[str] = (),
-        lists: int = 0,
-        **about: Any,
-    ) -> Self:
-        """Make a collection and load it.
+    def create(cls, address: Address, bits: int, *, settings: Settings, lists: int = 0, **about: Any) -> Self:
+        """Create a collection and load it.
 
         Args:
             address: of the new collection.
-            bits: the length of a code.
+            bits: number of bits per code.
             settings: of the connection.
-            columns: its further fields.
-            partitions: its parts.
-            lists: 0 for ``BIN_FLAT``, which is exact, or the number of lists of ``BIN_IVF_FLAT``.
-            about: what to keep in its description.
+            lists: 0 for the exact ``BIN_FLAT``, or the number of lists of ``BIN_IVF_FLAT``.
+            about: further content of its description.
         """
         client = connect(address.server, settings)
         about = {"bits": bits, "lists": lists, **about}
         table = cls(client, address, settings=settings, about=about)
-        schema = make_schema(bits, columns, description=about_text(about))
-        table._ask("create_collection", schema=schema, consistency_level="Bounded")
-        table.prepare(columns, partitions)
+        schema = _make_schema(bits, description=to_description(about))
+        table._call("create_collection", schema=schema, consistency_level="Bounded")
+        table.prepare()
         return table
 
     @classmethod
     def open(
         cls, address: Address, *, settings: Settings, consistency: Consistency = "Strong", probes: int | None = None
     ) -> Self:
-        """Open a collection, or the one that an alias stands for.
+        """Open a collection by its name or an alias.
 
         Raises:
-            RmshError: it is not there, or the server cannot be reached.
-            FormatError: it is of another program, or of a newer rmsh.
+            RmshError: it does not exist, or the server is unreachable.
+            FormatError: it was made by another program, or by a newer rmsh.
         """
         client = connect(address.server, settings)
-        with explained(str(address), settings):
+        with translate_errors(str(address), settings):
             found = client.describe_collection(address.name)
-        about = read_about(found["description"], str(address))
-        there = Address(address.server, found["collection_name"])
-        return cls(client, there, settings=settings, about=about, consistency=consistency, probes=probes)
+        about = read_description(found["description"], str(address))
+        resolved = Address(address.server, found["collection_name"])
+        return cls(client, resolved, settings=settings, about=about, consistency=consistency, probes=probes)
 
     @classmethod
     def find(cls, address: Address, *, settings: Settings) -> Self | None:
-        """Open a collection, or the one that an alias stands for, where there is one."""
+        """Open a collection by its name or an alias, or return None if there is none."""
         client = connect(address.server, settings)
-        with explained(str(address), settings):
-            there = client.has_collection(address.name)
-        return cls.open(address, settings=settings) if there else None
+        with translate_errors(str(address), settings):
+            exists = client.has_collection(address.name)
+        return cls.open(address, settings=settings) if exists else None
 
-    def _ask(self, call: str, *arguments: Any, **options: Any) -> Any:
-        timeout = None if call in _LONG_CALLS else _SECONDS
-        with explained(str(self.address), self._settings):
-            return getattr(self._client, call)(self.address.name, *arguments, timeout=timeout, **options)
+    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """Call a method of the client on this collection."""
+        timeout = None if method in _LONG_CALLS else _SECONDS
+        with translate_errors(str(self.address), self._settings):
+            return getattr(self._client, method)(self.address.name, *arguments, timeout=timeout, **options)
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._client.close()
 
-    def prepare(self, columns: Sequence[Column], partitions: Sequence[str]) -> None:
-        """Make partitions and indexes that are not there, as after making the collection was cut off, and load it."""
-        for name in sorted(set(partitions) - set(self._ask("list_partitions"))):
-            self._ask("create_partition", name)
-        indexed = {column.name for column in columns if column.indexed} | {"code"}
-        missing = sorted(indexed - set(self._ask("list_indexes")))
+    def prepare(self) -> None:
+        """Create missing partitions and indexes, as after an interrupted :meth:`create`, and load the collection."""
+        for name in sorted(set(MODALITIES) - set(self._call("list_partitions"))):
+            self._call("create_partition", name)
+        missing = sorted(set(_INDEXED) - set(self._call("list_indexes")))
         if missing:
-            self._ask("create_index", make_indexes(self._client, missing, lists=self._lists), sync=False)
-        self._ask("load_collection")
+            self._call("create_index", self._make_indexes(missing), sync=False)
+        self._call("load_collection")
+
+    def _make_indexes(self, names: Sequence[str]) -> Any:
+        indexes = self._client.prepare_index_params()
+        for name in names:
+            if name != "code":
+                indexes.add_index(name)  # the server's default: which kinds it has depends on its version
+            elif self._lists:
+                indexes.add_index(name, metric_type="HAMMING", index_type="BIN_IVF_FLAT", params={"nlist": self._lists})
+            else:
+                indexes.add_index(name, metric_type="HAMMING", index_type="BIN_FLAT")
+        return indexes
 
     def flush(self) -> None:
-        """Let the server write what it holds to its storage and index it."""
-        self._ask("flush")
+        """Make the server write its data to storage and index it."""
+        self._call("flush")
 
     def drop(self) -> None:
-        """Remove the collection and all that is in it."""
-        self._ask("drop_collection")
+        """Delete the collection."""
+        self._call("drop_collection")
 
     def set_alias(self, alias: str) -> None:
-        """Let an alias stand for this collection, at once and in place of what it stood for."""
-        with explained(str(self.address), self._settings):
-            there = self._client.has_collection(alias)
-        self._ask("alter_alias" if there else "create_alias", alias)
+        """Point an alias to this collection, in one step."""
+        with translate_errors(str(self.address), self._settings):
+            exists = self._client.has_collection(alias)
+        self._call("alter_alias" if exists else "create_alias", alias)
 
-    def neighbours(self) -> list[str]:
-        """The names of all collections of the same database."""
-        with explained(self.address.server, self._settings):
+    def list_collections(self) -> list[str]:
+        """The names of all collections in the same database."""
+        with translate_errors(self.address.server, self._settings):
             return sorted(self._client.list_collections())
 
-    def upsert(self, entities: Sequence[Mapping[str, Any]], *, partition: str = "") -> None:
-        """Put entities in, each in place of one that has its key; ``code`` is given as bytes."""
-        self._ask("upsert", list(entities), partition_name=partition)
+    def upsert(self, entities: Sequence[Mapping[str, Any]], *, partition: Modality) -> None:
+        """Insert entities, replacing those with the same keys; ``code`` is given as bytes."""
+        self._call("upsert", list(entities), partition_name=partition)
 
     def delete(self, keys: Sequence[int]) -> None:
-        """Remove the entities of some keys; keys that are not there are passed over."""
+        """Delete the entities with these keys; unknown keys are ignored."""
         for some in _blocks(keys, _KEYS):
-            self._ask("delete", filter=keys_in(some))
+            self._call("delete", filter=keys_in(some))
 
     def count(self, where: str = "", *, partition: str = "") -> int:
-        """How many entities there are that fulfil an expression."""
+        """Number of entities that satisfy an expression."""
         return int(self.query(where, ["count(*)"], partition=partition)[0]["count(*)"])
 
     def query(self, where: str, fields: Sequence[str], *, partition: str = "") -> list[dict[str, Any]]:
-        """Fields of the entities that fulfil an expression, in no order; at most 16,384 are to be expected."""
-        limit = {} if not where or "count(*)" in fields else {"limit": MOST}
-        found = self._ask("query", where, list(fields), **self._scope(partition), **limit)
+        """Fields of the entities that satisfy an expression, unordered, at most 16,384."""
+        limit = {} if not where or "count(*)" in fields else {"limit": MAX_FOUND}
+        found = self._call("query", where, list(fields), **self._scope(partition), **limit)
         return [dict(entity) for entity in found]
 
     def nearest(
-        self, packed: PackedArray, k: int, *, where: str = "", fields: Sequence[str] = (), partition: str = ""
+        self, packed: PackedArray, k: int, *, partition: str, where: str = "", fields: Sequence[str] = ()
     ) -> list[list[Found]]:
-        """The k nearest entities of each query, uint8 (Q, bytes), or as many as there are; nearest first, then by key.
+        """The k nearest entities of each query, uint8 (Q, bytes), or all if there are fewer; by distance, then key.
 
-        Which of equally distant ones come last is the server's choice.
+        The server chooses which of the entities at the largest distance are included.
 
         Raises:
-            InputError: more are asked for than Milvus finds.
+            InputError: k is larger than Milvus supports.
         """
-        limit = self._limit(k, where, partition)
+        limit = min(k, MAX_FOUND)
+        if k > MAX_FOUND and self.count(where, partition=partition) > MAX_FOUND:
+            raise InputError(f"Got k = {k:,}; Milvus returns at most {MAX_FOUND:,} neighbours: give a smaller k.")
         scope = {"filter": where, "output_fields": ["key", *fields], **self._scope(partition)}
         found: list[list[Found]] = []
-        for some in _blocks(packed, max(1, MOST // limit)):
+        for some in _blocks(packed, max(1, MAX_FOUND // limit)):
             hits = self._search(some, limit, {"nprobe": self._probes} if self._lists else {}, scope)
-            if self._probes < self._lists and min(map(len, hits)) < limit:  # those lists hold fewer than k
+            if self._probes < self._lists and min(map(len, hits)) < limit:  # these lists have fewer than k
                 hits = self._search(some, limit, {"nprobe": self._lists}, scope)
             found += hits
         return found
 
-    def _limit(self, k: int, where: str, partition: str) -> int:
-        if k > MOST and self.count(where, partition=partition) > MOST:
-            raise InputError(f"{k:,} nearest were asked for; Milvus finds up to {MOST:,} a query: ask for fewer.")
-        return min(k, MOST)
-
     def within(
-        self, packed: PackedArray, radius: int, *, where: str = "", fields: Sequence[str] = (), partition: str = ""
+        self, packed: PackedArray, radius: int, *, partition: str, where: str = "", fields: Sequence[str] = ()
     ) -> list[list[Found]]:
-        """All entities at a distance of at most ``radius`` of each query; the rest is as in :meth:`nearest`."""
+        """All entities at a distance of at most ``radius`` from each query, uint8 (Q, bytes); by distance, then key."""
         scope = {"output_fields": ["key", *fields], **self._scope(partition)}
         queries = (packed[start : start + 1] for start in range(len(packed)))
         return [sorted(self._within(query, radius, scope=scope, where=where), key=_order) for query in queries]
 
     def _within(self, query: PackedArray, radius: int, *, scope: Mapping[str, Any], where: str) -> list[Found]:
-        """All hits of one query; where a call finds as many as it can, the halves of the keys are asked apart.
+        """All hits of one query; if a call returns the maximum, each half of the keys is searched separately.
 
-        The bound of Milvus is strict. Asked for a radius, an index of lists gives up after lists that have nothing
-        near, so there the nearest are asked for.
+        The radius of Milvus is exclusive. With a radius, ``BIN_IVF_FLAT`` stops after lists without near codes, so
+        there we search for the nearest instead.
         """
         params = {"nprobe": self._lists} if self._lists else {"radius": radius + 1}
-        (found,) = self._search(query, MOST, params, {**scope, "filter": where})
+        (found,) = self._search(query, MAX_FOUND, params, {**scope, "filter": where})
         near = [hit for hit in found if hit.distance <= radius]
-        if len(near) < MOST:
+        if len(near) < MAX_FOUND:
             return near
-        middle = sorted(hit.key for hit in near)[MOST // 2]
+        middle = sorted(hit.key for hit in near)[MAX_FOUND // 2]
         halves = (both(where, f"key {side} {middle}") for side in ("<", ">="))
         return [hit for half in halves for hit in self._within(query, radius, scope=scope, where=half)]
 
     def _search(
         self, packed: PackedArray, limit: int, params: Mapping[str, Any], scope: Mapping[str, Any]
     ) -> list[list[Found]]:
-        how = {"metric_type": "HAMMING", "params": dict(params)}
+        search_params = {"metric_type": "HAMMING", "params": dict(params)}
         data = [bytes(code) for code in packed]
-        answer = self._ask("search", data, limit=limit, anns_field="code", search_params=how, **scope)
-        return [sorted((_found(hit) for hit in hits), key=_order) for hits in answer]
+        found = self._call("search", data, limit=limit, anns_field="code", search_params=search_params, **scope)
+        return [sorted((_found(hit) for hit in hits), key=_order) for hits in found]
 
     def _scope(self, partition: str) -> dict[str, Any]:
-        parts = {"partition_names": [partition]} if partition else {}
-        return {"consistency_level": self._consistency, **parts}
+        partitions = {"partition_names": [partition]} if partition else {}
+        return {"consistency_level": self._consistency, **partitions}
+
+
+def _make_schema(bits: int, *, description: str) -> Any:
+    pymilvus: Any = require("pymilvus", "milvus")
+    types = pymilvus.DataType
+    schema = pymilvus.MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False, description=description)
+    schema.add_field("key", types.INT64, is_primary=True)
+    for name, (kind, options) in COLUMNS.items():
+        values = {option: types[value] if option == "element_type" else value for option, value in options.items()}
+        schema.add_field(name, types[kind], **values)
+    schema.add_field("code", types.BINARY_VECTOR, dim=-(-bits // 8) * 8)
+    return schema
 
 
 def _order(found: Found) -> tuple[int, int]:

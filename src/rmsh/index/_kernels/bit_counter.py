@@ -31,7 +31,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from rmsh.core.compiled import compile_kernel
+from rmsh.index._kernels import inlined_kernel, kernel
 from rmsh.index._kernels.vectors import (
     LANES,
     STEP,
@@ -150,7 +150,8 @@ def _triple(builder: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
 slice_only_word, slice_word = _slice_word(one_word=True), _slice_word(one_word=False)
 
 
-def _slice_tile(words: Any, at: int, width: int, room: Any, planes: Any) -> None:
+@kernel
+def slice_tile(words: Any, at: int, width: int, room: Any, planes: Any) -> None:
     """Make the planes of the TILE codes whose words begin at ``at``; ``room`` is for TILE words."""
     for next_at in range(at + TILE * width, at + 2 * TILE * width, STEP):
         prefetch(words, next_at)  # the next tile comes while queries are compared with this one
@@ -161,9 +162,6 @@ def _slice_tile(words: Any, at: int, width: int, room: Any, planes: Any) -> None
             slice_word(words, at + w, width, room, planes, w * PLANES * LANES)
 
 
-slice_tile = compile_kernel(_slice_tile, nogil=True)
-
-
 PICKS = 43  # planes of a word that a query adds: 4 a sextet, 3 of the last four bits
 _LOW, BIAS = 6, 9  # bits of the counter within a word; with those that count words: up to 512
 
@@ -171,7 +169,8 @@ Plane = Any  # of the builder
 Pair = tuple[Plane, Plane]  # x and x ^ y, where x and y are to be added
 
 
-def _pick_planes(queries: Any) -> Any:
+@kernel
+def pick_planes(queries: Any) -> Any:
     """Where the planes begin that each query adds, in bytes from those of the word, uint16 (Q, width, PICKS)."""
     picks = np.empty((len(queries), queries.shape[1], PICKS), np.uint16)
     for q in range(len(queries)):
@@ -189,16 +188,11 @@ def _pick_planes(queries: Any) -> Any:
     return picks
 
 
-pick_planes = compile_kernel(_pick_planes, nogil=True)
-
-
-def _write_bias(threshold: int, biases: Any, q: int) -> None:
+@inlined_kernel
+def write_bias(threshold: int, biases: Any, q: int) -> None:
     """Write the start of the counter, bit by bit, as all ones or all zeros: it overflows at the threshold."""
     for i in range(BIAS):
         biases[q, i] = -np.uint64((512 - threshold) >> i & 1)
-
-
-write_bias = compile_kernel(_write_bias, nogil=True, forceinline=True)
 
 
 class _Counter:
