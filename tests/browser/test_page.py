@@ -147,7 +147,7 @@ def test_a_picture_search_can_be_gone_back_to_and_linked(page: Page, open_page: 
 def test_a_file_that_is_no_picture_is_refused_in_words_and_the_page_goes_on(page: Page) -> None:
     _search(page, "red")
     _drop(page, b"this is no picture")
-    expect(page.get_by_role("alert")).to_contain_text("cannot be read as a picture")
+    expect(page.get_by_role("alert")).to_contain_text("cannot be read as an image")
     page.get_by_role("button", name="Try again").click()
     expect(_cards(page)).to_have_count(24)
 

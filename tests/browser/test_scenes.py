@@ -118,7 +118,7 @@ def test_a_bad_upload_is_explained_and_the_next_good_one_works(page: Page, serve
     content = Path(served.picture_of("guitar")).read_bytes()
     for bad in (content[:200], b"GIF89a", b""):
         page.locator("#file").set_input_files({"name": "q.jpg", "mimeType": "image/jpeg", "buffer": bad})
-        expect(page.get_by_role("alert")).to_contain_text("cannot be read as a picture")
+        expect(page.get_by_role("alert")).to_contain_text("cannot be read as an image")
     page.locator("#file").set_input_files({"name": "q.jpg", "mimeType": "image/jpeg", "buffer": content})
     expect(page.locator("#title")).to_have_text("24 nearest texts for your picture")
 

@@ -85,11 +85,11 @@ def test_unreadable_pictures_are_refused_or_listed_by_row(encoder: EfficientNet)
     items = [_noise(1)[0], "gone.jpg", _noise(1)[0], b"no picture"]
     features, unreadable = encoder.encode_readable(items, on_progress=reports.append)
     assert [one.row for one in unreadable] == [1, 3]
-    assert unreadable[0].reason.startswith("gone.jpg cannot be read as a picture: there is no such file")
+    assert unreadable[0].reason.startswith("gone.jpg cannot be read as an image: there is no such file")
     assert not features[[1, 3]].any()
     np.testing.assert_array_equal(features[0], features[2])
     assert reports[-1].done == reports[-1].total == 4
-    with pytest.raises(DataError, match=r"gone\.jpg .* What was given cannot be read"):
+    with pytest.raises(DataError, match=r"gone\.jpg .* The given file cannot be read"):
         encoder.encode(items)
     with pytest.raises(DataError, match=r"And 2 more\.$"):
         encoder.encode(["gone.jpg"] * 12)

@@ -49,11 +49,11 @@ def test_unreadable_pictures_become_missing_and_are_reported(pairs: Pairs, tmp_p
     assert found.features("image")[:, 0].tolist() == [0, 0, 0, 255]
     assert found.has_image.tolist() == [True, False, False, True]
     assert [one.row for one in told] == [2]
-    assert "2.png cannot be read as a picture" in told[0].reason
+    assert "2.png cannot be read as an image" in told[0].reason
 
 
 def test_unreadable_pictures_are_refused_where_nobody_listens(pairs: Pairs) -> None:
-    with pytest.raises(DataError, match=r"2\.png cannot be read as a picture"):
+    with pytest.raises(DataError, match=r"2\.png cannot be read as an image"):
         extract(pairs, Brightness())
 
 

@@ -213,7 +213,7 @@ def test_what_cannot_be_answered_is_refused_in_one_sentence(
 def test_an_upload_that_is_no_picture_is_refused_in_one_sentence(client: TestClient) -> None:
     refused = _post(client, b"<svg onload=alert(1)>")
     assert refused.status_code == 400
-    assert "cannot be read as a picture: it is none of the known formats" in refused.json()["error"]
+    assert "cannot be read as an image: its format is not recognized" in refused.json()["error"]
     assert client.post("/api/search").status_code == 422
 
 

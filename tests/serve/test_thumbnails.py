@@ -35,7 +35,7 @@ def test_a_picture_keeps_its_proportions(size: tuple[int, int], shown: tuple[int
 
 def test_what_is_no_picture_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_text("words")
-    with pytest.raises(DataError, match="cannot be read as a picture"):
+    with pytest.raises(DataError, match="cannot be read as an image"):
         Thumbnails().jpeg(tmp_path / "a.png", 40)
 
 

@@ -270,10 +270,9 @@ def thumbnail(path: Path | None) -> str | None:
     if path is None:
         return None
     try:
-        small = read_picture(path)
+        small = read_picture(path, fit=_SIDE * 2)  # twice the size, for fine screens
     except DataError:
         return None
-    small.thumbnail((_SIDE * 2, _SIDE * 2))  # twice the size, for fine screens
     file = io.BytesIO()
     small.save(file, "JPEG", quality=80)
     return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()

@@ -3,6 +3,7 @@
     RmshError
     ├── InputError           the input cannot be used; the message says what to give instead
     │   ├── DataError        a data file is wrong; the message names the file and the row or key
+    │   │   └── ImageLimitError  an image exceeds a limit on pixels, time or memory
     │   ├── CodesError       codes do not match each other or their length
     │   └── ConfigError      an option or a configuration file is wrong
     ├── FormatError          a file written by rmsh is damaged, unfinished or too new
@@ -34,6 +35,10 @@ class InputError(RmshError, ValueError):
 
 class DataError(InputError):
     """The content of a data file is not what its reader expects."""
+
+
+class ImageLimitError(DataError):
+    """An image has too many pixels, or takes too much time or memory to decode."""
 
 
 class CodesError(InputError):

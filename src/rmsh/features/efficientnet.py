@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rmsh.core.errors import require
-from rmsh.features.images import Picture, PictureEncoder, read_picture
+from rmsh.features.images import Picture, PictureEncoder, read_pixels
 from rmsh.features.packaged import PackagedEncoder
 from rmsh.features.weights import locate, read_tensors
 
@@ -164,7 +164,7 @@ class EfficientNet(PackagedEncoder, PictureEncoder):
         return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
     def _read(self, picture: Picture) -> NDArray[np.uint8]:
-        return np.asarray(read_picture(picture, (SIDE, SIDE)))
+        return read_pixels(picture, (SIDE, SIDE))
 
     def _embed(self, pictures: Sequence[NDArray[np.uint8]]) -> FloatArray:
         with self._first:  # one thread makes the network, the others wait for it

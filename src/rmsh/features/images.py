@@ -1,145 +1,136 @@
-"""Reads one picture safely, whatever kind it is: limits, rotation, colours; the result is plain 8-bit RGB.
+"""Reads one image safely, whatever its format: limits, rotation, colours; the result is plain 8-bit RGB.
 
 What all encoders of pictures share: pictures are read and encoded side by side, and bad ones are named.
 """
 
 from __future__ import annotations
 
-import io
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 
-from rmsh.core.errors import DataError
+from rmsh.core.errors import DataError, ImageLimitError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.features.base import Unreadable, refuse
+from rmsh.features.decoding import LimitExceededError, UnreadableError, processors, shared_decoder
+from rmsh.features.pixels import FORMATS, TooLargeError, check_pixels, fitted, to_rgb
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rmsh.core.types import FloatArray, Modality
 
-Picture: TypeAlias = "str | Path | bytes | Image.Image"  # a path, the content of a file, or a picture that is open
+Picture: TypeAlias = "str | Path | bytes | Image.Image"  # a path, the content of a file, or an open image
 
-# Formats that Pillow decodes itself; of others, such as EPS, some start a program.
-FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "AVIF")
 MOST_BYTES = 256 << 20
 MOST_PIXELS = 89_478_485  # where Pillow itself begins to warn; 256 MB as RGB
 
 
 def read_picture(
-    picture: Picture, size: tuple[int, int] | None = None, *, most_pixels: int = MOST_PIXELS
+    picture: Picture, size: tuple[int, int] | None = None, *, fit: int | None = None, most_pixels: int = MOST_PIXELS
 ) -> Image.Image:
-    """Read a picture as RGB, upright, as a person would see it.
+    """Read an image as RGB, upright, as a person would see it.
 
-    Of an animation the first frame is taken, transparent parts become white, 16 bits become 8, and CMYK and palettes
-    become RGB. A JPEG much larger than ``size`` is decoded at a fraction of its size, which is many times faster.
+    The first frame of an animation is taken, transparent parts become white, 16 bits become 8, and CMYK and palettes
+    become RGB. A JPEG much larger than ``size`` is decoded at a fraction of its size, which is many times faster. Files
+    are decoded in another process, which is stopped if it takes too long or too much memory.
 
     Args:
-        picture: a path, the bytes of a file, or an open picture.
-        size: width and height to squeeze it to; its own where None.
-        most_pixels: a picture of more is refused before it is decoded.
+        picture: path, content of an image file, or open image.
+        size: width and height to resize to; the image's own if None.
+        fit: instead of ``size``, the side of a square to shrink the image into, keeping its proportions.
+        most_pixels: an image with more is refused before it is decoded.
 
     Raises:
-        DataError: it is missing, too large, damaged, or no picture; the message names the file.
+        ImageLimitError: the image is too large, or takes too much time or memory to decode.
+        DataError: the file is missing, damaged, or not an image; the message names it.
 
     Example:
         >>> read_picture(Image.new("CMYK", (8, 6)), (4, 4))
         <PIL.Image.Image image mode=RGB size=4x4 ...>
     """
+    return Image.fromarray(read_pixels(picture, size, fit=fit, most_pixels=most_pixels))
+
+
+def read_pixels(
+    picture: Picture, size: tuple[int, int] | None = None, *, fit: int | None = None, most_pixels: int = MOST_PIXELS
+) -> NDArray[np.uint8]:
+    """The same as an array, uint8 (height, width, 3)."""
     try:
         if isinstance(picture, Image.Image):
-            _check_pixels(picture, most_pixels)
-            return _plain(picture, size)
-        with Image.open(_checked_file(picture), formats=_formats()) as opened:
-            _check_pixels(opened, most_pixels)
-            if size is not None:
-                # Twice the wanted size is left to the resizing, so that fine patterns are averaged, not skipped.
-                opened.draft("RGB", (2 * size[0], 2 * size[1]))
-            return _plain(opened, size)
-    except Exception as error:  # damaged files make decoders raise anything
-        raise DataError(_sentence(picture, error)) from error
+            return _open_pixels(picture, size, fit, most_pixels)
+        return shared_decoder().decode(_checked_file(picture), size=size, fit=fit, most_pixels=most_pixels)
+    except (LimitExceededError, TooLargeError) as error:
+        raise _too_much(picture, error) from error
+    except UnreadableError as error:
+        raise _unreadable(picture, error) from error
 
 
-class _RefusedError(Exception):
-    """A reason of our own."""
+def check_size(content: bytes, *, most_pixels: int) -> None:
+    """Refuse the content of an image file if its header announces too many pixels; nothing is decoded.
 
-
-def _checked_file(picture: str | Path | bytes) -> Any:
-    """What Pillow opens; nothing that could block or grow without end, such as a pipe."""
-    if isinstance(picture, bytes):
-        count, opened = len(picture), io.BytesIO(picture)
-    elif not Path(picture).is_file():
-        raise _RefusedError("there is no such file")
-    else:
-        count, opened = Path(picture).stat().st_size, picture  # type: ignore[assignment]
-    if count > MOST_BYTES:
-        raise _RefusedError(f"it has {count >> 20} MB, allowed are {MOST_BYTES >> 20}")
-    return opened
-
-
-@cache
-def _formats() -> tuple[str, ...]:
-    Image.init()
-    return tuple(name for name in FORMATS if name in Image.OPEN)
-
-
-def _check_pixels(picture: Image.Image, most: int) -> None:
-    width, height = picture.size
-    if width * height > most:
-        raise _RefusedError(f"it has {width} x {height} pixels, allowed are {most:,} in all")
-
-
-def _plain(picture: Image.Image, size: tuple[int, int] | None) -> Image.Image:
-    picture.load()
-    colours = _as_rgb(_upright(picture))
-    # Shrinks as well as bicubic in two thirds of the time.
-    return colours if size is None else colours.resize(size, Image.Resampling.HAMMING)
-
-
-def _upright(picture: Image.Image) -> Image.Image:
-    """Turn the picture as its EXIF data says; damaged EXIF data is no reason to refuse a picture."""
+    Raises:
+        ImageLimitError: the image is too large.
+        DataError: the header is damaged, or not that of an image.
+    """
     try:
-        return ImageOps.exif_transpose(picture)
-    except Exception:
-        return picture
+        shared_decoder().size(content, most_pixels=most_pixels)
+    except LimitExceededError as error:
+        raise _too_much(content, error) from error
+    except UnreadableError as error:
+        raise _unreadable(content, error) from error
 
 
-def _as_rgb(picture: Image.Image) -> Image.Image:
-    if picture.mode.startswith(("I", "F")):
-        return Image.fromarray(_eight_bits(picture)).convert("RGB")
-    if not picture.has_transparency_data:
-        return picture.convert("RGB")
-    visible = picture.convert("RGBA")
-    return Image.alpha_composite(Image.new("RGBA", visible.size, "white"), visible).convert("RGB")
+def _open_pixels(
+    picture: Image.Image, size: tuple[int, int] | None, fit: int | None, most_pixels: int
+) -> NDArray[np.uint8]:
+    """Pixels of an image that the caller has opened, and so trusts: it is loaded in this process."""
+    check_pixels(picture, most_pixels)
+    try:
+        picture.load()
+        rgb = to_rgb(picture, size)
+        return np.array(rgb if fit is None else rgb.resize(fitted(rgb.size, fit), Image.Resampling.HAMMING))
+    except Exception as error:  # damaged files make decoders raise anything
+        raise UnreadableError(str(error).rstrip(".") or type(error).__name__) from error
 
 
-def _eight_bits(picture: Image.Image) -> Any:
-    """16-bit grey divided by 257; of numbers without a known white, such as floats, the range that occurs."""
-    values: FloatArray = np.nan_to_num(np.asarray(picture, dtype=np.float32))
-    low, high = (0.0, 65535.0) if picture.mode.startswith("I;16") else (float(values.min()), float(values.max()))
-    return np.round((values - low) * (255 / max(high - low, 1e-12))).astype(np.uint8)
+def _checked_file(picture: str | Path | bytes) -> str | bytes:
+    """What the decoder is given: not a pipe, which would block, and no more bytes than allowed."""
+    if isinstance(picture, bytes):
+        count = len(picture)
+    elif not Path(picture).is_file():
+        raise UnreadableError("there is no such file")
+    else:
+        count = Path(picture).stat().st_size
+    if count > MOST_BYTES:
+        raise LimitExceededError(f"it has {count >> 20} MB, and at most {MOST_BYTES >> 20} are allowed")
+    return picture if isinstance(picture, bytes) else str(picture)
 
 
-def _sentence(picture: Picture, error: Exception) -> str:
-    name = str(picture) if isinstance(picture, (str, Path)) else "What was given"
-    # Pillow's own sentence for an unknown format shows a Python object.
-    unknown = isinstance(error, UnidentifiedImageError)
-    reason = "it is none of the known formats" if unknown else str(error).rstrip(".") or type(error).__name__
-    return f"{name} cannot be read as a picture: {reason}; give a {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file."
+def _name(picture: Picture) -> str:
+    return str(picture) if isinstance(picture, (str, Path)) else "The given file"
+
+
+def _too_much(picture: Picture, error: Exception) -> ImageLimitError:
+    return ImageLimitError(f"{_name(picture)} is refused as an image: {error}; give a smaller or simpler copy of it.")
+
+
+def _unreadable(picture: Picture, error: Exception) -> DataError:
+    formats = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+    return DataError(f"{_name(picture)} cannot be read as an image: {error}; give a {formats} file.")
 
 
 class PictureEncoder(ABC):
     """Turns pictures into features, a few at a time in each of several threads.
 
-    Decoders and networks release the interpreter's lock, so that one thread reads while another computes; no queue
-    stands between.
+    Images are decoded in other processes and networks release the interpreter's lock, so that one image is read while
+    another is computed, without a queue between them.
     """
 
     modality: ClassVar[Modality] = "image"
@@ -190,7 +181,7 @@ class PictureEncoder(ABC):
         if len(starts) == 1:  # a query starts no threads
             yield 0, *self._encode_part(items)
             return
-        pool = ThreadPoolExecutor(_processors(), thread_name_prefix="rmsh-pictures")
+        pool = ThreadPoolExecutor(processors(), thread_name_prefix="rmsh-pictures")
         try:
             parts = (items[first : first + self.batch] for first in starts)
             for first, (features, reasons) in zip(starts, pool.map(self._encode_part, parts), strict=True):
@@ -208,7 +199,3 @@ class PictureEncoder(ABC):
             except DataError as error:
                 reasons.append(str(error))
         return (self._embed(read) if read else np.empty((0, self.dim), np.float32)), reasons
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -16,10 +16,10 @@ import numpy as np
 from PIL import Image
 
 from rmsh.codes import Codes
-from rmsh.core.errors import DataError, InputError, RmshError
+from rmsh.core.errors import DataError, ImageLimitError, InputError, RmshError
 from rmsh.core.types import MODALITIES
 from rmsh.features.bag_of_words import words_of
-from rmsh.features.images import FORMATS
+from rmsh.features.images import check_size
 from rmsh.index.filters import parse
 from rmsh.search.searcher import Query, Searcher
 from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns
@@ -66,6 +66,10 @@ if TYPE_CHECKING:
 
 
 _WAITING = 64
+# Requests run in 40 threads. Uploads may hold no more of them than this, however long each takes to decode, so that the
+# others can be answered meanwhile.
+_MOST_UPLOADS = 8
+_WAITING_UPLOADS = 8
 
 
 class Answers:
@@ -79,7 +83,11 @@ class Answers:
     def __init__(self, searcher: Searcher, *, name: str) -> None:
         self._searcher = searcher
         self._name = name
-        self._turns = Turns(os.cpu_count() or 1, _WAITING)
+        running = os.cpu_count() or 1
+        # Images that strangers send or that are shown small wait for each other, and never hold up a search.
+        self._turns = Turns(running, _WAITING)
+        self._upload_turns = Turns(min(running, _MOST_UPLOADS), _WAITING_UPLOADS)
+        self._thumbnail_turns = Turns(running, _WAITING)
         self._thumbnails = Thumbnails()
         self.metrics = Metrics(searcher.place.count)
 
@@ -117,25 +125,43 @@ class Answers:
         return self._found("code", lambda: query, asked)
 
     def search_picture(self, content: bytes, asked: Options) -> Found:
-        """A page of hits for a picture.
+        """A page of hits for an uploaded image.
 
         Raises:
-            DataError: it cannot be read as one, or is too large.
+            ProblemError: 413, the image is too large, or takes too much time or memory to decode.
+            DataError: it cannot be read as an image.
         """
-        return self._found("picture", lambda: self._coded("picture", content), asked)
+
+        def make() -> Query:
+            with self._turn(self._upload_turns):
+                return self._coded("picture", content)
+
+        try:
+            return self._found("picture", make, asked, in_turn=False)
+        except ImageLimitError as error:
+            raise ProblemError(413, str(error)) from None
 
     def _coded(self, kind: Kind, raw: str | bytes) -> Query:
         with self.metrics.stage(f"encode {kind}"):
             if isinstance(raw, str):
                 return self._searcher.text(raw)
-            _check_pixels(raw)
+            check_size(raw, most_pixels=MOST_PIXELS)
             return self._searcher.picture(raw)
 
     def _given(self, code: str, model: str) -> Query:
         packed = np.frombuffer(bytes.fromhex(code), dtype=np.uint8)[None, :]
         return Query(Codes(packed, self._searcher.model.bits, np.array(["query"])), model)
 
-    def _found(self, kind: Kind, make: Callable[[], Query], asked: Options, *, marks: Marks = lambda _: ()) -> Found:
+    def _found(
+        self,
+        kind: Kind,
+        make: Callable[[], Query],
+        asked: Options,
+        *,
+        marks: Marks = lambda _: (),
+        in_turn: bool = True,
+    ) -> Found:
+        """A page of hits; ``in_turn`` says whether making the query belongs to the search's turn, or has its own."""
         where = parse(asked.where) if asked.where.strip() else None
 
         def use(query: Query) -> Found:
@@ -154,15 +180,21 @@ class Answers:
                 hits=shown,
             )
 
-        with self._turn():
+        def use_in_turn(query: Query) -> Found:
+            with self._turn(self._turns):
+                return use(query)
+
+        if not in_turn:
+            return self._searcher.asked(make, use_in_turn)
+        with self._turn(self._turns):
             return self._searcher.asked(make, use)
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _turn(self, turns: Turns) -> Iterator[None]:
         """A block that computes, when its turn has come."""
         with ExitStack() as turn:
             with self.metrics.stage("wait"):
-                turn.enter_context(self._turns.turn())
+                turn.enter_context(turns.turn())
             yield
 
     def _has_pictures(self, hits: Iterable[Hit]) -> bool:
@@ -214,7 +246,7 @@ class Answers:
 
         def make() -> bytes:
             try:
-                with self._turn(), self.metrics.stage("thumbnail"):
+                with self._turn(self._thumbnail_turns), self.metrics.stage("thumbnail"):
                     return self._thumbnails.jpeg(path, side)
             except (DataError, OSError):
                 raise gone from None
@@ -225,7 +257,7 @@ class Answers:
         """Code something, so that the first client does not wait for weights; says what cannot be used, and why."""
         samples: dict[Modality, Callable[[], Query]] = {
             "text": lambda: self._searcher.text("a"),
-            "image": lambda: self._searcher.picture(Image.new("RGB", (8, 8))),
+            "image": lambda: self._searcher.picture(_sample_image()),
         }
         problems = []
         for modality, code in samples.items():
@@ -237,17 +269,11 @@ class Answers:
         return problems
 
 
-def _check_pixels(content: bytes) -> None:
-    """Refuse a picture whose header tells of more pixels than allowed; whether it is one is found when it is read."""
-    try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
-            width, height = picture.size
-    except Exception:  # damaged files make decoders raise anything
-        return
-    if width * height > MOST_PIXELS:
-        raise ProblemError(
-            413, f"The picture has {width} x {height} pixels; give one of at most {MOST_PIXELS:,} in all."
-        )
+def _sample_image() -> bytes:
+    """A small image file, which starts the decoder too."""
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "PNG")
+    return file.getvalue()
 
 
 def _hex(codes: Codes) -> str:

@@ -8,27 +8,14 @@ from collections import OrderedDict
 from hashlib import sha256
 from pathlib import Path
 
-from PIL import Image
-
-from rmsh.features.images import FORMATS, read_picture
+from rmsh.core.errors import DataError
+from rmsh.features.images import read_picture
 from rmsh.serve.limits import MOST_PIXELS
 
-__all__ = ["ByteCache", "Thumbnails", "fitted"]
+__all__ = ["ByteCache", "Thumbnails"]
 
 _KEPT = 64 << 20  # bytes in memory
-_TURNED = {5, 6, 7, 8}  # values of the EXIF tag by which width and height change places
-_ORIENTATION = 0x0112
-
-
-def fitted(size: tuple[int, int], side: int) -> tuple[int, int]:
-    """Width and height that fit into a square of ``side``, in proportion; what is smaller stays as it is.
-
-    Example:
-        >>> fitted((4000, 3000), 320), fitted((100, 50), 320), fitted((9000, 1), 320)
-        ((320, 240), (100, 50), (320, 1))
-    """
-    scale = min(1.0, side / max(size))
-    return max(round(size[0] * scale), 1), max(round(size[1] * scale), 1)
+_REFUSED = b"refused"  # kept in place of a thumbnail that cannot be made, so that a hostile file costs time only once
 
 
 class ByteCache:
@@ -83,25 +70,19 @@ class Thumbnails:
         name = self.name(path, side)
         kept = self._cache.get(name)
         if kept is None:
-            kept = _made(path, side)
+            try:
+                kept = _made(path, side)
+            except DataError:
+                self._cache.put(name, _REFUSED)
+                raise
             self._cache.put(name, kept)
+        if kept == _REFUSED:
+            raise DataError(f"{path} could not be read as an image when it was last tried; replace the file.")
         return kept
 
 
 def _made(path: Path, side: int) -> bytes:
-    small = read_picture(path, _size(path, side), most_pixels=MOST_PIXELS)
-    small.thumbnail((side, side))
+    small = read_picture(path, fit=side, most_pixels=MOST_PIXELS)
     file = io.BytesIO()
     small.save(file, "JPEG", quality=84, optimize=True)
     return file.getvalue()
-
-
-def _size(path: Path, side: int) -> tuple[int, int] | None:
-    """The size to read a picture in, which is faster than to shrink it later; None where the file does not tell."""
-    try:
-        with Image.open(path, formats=FORMATS) as picture:
-            width, height = picture.size
-            turned = picture.getexif().get(_ORIENTATION) in _TURNED
-    except Exception:  # damaged files make decoders raise anything; reading the whole will tell
-        return None
-    return fitted((height, width) if turned else (width, height), side)

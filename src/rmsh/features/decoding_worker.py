@@ -1,0 +1,142 @@
+"""The process that decodes images under limits: requests arrive on its standard input, answers leave on its output.
+
+It ends when its input ends, that is, with the process that started it. Its processor time per image and its memory are
+limited here, where the system can do so; :mod:`rmsh.features.decoding` limits the elapsed time from outside.
+
+A request is REQUEST, then as many bytes as its ``length``: a path, or the content of an image file. An answer is
+ANSWER, then the RGB bytes of an image of that width and height, or a reason, whose length in bytes stands in place of
+the width. Nothing is unpickled on either side.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import struct
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from PIL import Image, UnidentifiedImageError
+
+from rmsh.features.pixels import TooLargeError, decode, image_size, strips
+
+__all__ = ["ANSWER", "MEASURED", "PIXELS", "READY", "REFUSED", "REQUEST", "UNREADABLE", "main"]
+
+REQUEST = struct.Struct("<BBIIIQQ")  # decode or measure, path or content, width, height, fit, most pixels, length
+ANSWER = struct.Struct("<BBII")  # kind, whether this process ends now, width or length of the reason, height
+READY, PIXELS, MEASURED, REFUSED, UNREADABLE = range(5)
+_MOST_KEPT = 192 << 20  # bytes; a process that still holds more after an image is replaced
+_LONGEST_REASON = 1000  # characters
+
+
+def main() -> None:
+    """Answer requests until the input ends; the arguments are seconds of processor time and bytes of memory."""
+    seconds, memory = float(sys.argv[1]), int(sys.argv[2])
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "r+b") as nothing:  # a decoder that prints must not disturb the answers
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(nothing.fileno(), 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
+    warnings.simplefilter("ignore")
+    Image.MAX_IMAGE_PIXELS = None  # ours is checked, and refused with a sentence of ours
+    Image.init()
+    with suppress(ImportError):  # before Pillow 11.3
+        from PIL import AvifImagePlugin
+
+        AvifImagePlugin.DEFAULT_MAX_THREADS = 1
+    _limit_memory(memory)
+    _send(answers, READY)
+    with suppress(BrokenPipeError):  # the parent has ended
+        while head := requests.read(REQUEST.size):
+            if len(head) < REQUEST.size or not _answer(head, requests, answers, seconds):
+                break
+
+
+def _limit_memory(count: int) -> None:
+    """Let this process grow by so many bytes; systems without such a limit (Windows, macOS) ignore it."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        most = pages * resource.getpagesize() + count
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+@contextmanager
+def _processor_time(seconds: float) -> Iterator[None]:
+    """Let the system end this process by SIGPROF when the block has used so much processor time."""
+    if not hasattr(signal, "ITIMER_PROF"):
+        yield
+        return
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _answer(head: bytes, requests: IO[bytes], answers: IO[bytes], seconds: float) -> bool:
+    """Answer one request; False if this process should be replaced."""
+    exhausted = False
+    try:
+        with _processor_time(seconds):
+            image = _do(head, requests)
+    except MemoryError:
+        kind, reason, exhausted = REFUSED, "", True
+    except TooLargeError as error:
+        kind, reason = REFUSED, str(error)
+    except UnidentifiedImageError:  # Pillow's own sentence shows a Python object
+        kind, reason = UNREADABLE, "its format is not recognized"
+    except Exception as error:  # damaged files make decoders raise anything
+        exhausted = "out of memory" in str(error).lower()
+        kind = REFUSED if exhausted else UNREADABLE
+        reason = "" if exhausted else str(error).rstrip(".") or type(error).__name__
+    else:
+        return _send_image(answers, image)
+    encoded = reason[:_LONGEST_REASON].encode(errors="replace")
+    last = exhausted or _holds_too_much()
+    _send(answers, kind, last, len(encoded), 0, encoded)
+    return not last
+
+
+def _do(head: bytes, requests: IO[bytes]) -> Image.Image | tuple[int, int]:
+    decodes, is_path, width, height, fit, most_pixels, length = REQUEST.unpack(head)
+    content = requests.read(length)
+    with open(content, "rb") if is_path else io.BytesIO(content) as file:
+        if not decodes:
+            return image_size(file, most_pixels=most_pixels)
+        size = (width, height) if width else None
+        return decode(file, size=size, fit=fit or None, most_pixels=most_pixels)
+
+
+def _send_image(answers: IO[bytes], image: Image.Image | tuple[int, int]) -> bool:
+    if not isinstance(image, Image.Image):
+        _send(answers, MEASURED, False, *image)
+        return True
+    # Known before the pixels are sent: what is kept beyond the image itself.
+    last = _holds_too_much()
+    _send(answers, PIXELS, last, *image.size)
+    for strip in strips(image):
+        answers.write(strip.tobytes())
+    answers.flush()
+    return not last
+
+
+def _holds_too_much() -> bool:
+    try:
+        resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return resident * os.sysconf("SC_PAGE_SIZE") > _MOST_KEPT
+    except OSError:
+        return False
+
+
+def _send(
+    answers: IO[bytes], kind: int, last: bool = False, width: int = 0, height: int = 0, reason: bytes = b""
+) -> None:
+    answers.write(ANSWER.pack(kind, last, width, height) + reason)
+    answers.flush()
