@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import struct
 import uuid
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np  # after the threads are limited
 import pytest
-from PIL import Image
+from PIL import Image, features
 
 from rmsh.codes import Codes
 from rmsh.core.types import FloatArray, Modality
@@ -84,6 +87,53 @@ def new_address(milvus_server: str) -> Iterator[Callable[[], str]]:
         if re.sub("_[0-9a-f]{16}$", "", name) in names:
             client.drop_collection(name)
     client.close()
+
+
+@pytest.fixture(scope="session")
+def hostile_images() -> dict[str, bytes]:
+    """Small files that take a decoder very long, or very much memory."""
+    return {
+        "progressive": _progressive_jpeg(7000, scans=2000),
+        "long": _long_png(50_000_000),
+        "comment": b"P6\n#" + b"a" * (15 << 20) + b"\n8 8\n255\n" + bytes(192),
+        "avif": _large_avif(4000),
+    }
+
+
+def _progressive_jpeg(side: int, *, scans: int) -> bytes:
+    """A progressive JPEG that claims to be large, with scans that hold nothing but are passed over pixel by pixel."""
+    file = io.BytesIO()
+    Image.new("L", (8, 8), 90).save(file, "JPEG", progressive=True)
+    content, position = file.getvalue(), 2
+    header, scan = b"\xff\xd8", b""
+    while position < len(content) - 2:
+        marker, length = content[position + 1], int.from_bytes(content[position + 2 : position + 4], "big")
+        segment = bytearray(content[position : position + 2 + length])
+        position += len(segment)
+        if marker == 0xC2:  # the frame: height and width
+            segment[5:9] = side.to_bytes(2, "big") * 2
+        if marker == 0xDA:
+            scan = bytes(segment)
+            position = content.index(b"\xff", position)
+        else:
+            header += bytes(segment)
+    return header + scan * scans + b"\xff\xd9"
+
+
+def _long_png(height: int) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, height, 8, 0, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(bytes(2 * height), 1)) + chunk(b"IEND", b"")
+
+
+def _large_avif(side: int) -> bytes:
+    if not features.check("avif"):
+        return b""
+    file = io.BytesIO()
+    Image.new("RGB", (side, side)).save(file, "AVIF", speed=10)
+    return file.getvalue()
 
 
 class MeanColour(PictureEncoder):

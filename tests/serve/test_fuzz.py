@@ -17,6 +17,8 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from rmsh.features.decoding import Decoder
+
 Serve = Callable[..., TestClient]
 
 NASTY = [
@@ -49,17 +51,17 @@ METHODS = ["GET", "GET", "GET", "GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS
 
 @contextmanager
 def only_files_below(folders: list[Path], patch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Notes every picture that is opened by path outside of some folders."""
+    """Collects the paths of images that are decoded outside of some folders."""
     outside: list[str] = []
-    opening = Image.open
+    decode = Decoder.decode
 
-    def watched(file: Any, *given: Any, **named: Any) -> Any:
-        if isinstance(file, (str, Path)) and not any(Path(file).resolve().is_relative_to(each) for each in folders):
-            outside.append(str(file))
-        return opening(file, *given, **named)
+    def watched(decoder: Decoder, image: Any, **named: Any) -> Any:
+        if isinstance(image, str) and not any(Path(image).resolve().is_relative_to(each) for each in folders):
+            outside.append(image)
+        return decode(decoder, image, **named)
 
     with patch.context() as context:
-        context.setattr(Image, "open", watched)
+        context.setattr(Decoder, "decode", watched)
         yield outside
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import io
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from rmsh.features import decoding
+from rmsh.features.decoding import Decoder
 from rmsh.serve.limits import MOST_UPLOAD, BodyLimit, ProblemError, Turns
 
 
@@ -38,6 +43,50 @@ def test_a_picture_of_many_pixels_in_few_bytes_is_refused_before_it_is_decoded(c
     Image.new("1", (8000, 8000)).save(file, "PNG")
     refused = client.post("/api/search", files={"picture": file.getvalue()})
     assert (refused.status_code, "8000 x 8000 pixels" in refused.json()["error"]) == (413, True)
+
+
+@pytest.fixture
+def quick_decoder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Decoder]:
+    """A decoder with a second per image."""
+    decoder = Decoder(seconds=1.0)
+    monkeypatch.setattr(decoding, "_SHARED", decoder)
+    yield decoder
+    decoder.close()
+
+
+@pytest.mark.parametrize("name", ["progressive", "comment", "long"])
+def test_a_hostile_image_is_refused_in_a_sentence(
+    name: str, *, client: TestClient, hostile_images: dict[str, bytes], quick_decoder: Decoder
+) -> None:
+    refused = client.post("/api/search", files={"picture": hostile_images[name]})
+    reason = "at most 65,535 per side" if name == "long" else "more than 1 seconds"
+    assert (refused.status_code, reason in refused.json()["error"]) == (413, True), refused.text
+
+
+def test_searches_are_answered_while_hostile_images_are_decoded(
+    client: TestClient, hostile_images: dict[str, bytes], quick_decoder: Decoder
+) -> None:
+    content = {"picture": hostile_images["progressive"]}
+    with ThreadPoolExecutor(30) as pool:
+        uploads = [pool.submit(client.post, "/api/search", files=content) for _ in range(30)]
+        found = []
+        while not all(upload.done() for upload in uploads):
+            start = time.monotonic()
+            assert client.get("/api/search", params={"text": "red", "k": 1}).status_code == 200
+            found.append(time.monotonic() - start)
+    assert {upload.result().status_code for upload in uploads} == {413, 503}
+    assert len(found) > 10
+    assert sorted(found)[len(found) // 2] < 0.5
+
+
+def test_a_hostile_thumbnail_costs_its_time_once(
+    client: TestClient, colours: Path, hostile_images: dict[str, bytes], quick_decoder: Decoder
+) -> None:
+    (colours / "red.png").write_bytes(hostile_images["progressive"])
+    assert client.get("/api/picture", params={"id": "red"}).status_code == 404
+    workers = quick_decoder.pids()
+    assert client.get("/api/picture", params={"id": "red"}).status_code == 404
+    assert quick_decoder.pids() == workers == []
 
 
 def test_a_body_that_does_not_arrive_is_given_up(event_log: list[dict[str, Any]]) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkab
 import numpy as np
 from scipy import sparse
 
-from rmsh.core.errors import DataError, FormatError
+from rmsh.core.errors import DataError, FormatError, ImageLimitError
 from rmsh.core.progress import OnProgress, ignore
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class Unreadable:
 
     row: int
     reason: str
+    exceeds_limit: bool = False  # an image that takes too much time, memory or pixels, rather than a damaged file
 
 
 @runtime_checkable
@@ -97,10 +98,12 @@ def refuse(unreadable: Sequence[Unreadable]) -> None:
     """Stop over items that cannot be read.
 
     Raises:
+        ImageLimitError: all of them exceed a limit.
         DataError: the message gives the first ten.
     """
+    kind = ImageLimitError if all(one.exceeds_limit for one in unreadable) else DataError
     more = f" And {len(unreadable) - _MOST_NAMED} more." if len(unreadable) > _MOST_NAMED else ""
-    raise DataError(" ".join(one.reason for one in unreadable[:_MOST_NAMED]) + more)
+    raise kind(" ".join(one.reason for one in unreadable[:_MOST_NAMED]) + more)
 
 
 def refuse_others(description: Mapping[str, Any], *, fingerprint: str) -> None:

@@ -170,12 +170,16 @@ class PictureEncoder(ABC):
         for first, part, reasons in self._parts(items):
             good = [row for row in range(first, first + len(reasons)) if reasons[row - first] is None]
             features[good] = part
-            unreadable += [Unreadable(first + i, reason) for i, reason in enumerate(reasons) if reason is not None]
+            unreadable += [
+                Unreadable(first + i, str(reason), isinstance(reason, ImageLimitError))
+                for i, reason in enumerate(reasons)
+                if reason is not None
+            ]
             done = first + len(reasons)
             on_progress(Progress("encode pictures", done, len(items), "picture", time.perf_counter() - start))
         return features, unreadable
 
-    def _parts(self, items: Sequence[Any]) -> Iterator[tuple[int, FloatArray, list[str | None]]]:
+    def _parts(self, items: Sequence[Any]) -> Iterator[tuple[int, FloatArray, list[DataError | None]]]:
         """The first row, the features of those that could be read, and for each picture why not; in order."""
         starts = range(0, len(items), self.batch)
         if len(starts) == 1:  # a query starts no threads
@@ -189,13 +193,13 @@ class PictureEncoder(ABC):
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _encode_part(self, items: Sequence[Any]) -> tuple[FloatArray, list[str | None]]:
+    def _encode_part(self, items: Sequence[Any]) -> tuple[FloatArray, list[DataError | None]]:
         read: list[Any] = []
-        reasons: list[str | None] = []
+        reasons: list[DataError | None] = []
         for item in items:
             try:
                 read.append(self._read(item))
                 reasons.append(None)
             except DataError as error:
-                reasons.append(str(error))
+                reasons.append(error)
         return (self._embed(read) if read else np.empty((0, self.dim), np.float32)), reasons
