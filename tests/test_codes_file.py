@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmsh.codes import Codes
-from rmsh.codes_file import VERSION, CodesFile, is_codes_file, read_own_set
-from rmsh.core.errors import CodesError, ConfigError, DataError, FormatError, InputError
+from rmsh.codes_file import VERSION, CodesFile, is_codes_file
+from rmsh.core.errors import CodesError, DataError, FormatError, InputError
 
 SAMPLE = Path(__file__).parent / "samples" / "codes_v1.npz"
 IDS = [f"é{row}" for row in range(12)]
@@ -61,7 +61,7 @@ def test_a_file_may_hold_one_modality_and_nothing_else(tmp_path: Path) -> None:
     assert len(read.codes("text")) == len(read) == 12
 
 
-def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("numpy.savez", lambda *_args, **_arrays: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         CodesFile(**FULL).save(tmp_path / "codes.npz")
@@ -90,14 +90,14 @@ def test_items_without_a_modality_are_left_out_of_its_codes() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "sentence"),
     [
-        ({"image": None, "text": None}, CodesError, "Neither image nor text codes"),
+        ({"image": None, "text": None}, CodesError, "neither image nor text codes"),
         ({"bits": 20}, CodesError, "20 bits need uint8"),
-        ({"ids": IDS[:5]}, CodesError, "5 ids were given for 12 codes"),
+        ({"ids": IDS[:5]}, CodesError, "5 ids .*12 codes"),
         ({"labels": LABELS[:5]}, DataError, "for 12 items"),
-        ({"classes": ("a",)}, DataError, "1 class names were given for 3"),
+        ({"classes": ("a",)}, DataError, "1 class names .*3"),
         ({"split": SPLIT[:5]}, DataError, "5 roles for 12 items"),
-        ({"split": ["train"] * 12}, DataError, "the roles train; give"),
-        ({"has_text": np.ones(3, dtype=np.bool_)}, DataError, "one True or False an item"),
+        ({"split": ["train"] * 12}, DataError, "the roles train"),
+        ({"has_text": np.ones(3, dtype=np.bool_)}, DataError, "has_text"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes: dict, error: type[Exception], sentence: str) -> None:
@@ -115,7 +115,7 @@ def test_a_part_needs_labels_a_split_and_items(changes: dict, sentence: str) -> 
 
 
 def test_codes_of_a_modality_that_is_absent_are_refused() -> None:
-    with pytest.raises(CodesError, match="no image codes here"):
+    with pytest.raises(CodesError, match="no image codes"):
         CodesFile(ids=IDS, bits=10, text=TEXT).codes("image")
 
 
@@ -128,23 +128,23 @@ def test_labels_are_matched_by_id_or_row_by_row() -> None:
 
 
 def test_an_item_without_labels_is_refused() -> None:
-    with pytest.raises(DataError, match="1 of 12 items have no labels, such as 'é11'"):
+    with pytest.raises(DataError, match=r"1 of 12 .*'é11'"):
         CodesFile(**FULL).with_labels(LABELS[:11], np.array(IDS[:11]))
 
 
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = rewritten(tmp_path / "codes.npz", version=VERSION + 1, shape_of_things=np.zeros(3))
-    with pytest.raises(FormatError, match="version 2, this rmsh reads up to version 1; update it"):
+    with pytest.raises(FormatError, match=r"version 2 .*up to 1"):
         CodesFile.load(path)
 
 
 @pytest.mark.parametrize("changes", [{"bits": 12_000}, {"ids": None}, {"labels": np.zeros((12, 9), dtype=np.uint8)}])
 def test_arrays_that_do_not_fit_are_damage(tmp_path: Path, changes: dict) -> None:
-    with pytest.raises(FormatError, match=r"is damaged .*write it anew with `rmsh encode`"):
+    with pytest.raises(FormatError, match=r"codes\.npz is damaged"):
         CodesFile.load(rewritten(tmp_path / "codes.npz", **changes))
 
 
-def test_a_version_that_is_no_number_is_damage(tmp_path: Path) -> None:
+def test_a_version_that_is_not_a_number_is_damage(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="is damaged"):
         CodesFile.load(rewritten(tmp_path / "codes.npz", version=np.str_("one")))
 
@@ -178,7 +178,7 @@ def test_no_changed_byte_raises_anything_else(tmp_path_factory: pytest.TempPathF
 
 def test_a_file_of_another_program_or_none_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", codes=IMAGE)
-    with pytest.raises(FormatError, match="of another program; `rmsh audit` reads"):
+    with pytest.raises(FormatError, match=r"a\.npz .*`rmsh audit`"):
         CodesFile.load(tmp_path / "a.npz")
     with pytest.raises(InputError, match="is not a file"):
         CodesFile.load(tmp_path)
@@ -192,34 +192,3 @@ def test_our_files_are_known_from_others(tmp_path: Path) -> None:
     CodesFile(**FULL).save(tmp_path / "codes.npz")
     assert [is_codes_file(path) for path in (SAMPLE, tmp_path / "codes.npz")] == [True, True]
     assert [is_codes_file(path) for path in (tmp_path / "a.npz", tmp_path / "none", tmp_path)] == [False] * 3
-
-
-def test_a_set_to_audit_follows_the_split(tmp_path: Path) -> None:
-    CodesFile(**FULL).save(tmp_path / "codes.npz")
-    found = read_own_set(tmp_path / "codes.npz", direction="t2i")
-    assert found.query.codes.ids.tolist() == IDS[:3]
-    assert (found.query.codes.packed == TEXT[:3]).all()
-    assert (found.database.codes.packed == IMAGE[3:11]).all()
-    assert found.notes[-1] == "the direction is t2i"
-
-
-def test_where_there_is_no_split_queries_are_drawn(tmp_path: Path) -> None:
-    CodesFile(**{**FULL, "split": None}).save(tmp_path / "codes.npz")
-    found = read_own_set(tmp_path / "codes.npz", queries=2)
-    assert (len(found.query), len(found.database)) == (2, 10)
-    assert "2 of 12 items were drawn" in found.notes[1]
-
-
-def test_a_set_to_audit_takes_labels_from_elsewhere(tmp_path: Path) -> None:
-    CodesFile(**{**FULL, "labels": None, "classes": ()}).save(tmp_path / "codes.npz")
-    np.savez(tmp_path / "labels.npz", labels=LABELS[::-1], ids=np.array(IDS)[::-1])
-    found = read_own_set(tmp_path / "codes.npz", tmp_path / "labels.npz")
-    assert (found.query.labels == LABELS[:3]).all()
-
-
-def test_what_a_codes_file_says_itself_is_refused(tmp_path: Path) -> None:
-    CodesFile(**FULL).save(tmp_path / "codes.npz")
-    with pytest.raises(ConfigError, match="says itself what bits would"):
-        read_own_set(tmp_path / "codes.npz", bits=10, query_codes=None)
-    with pytest.raises(ConfigError, match="2 queries were to be drawn"):
-        read_own_set(tmp_path / "codes.npz", queries=2)

@@ -24,7 +24,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return commands
 
 
-def test_it_draws_builds_searches_and_says_how_to_look_at_it(
+def test_it_draws_builds_searches_and_says_how_to_serve(
     tmp_path: Path, ran: list[list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert demo.demonstrate(tmp_path, serve=False, scenes=3) == 0
@@ -35,7 +35,7 @@ def test_it_draws_builds_searches_and_says_how_to_look_at_it(
     assert (tmp_path / "scenes" / demo._LIKE).is_file()
 
 
-def test_drawing_that_was_stopped_begins_anew(tmp_path: Path, ran: list[list[str]]) -> None:
+def test_interrupted_drawing_starts_again(tmp_path: Path, ran: list[list[str]]) -> None:
     (tmp_path / "scenes").mkdir()
     (tmp_path / "scenes" / "half.jpg").write_bytes(b"")
     assert demo.demonstrate(tmp_path, serve=True, scenes=3) == 0
@@ -50,11 +50,11 @@ def test_it_ends_with_the_first_command_that_fails(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("serve", "terminal", "watched"), [(None, True, True), ("0", True, False), (None, False, False), ("1", True, True)]
 )
-def test_it_serves_where_somebody_watches(
+def test_it_serves_only_at_a_terminal(
     monkeypatch: pytest.MonkeyPatch, serve: str | None, terminal: bool, watched: bool
 ) -> None:
     monkeypatch.delenv("SERVE", raising=False)
     if serve is not None:
         monkeypatch.setenv("SERVE", serve)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: terminal, raising=False)
-    assert demo._is_watched() is watched
+    assert demo._is_interactive() is watched

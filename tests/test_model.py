@@ -58,18 +58,18 @@ def test_many_rows_pass_in_blocks_and_no_rows_give_no_values(monkeypatch: pytest
 
 
 def test_features_of_another_width_are_refused() -> None:
-    with pytest.raises(DataError, match=r"shape \(2, 7\) were given, this model takes \(n, 6\)"):
+    with pytest.raises(DataError, match=r"\(2, 7\).*\(n, 6\)"):
         _model().project(np.zeros((2, 7), np.float32), "image")
 
 
 def test_a_modality_without_a_function_is_refused() -> None:
     model = Model({"image": _model().functions["image"]}, "rmsh", {})
-    with pytest.raises(InputError, match="has a function for image only"):
+    with pytest.raises(InputError, match=r"'text'.*image only"):
         model.project(np.zeros((1, 3), np.float32), "text")
 
 
-def test_a_folder_without_a_config_is_no_model(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no finished model"):
+def test_a_folder_without_a_config_is_not_a_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"config\.json"):
         load(tmp_path)
 
 
@@ -77,7 +77,7 @@ def test_a_folder_without_a_config_is_no_model(tmp_path: Path) -> None:
 def test_a_configuration_of_another_program_is_refused(content: str, tmp_path: Path) -> None:
     _model().save(tmp_path)
     (tmp_path / "config.json").write_text(content)
-    with pytest.raises(FormatError, match=r"config.json is not of a model of rmsh; give a folder that `rmsh train`"):
+    with pytest.raises(FormatError, match=r"config\.json"):
         load(tmp_path)
 
 
@@ -85,7 +85,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     _model().save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "format": 99}))
-    with pytest.raises(FormatError, match="format 99, this rmsh reads up to 1; upgrade rmsh"):
+    with pytest.raises(FormatError, match=r"format 99.* 1;"):
         load(tmp_path)
 
 
@@ -94,7 +94,7 @@ def test_a_flipped_bit_in_the_weights_is_noticed(tmp_path: Path) -> None:
     data = bytearray((tmp_path / "model.safetensors").read_bytes())
     data[-1] ^= 1
     (tmp_path / "model.safetensors").write_bytes(data)
-    with pytest.raises(FormatError, match="was written for"):
+    with pytest.raises(FormatError, match="fingerprint"):
         load(tmp_path)
 
 
@@ -102,12 +102,12 @@ def test_truncated_weights_are_noticed(tmp_path: Path) -> None:
     _model().save(tmp_path)
     data = (tmp_path / "model.safetensors").read_bytes()
     (tmp_path / "model.safetensors").write_bytes(data[: len(data) // 2])
-    with pytest.raises(FormatError, match="cannot be read"):
+    with pytest.raises(FormatError, match=r"model\.safetensors"):
         load(tmp_path)
 
 
 def test_a_missing_layer_is_noticed() -> None:
-    with pytest.raises(FormatError, match=r"layer image.0 \(tanh\) is not in the model file"):
+    with pytest.raises(FormatError, match=r"image\.0 \(tanh\)"):
         HashFunction.from_tensors("image", {}, ["tanh"])
 
 

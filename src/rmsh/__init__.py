@@ -1,6 +1,6 @@
-"""Learned hash codes for pictures and texts: cross-modal search by Hamming distance.
+"""Learned hash codes for images and texts: cross-modal search by Hamming distance.
 
-Importing ``rmsh`` is light: its public names load their module when they are first used.
+Importing ``rmsh`` is fast: a public name loads its module on first use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# public name -> the module that has it
+# public name -> module
 _EXPORTS = {
     "Codes": "rmsh.codes",
     "Model": "rmsh.model",

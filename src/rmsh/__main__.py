@@ -1,4 +1,4 @@
-"""`python -m rmsh`: the `rmsh` command, where it is not on the path."""
+"""`python -m rmsh`: the `rmsh` command, for when it is not on the path."""
 
 from __future__ import annotations
 

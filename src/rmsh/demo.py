@@ -1,7 +1,7 @@
-"""The demonstration: draw scenes, build a library of them, search it, serve it. Run by `make demo`.
+"""The demonstration of `make demo`: draw scenes, build a library of them, search it and serve it.
 
-It keeps what it made in the cache folder, so that the second time it serves at once. With ``SERVE=0`` in the
-environment, or where nobody sits at a terminal, it ends after the searches.
+Its files stay in the cache folder, so that the second run serves at once. With ``SERVE=0`` in the environment, or
+without a terminal, it ends after the searches.
 """
 
 from __future__ import annotations
@@ -16,32 +16,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rmsh.core.progress import OnProgress
 
-__all__ = ["main"]
-
 SCENES = 3000
-_LIKE = "000/000002.jpg"  # a guitar by itself
+_LIKE = "000/000002.jpg"  # a single guitar
 
 
 def main() -> None:
-    """Run the commands a user would type, and show them."""
+    """Run the commands that a user would type, and print them."""
     from rmsh.core.cache import cache_folder
 
-    sys.exit(demonstrate(cache_folder() / "demo", serve=_is_watched(), scenes=SCENES))
+    sys.exit(demonstrate(cache_folder() / "demo", serve=_is_interactive(), scenes=SCENES))
 
 
-def _is_watched() -> bool:
-    """Whether somebody is there to look at a page."""
+def _is_interactive() -> bool:
     return os.environ.get("SERVE") != "0" and sys.stdin is not None and sys.stdin.isatty()
 
 
 def demonstrate(folder: Path, *, serve: bool, scenes: int) -> int:
-    """Draw, build, search and perhaps serve in a folder, and return the exit code of the first command that fails."""
+    """Draw, build, search and optionally serve; returns the exit code of the first command that fails, or 0."""
     from rmsh.cli.console import Console
     from rmsh.cli.main import run
     from rmsh.core.errors import RmshError
 
     console = Console()
-    console.note(f"{scenes:,} scenes of icons with captions are drawn into {folder / 'scenes'}.")
+    console.note(f"Drawing {scenes:,} scenes of icons with captions into {folder / 'scenes'}.")
     try:
         with console.progress() as report:
             _draw(folder / "scenes", scenes, report)
@@ -54,14 +51,12 @@ def demonstrate(folder: Path, *, serve: bool, scenes: int) -> int:
         if code:
             return code
     if not serve:
-        console.note(
-            f"\nTo look at it in a browser: {Path(sys.executable).with_name('rmsh')} serve {folder / 'library'}"
-        )
+        console.note(f"\nTo see it in a browser: {Path(sys.executable).with_name('rmsh')} serve {folder / 'library'}")
     return 0
 
 
 def _commands(*, serve: bool) -> Iterator[list[str]]:
-    """What a user would type in the folder."""
+    """The commands that a user would type in the folder."""
     yield ["build", "scenes", "--out", "library", "--overwrite"]
     yield ["search", "library", "a puppy next to a bike", "-k", "4"]
     yield ["search", "library", "stormy weather over the mountains", "-k", "4"]
@@ -74,7 +69,7 @@ def _draw(folder: Path, scenes: int, report: OnProgress) -> None:
     from rmsh.data.synthetic.scenes import write_scenes
 
     if not (folder / "manifest.json").is_file():
-        shutil.rmtree(folder, ignore_errors=True)  # drawing was stopped before its end
+        shutil.rmtree(folder, ignore_errors=True)  # an earlier run was interrupted
     write_scenes(folder, scenes, on_progress=report)
 
 

@@ -1,10 +1,6 @@
-"""What this installation has, and whether it works: packages, processor, threads, extras, encoders, self-test.
+"""The report of `rmsh doctor`: packages, processor, threads, encoder weights, and a self-test with known results.
 
-The packages are read from the installed metadata of rmsh itself, so that pyproject.toml is the only list of them.
-
-The self-test: small runs of the real thing whose answers are known, for `rmsh doctor`.
-
-A check is a function without arguments that returns what it did in a few words, and raises when an answer is wrong.
+The packages are read from the installed metadata of rmsh, so that pyproject.toml is the only list of them.
 """
 
 from __future__ import annotations
@@ -14,7 +10,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from math import log2
@@ -24,103 +20,10 @@ import numpy as np
 
 from rmsh import __version__
 from rmsh.codes import Codes, hamming
-from rmsh.core.errors import FormatError, MissingExtraError, RmshError
+from rmsh.core.errors import FormatError, MissingExtraError, RmshError, install_command
 from rmsh.features.weights import WEIGHTS, locate
 
-
-@dataclass(frozen=True)
-class Check:
-    """A named check of the self-test."""
-
-    name: str
-    run: Callable[[], str]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a check found: a few words about what was done, or what went wrong."""
-
-    name: str
-    passed: bool
-    detail: str
-    seconds: float
-
-
-def check_codes() -> str:
-    """Compare packed distances with a count over Python integers, at lengths that do and do not fill their bytes."""
-    rng = np.random.default_rng(0)
-    for bits in (1, 13, 64, 512):
-        values = rng.standard_normal((40, bits))
-        codes = Codes.from_values(values)
-        numbers = [int("".join("1" if z >= 0 else "0" for z in row), 2) for row in values]
-        wanted = [[(a ^ b).bit_count() for b in numbers] for a in numbers]
-        if hamming(codes.packed, codes.packed).tolist() != wanted:
-            raise RmshError(f"Distances of {bits}-bit codes differ from a plain count; reinstall numpy and rmsh.")
-    return "40 codes of 1, 13, 64 and 512 bits: all distances as counted by hand"
-
-
-def check_metrics() -> str:
-    """Compare NDCG with a case worked by hand, in which two items lie at the same distance."""
-    from rmsh.metrics import evaluate  # compiles its kernels on first use
-
-    query = Codes.from_values([[1, 1, 1]])
-    database = Codes.from_values([[1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, -1, 1]])
-    found = evaluate(query, database, [[1, 1]], [[1, 0], [1, 1], [0, 0], [0, 0]], k=4).ndcg
-    # Gains 1, then 3 and 0 in either order, then 0; the ideal order is 3, 1, 0, 0.
-    ideal = 3 + 1 / log2(3)
-    worst, best = (1 + 3 / log2(4)) / ideal, (1 + 3 / log2(3)) / ideal
-    wanted = [(worst + best) / 2, worst, best]
-    if not np.allclose([found.value, found.pessimistic, found.optimistic], wanted, rtol=0, atol=1e-12):
-        raise RmshError(f"NDCG of a known case is {found}, but {wanted} is right; reinstall numba and rmsh.")
-    return f"NDCG of a case with equal distances: {found.value:.4f}, as worked by hand"
-
-
-def check_learning() -> str:
-    """Learn codes of generated pairs and ask for scores well above chance; without torch there is nothing to check."""
-    from rmsh.data.synthetic.generated import generate_pairs
-    from rmsh.methods import create
-    from rmsh.metrics import evaluate
-
-    pairs = generate_pairs(500)
-    learned, asking = pairs.take(np.arange(400)), pairs.take(np.arange(400, 500))
-    try:
-        model = create("rmsh", bits=16, epochs=6, batch=64, hidden=64).fit(learned).model
-    except MissingExtraError:
-        return "not checked, torch is not installed"
-    texts, pictures = model.encode(learned.features("text"), "text"), model.encode(asking.features("image"), "image")
-    found = evaluate(pictures, texts, np.asarray(asking.labels), np.asarray(learned.labels), k=50).ndcg
-    if found.value < 1.5 * found.chance:
-        raise RmshError(
-            f"Learned codes score NDCG@50 {found.value:.2f}, chance is {found.chance:.2f}; reinstall torch."
-        )
-    return f"codes of 400 generated pairs: NDCG@50 {found.value:.2f}, chance {found.chance:.2f}"
-
-
-# Each is independent of the others; a new one is a line here and a function above.
-CHECKS = (Check("codes", check_codes), Check("metrics", check_metrics), Check("learning", check_learning))
-
-
-def run_checks(checks: Sequence[Check] = CHECKS) -> list[Outcome]:
-    """Run every check; one that fails, for whatever reason, does not stop the others.
-
-    Example:
-        >>> [outcome] = run_checks([Check("sum", lambda: str(1 + 1))])
-        >>> outcome.passed, outcome.detail
-        (True, '2')
-    """
-    return [_run(check) for check in checks]
-
-
-def _run(check: Check) -> Outcome:
-    started = time.perf_counter()
-    try:
-        passed, detail = True, check.run()
-    except Exception as error:  # a broken library may raise anything, and the user has to hear what
-        passed, detail = False, str(error) if isinstance(error, RmshError) else f"{type(error).__name__}: {error}"
-    return Outcome(check.name, passed, detail, time.perf_counter() - started)
-
-
-# Distributions whose module has another name than theirs with underscores.
+# distributions whose module is not their name with underscores
 _MODULES = {
     "faiss-cpu": "faiss",
     "open-clip-torch": "open_clip",
@@ -133,24 +36,17 @@ _MODULES = {
 
 @dataclass(frozen=True)
 class Package:
-    """A package that rmsh uses.
+    """A package that rmsh uses."""
 
-    Args:
-        name: as pip knows it.
-        extra: the extra that brings it, or None where rmsh cannot be without it.
-        version: what is installed, or None.
-        problem: why it cannot be imported although it is installed, or None.
-    """
-
-    name: str
-    extra: str | None
-    version: str | None
-    problem: str | None = None
+    name: str  # as pip knows it
+    extra: str | None  # the extra that installs it; None for a required package
+    version: str | None  # None if it is not installed
+    problem: str | None = None  # why it cannot be imported although it is installed
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A file of weights that an encoder needs: whether it is there, and what is wrong with it."""
+    """A weight file of an encoder."""
 
     name: str
     present: bool
@@ -158,8 +54,18 @@ class Weights:
 
 
 @dataclass(frozen=True)
+class CheckResult:
+    """The result of one check of the self-test; ``detail`` says what was done or what went wrong."""
+
+    name: str
+    passed: bool
+    detail: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Report:
-    """Everything `rmsh doctor` found."""
+    """All findings of `rmsh doctor`."""
 
     rmsh: str
     python: str
@@ -168,10 +74,10 @@ class Report:
     processor: Mapping[str, Any]
     threads: Mapping[str, int | None]
     weights: tuple[Weights, ...]
-    checks: tuple[Outcome, ...]
+    checks: tuple[CheckResult, ...]
 
     def missing_extras(self) -> dict[str, list[str]]:
-        """Extras that are not complete, each with the packages it lacks."""
+        """The incomplete extras, each with its missing packages."""
         missing: dict[str, list[str]] = {}
         for package in self.packages:
             if package.extra and package.version is None:
@@ -179,19 +85,96 @@ class Report:
         return missing
 
     def problems(self) -> list[str]:
-        """One sentence for each thing that is wrong; an extra that is not installed is not wrong."""
+        """One sentence per problem; a missing extra is not a problem."""
         absent = [p for p in self.packages if not (p.version or p.extra)]
         broken = [p for p in self.packages if p.problem]
         return [
-            *(f"{p.name} is not installed; run: pip install rmsh" for p in absent),
-            *(f"{p.name} {p.version} cannot be imported ({p.problem}); install it anew" for p in broken),
+            *(f"{p.name} is not installed; run: {install_command()}" for p in absent),
+            *(f"{p.name} {p.version} cannot be imported ({p.problem}); reinstall it" for p in broken),
             *(f"the weights {w.name} cannot be used: {w.problem.rstrip('.')}" for w in self.weights if w.problem),
             *(f"the check of {c.name} failed: {c.detail.rstrip('.')}" for c in self.checks if not c.passed),
         ]
 
 
-def examine(checks: Sequence[Check] = CHECKS) -> Report:
-    """Look at the installation and run the self-test; takes a few seconds, most of them importing."""
+def check_codes() -> str:
+    """Compare packed distances with bit counts of Python integers, for lengths that do and do not fill their bytes."""
+    rng = np.random.default_rng(0)
+    for bits in (1, 13, 64, 512):
+        values = rng.standard_normal((40, bits))
+        codes = Codes.from_values(values)
+        numbers = [int("".join("1" if z >= 0 else "0" for z in row), 2) for row in values]
+        expected = [[(a ^ b).bit_count() for b in numbers] for a in numbers]
+        if hamming(codes.packed, codes.packed).tolist() != expected:
+            raise RmshError(f"Distances of {bits}-bit codes are wrong; reinstall numpy and rmsh.")
+    return "40 codes of 1, 13, 64 and 512 bits: all distances are right"
+
+
+def check_metrics() -> str:
+    """Compare NDCG with a hand-worked case in which two items have the same distance."""
+    from rmsh.metrics import evaluate  # compiles its kernels on first use
+
+    query = Codes.from_values([[1, 1, 1]])
+    database = Codes.from_values([[1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, -1, 1]])
+    found = evaluate(query, database, [[1, 1]], [[1, 0], [1, 1], [0, 0], [0, 0]], k=4).ndcg
+    # Gains 1, then 3 and 0 in either order, then 0; the ideal order is 3, 1, 0, 0.
+    ideal = 3 + 1 / log2(3)
+    worst, best = (1 + 3 / log2(4)) / ideal, (1 + 3 / log2(3)) / ideal
+    expected = [(worst + best) / 2, worst, best]
+    if not np.allclose([found.value, found.pessimistic, found.optimistic], expected, rtol=0, atol=1e-12):
+        raise RmshError(f"NDCG of a known case is {found}, expected {expected}; reinstall numba and rmsh.")
+    return f"NDCG of a hand-worked case with equal distances: {found.value:.4f}"
+
+
+def check_training() -> str:
+    """Train on generated pairs and require scores well above chance; skipped without torch."""
+    from rmsh.data.synthetic.generated import generate_pairs
+    from rmsh.methods import create
+    from rmsh.metrics import evaluate
+
+    pairs = generate_pairs(500)
+    database, query = pairs.take(np.arange(400)), pairs.take(np.arange(400, 500))
+    try:
+        model = create("rmsh", bits=16, epochs=6, batch=64, hidden=64).fit(database).model
+    except MissingExtraError:
+        return "skipped, torch is not installed"
+    texts, images = model.encode(database.features("text"), "text"), model.encode(query.features("image"), "image")
+    found = evaluate(images, texts, np.asarray(query.labels), np.asarray(database.labels), k=50).ndcg
+    if found.value < 1.5 * found.chance:
+        raise RmshError(
+            f"Trained codes score NDCG@50 {found.value:.2f}, chance is {found.chance:.2f}; reinstall torch."
+        )
+    return f"codes of 400 generated pairs: NDCG@50 {found.value:.2f}, chance {found.chance:.2f}"
+
+
+# A check returns what it did in a few words, and raises if a result is wrong.
+CHECKS: Mapping[str, Callable[[], str]] = {
+    "codes": check_codes,
+    "metrics": check_metrics,
+    "learning": check_training,
+}
+
+
+def run_checks(checks: Mapping[str, Callable[[], str]] = CHECKS) -> list[CheckResult]:
+    """Run every check; a failing one does not stop the others.
+
+    Example:
+        >>> [result] = run_checks({"sum": lambda: str(1 + 1)})
+        >>> result.passed, result.detail
+        (True, '2')
+    """
+    results = []
+    for name, check in checks.items():
+        started = time.perf_counter()
+        try:
+            passed, detail = True, check()
+        except Exception as error:  # a broken library can raise anything
+            passed, detail = False, str(error) if isinstance(error, RmshError) else f"{type(error).__name__}: {error}"
+        results.append(CheckResult(name, passed, detail, time.perf_counter() - started))
+    return results
+
+
+def examine(checks: Mapping[str, Callable[[], str]] = CHECKS) -> Report:
+    """Examine the installation and run the self-test; takes a few seconds, mostly for imports."""
     return Report(
         rmsh=__version__,
         python=platform.python_version(),
@@ -205,17 +188,25 @@ def examine(checks: Sequence[Check] = CHECKS) -> Report:
 
 
 def packages() -> list[Package]:
-    """Every package rmsh uses, those of the core first, each imported once to see whether it works."""
-    found = [_look_at(name, extra) for name, extra in _requirements()]
+    """Every package that rmsh uses, required ones first; each is imported to see whether it works."""
+    found = []
+    for name, extra in _requirements():
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found.append(Package(name, extra, None))
+        else:
+            problem = _import_problem(_MODULES.get(name, name.replace("-", "_")))
+            found.append(Package(name, extra, version, problem))
     return sorted(found, key=lambda package: (package.extra or "", package.name))
 
 
 def _requirements() -> Iterator[tuple[str, str | None]]:
-    """Names from the metadata, as in `torch>=2.4; extra == 'train'`; `all` and `dev` only gather others."""
+    """Names and extras from metadata such as `torch>=2.4; extra == 'train'`; `all` and `dev` only combine others."""
     try:
         requirements = metadata.requires("rmsh") or []
     except metadata.PackageNotFoundError as error:
-        raise RmshError("rmsh runs from its source and is not installed; run: pip install -e .") from error
+        raise RmshError(f"rmsh runs from its source and is not installed; run: {install_command()}") from error
     for requirement in requirements:
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
         extra = re.search(r"extra == ['\"](\w+)['\"]", requirement)
@@ -225,29 +216,16 @@ def _requirements() -> Iterator[tuple[str, str | None]]:
             yield name, extra[1]
 
 
-def _look_at(name: str, extra: str | None) -> Package:
-    version = _version(name)
-    problem = None if version is None else _import_problem(_MODULES.get(name, name.replace("-", "_")))
-    return Package(name, extra, version, problem)
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def _import_problem(module: str) -> str | None:
     try:
         importlib.import_module(module)
-    except Exception as error:  # a library whose binary part does not fit raises anything, OSError too
+    except Exception as error:  # a library with an incompatible binary can raise anything, such as OSError
         return f"{type(error).__name__}: {error}"
     return None
 
 
 def processor() -> dict[str, Any]:
-    """The vector instructions numpy uses here, and the library behind its matrix products."""
+    """The vector instructions that numpy uses here, and its library for matrix products."""
     config: Any = np.show_config(mode="dicts")
     simd, libraries = config.get("SIMD Extensions", {}), config.get("Build Dependencies", {})
     return {
@@ -257,28 +235,20 @@ def processor() -> dict[str, Any]:
 
 
 def threads() -> dict[str, int | None]:
-    """How many threads there are, how many this process may use, and how many numba and torch take."""
+    """The number of processors, how many this process may use, and the threads of numba and torch."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return {
-        "processors": os.cpu_count(),
-        "usable": usable,
-        "numba": _thread_count("numba"),
-        "torch": _thread_count("torch"),
-    }
-
-
-def _thread_count(module: str) -> int | None:
-    if _import_problem(module):
-        return None
-    return int(importlib.import_module(module).get_num_threads())
+    counts: dict[str, int | None] = {"processors": os.cpu_count(), "usable": usable}
+    for module in ("numba", "torch"):
+        counts[module] = None if _import_problem(module) else importlib.import_module(module).get_num_threads()
+    return counts
 
 
 def encoder_weights() -> list[Weights]:
-    """The files of weights that the encoders need, their content checked."""
-    return [_look_for(name) for name in WEIGHTS]
+    """The weight files of the encoders, with their content checked."""
+    return [_examine_weights(name) for name in WEIGHTS]
 
 
-def _look_for(name: str) -> Weights:
+def _examine_weights(name: str) -> Weights:
     try:
         locate(name)
     except MissingExtraError:

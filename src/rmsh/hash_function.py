@@ -1,7 +1,6 @@
-"""A learned hash function as plain arrays: a few layers in numpy, so that searching never needs torch.
+"""A learned hash function as plain arrays: a few layers in numpy, so that search does not need torch.
 
-Most layers are a matrix product and an activation; a kernel layer compares with anchors. Each knows its arrays by name,
-so that a model file holds any sequence of them.
+Most layers are a matrix product and an activation; a kernel layer compares its input with anchors.
 """
 
 from __future__ import annotations
@@ -21,21 +20,17 @@ if TYPE_CHECKING:
 
     from rmsh.core.types import Features, FloatArray
 
-__all__ = ["Activation", "AnyLayer", "HashFunction", "KernelLayer", "Layer"]
-
 Activation = Literal["none", "relu", "tanh", "root-sigmoid"]
 
 _ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "none": lambda x: x,
     "relu": lambda x: np.maximum(x, 0, out=x),
     "tanh": lambda x: np.tanh(x, out=x),
-    # The square root of a probability whose logit is x.
+    # the square root of the probability with logit x
     "root-sigmoid": lambda x: np.exp(0.5 * log_expit(x)),
 }
 _KERNEL = "gaussian"
-
-# Rows that pass the layers at once: large enough for fast products, small enough to need little memory.
-_BLOCK = 8192
+_BLOCK = 8192  # rows at a time: fast products with little memory
 
 
 class Layer(NamedTuple):
@@ -47,25 +42,25 @@ class Layer(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What a model file calls it."""
+        """Its name in a model file."""
         return self.activation
 
     @property
     def inputs(self) -> int:
-        """How many values it takes."""
+        """The number of input values."""
         return len(self.weight)
 
     @property
     def outputs(self) -> int:
-        """How many values it gives."""
+        """The number of output values."""
         return len(self.bias)
 
     def __call__(self, x: Features) -> FloatArray:
-        """Values, float32 (n, outputs), of x (n, inputs)."""
+        """Map x (n, inputs) to float32 (n, outputs)."""
         return _ACTIVATIONS[self.activation](np.asarray(x @ self.weight) + self.bias)
 
     def tensors(self) -> dict[str, FloatArray]:
-        """Its arrays by name."""
+        """The arrays by name."""
         return {"weight": np.ascontiguousarray(self.weight), "bias": self.bias}
 
 
@@ -83,29 +78,29 @@ class KernelLayer(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What a model file calls it."""
+        """Its name in a model file."""
         return _KERNEL
 
     @property
     def inputs(self) -> int:
-        """How many values it takes."""
+        """The number of input values."""
         return int(self.anchors.shape[1])
 
     @property
     def outputs(self) -> int:
-        """How many anchors it compares with."""
+        """The number of anchors."""
         return len(self.anchors)
 
     def __call__(self, x: Features) -> FloatArray:
-        """Values in (0, 1], float32 (n, outputs), of x (n, inputs)."""
+        """Map x (n, inputs) to float32 (n, outputs) in (0, 1]."""
         squares = (cast("Any", x).multiply(x) if sparse.issparse(x) else np.square(x)).sum(axis=1)
         distances: FloatArray = np.asarray(x @ (-2 * self.anchors.T))
         distances += np.asarray(squares)[:, None] + np.square(self.anchors).sum(axis=1)
-        # Rounding may leave a tiny negative number where x is an anchor.
+        # rounding can give a tiny negative number if x is an anchor
         return np.exp(-np.maximum(distances, 0, out=distances) / self.width)
 
     def tensors(self) -> dict[str, FloatArray]:
-        """Its arrays by name."""
+        """The arrays by name."""
         return {"anchors": np.ascontiguousarray(self.anchors), "width": self.width}
 
 
@@ -114,7 +109,7 @@ AnyLayer: TypeAlias = Layer | KernelLayer
 
 @dataclass(frozen=True)
 class HashFunction:
-    """Layers from features to relaxed codes; the signs of the result are the code.
+    """Layers from features to relaxed codes, whose signs are the code.
 
     Example:
         >>> one = Layer(np.array([[1.0], [-1.0]], np.float32), np.zeros(1, np.float32), "none")
@@ -126,25 +121,25 @@ class HashFunction:
 
     @property
     def inputs(self) -> int:
-        """How many features it takes."""
+        """The number of features."""
         return self.layers[0].inputs
 
     @property
     def bits(self) -> int:
-        """How many values it gives."""
+        """The code length."""
         return self.layers[-1].outputs
 
     @property
     def kinds(self) -> list[str]:
-        """What its layers are, as a model file names them."""
+        """The kinds of its layers, as in a model file."""
         return [layer.kind for layer in self.layers]
 
     def __call__(self, features: Features) -> FloatArray:
         """Relaxed codes, float32 (n, bits), of features (n, inputs), dense or sparse."""
         if features.ndim != 2 or features.shape[1] != self.inputs:
             raise DataError(
-                f"Features of shape {features.shape} were given, this model takes (n, {self.inputs}); use the encoder "
-                "it was trained with."
+                f"The features have shape {features.shape}, but this model takes (n, {self.inputs}); use the "
+                "encoder that it was trained with."
             )
         blocks = [self._block(features[start : start + _BLOCK]) for start in range(0, features.shape[0], _BLOCK)]
         return np.concatenate(blocks) if blocks else np.empty((0, self.bits), dtype=np.float32)
@@ -156,7 +151,7 @@ class HashFunction:
         return cast("FloatArray", x)
 
     def tensors(self, prefix: str) -> dict[str, FloatArray]:
-        """The arrays by name, as a model file stores them."""
+        """The arrays by name, as in a model file."""
         return {
             f"{prefix}.{i}.{name}": array
             for i, layer in enumerate(self.layers)
@@ -165,11 +160,7 @@ class HashFunction:
 
     @classmethod
     def from_tensors(cls, prefix: str, tensors: Mapping[str, FloatArray], kinds: list[str]) -> HashFunction:
-        """Undo :meth:`tensors`.
-
-        Raises:
-            FormatError: a layer is missing or of an unknown kind.
-        """
+        """The inverse of :meth:`tensors`; FormatError if a layer is missing or its kind unknown."""
         return cls(tuple(_restored(f"{prefix}.{i}", tensors, kind) for i, kind in enumerate(kinds)))
 
 
@@ -180,8 +171,8 @@ def _restored(name: str, tensors: Mapping[str, FloatArray], kind: str) -> AnyLay
         if kind in _ACTIVATIONS:
             return Layer(tensors[f"{name}.weight"], tensors[f"{name}.bias"], cast("Activation", kind))
     except KeyError:
-        pass  # the same sentence as for an unknown kind
+        pass  # the same error as for an unknown kind
     raise FormatError(
-        f"The layer {name} ({kind}) is not in the model file, or its kind is none of "
-        f"{', '.join((*get_args(Activation), _KERNEL))}; the model is damaged or of a newer rmsh."
+        f"The layer {name} ({kind}) is not in the model file, or its kind is not one of "
+        f"{', '.join((*get_args(Activation), _KERNEL))}; the model is damaged or from a newer rmsh."
     )

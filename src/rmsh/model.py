@@ -1,7 +1,7 @@
-"""What learning leaves: the hash functions of both modalities and everything needed to explain them.
+"""A trained model: the hash functions of both modalities and everything needed to explain them.
 
 A saved model is a folder: ``model.safetensors`` (the layers), ``card.md`` (for people), ``config.json`` (written last).
-Loading, projecting and coding need numpy only.
+Loading and encoding need numpy only.
 """
 
 from __future__ import annotations
@@ -27,22 +27,20 @@ if TYPE_CHECKING:
 
     from rmsh.core.types import Features, FloatArray
 
-__all__ = ["Model", "load"]
-
 _FORMAT = 1
 _KEYS = {"format", "fingerprint", "method", "options", "activations", "facts", "encoders"}  # of config.json
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Learned hash functions.
+    """Trained hash functions.
 
     Args:
-        functions: one hash function a modality.
-        method: the name of the method that learned them.
-        options: its configuration.
-        facts: what was found while learning, such as delta and the reason for it; plain JSON values.
-        encoders: for each modality, how its features were made; empty where features were given.
+        functions: one hash function per modality.
+        method: name of the method that trained them.
+        options: configuration of the method.
+        facts: results of training as plain JSON values, such as delta and the reason for it.
+        encoders: for each modality, the encoder of its features; empty if features were given.
     """
 
     functions: Mapping[Modality, HashFunction]
@@ -58,7 +56,7 @@ class Model:
 
     @property
     def fingerprint(self) -> str:
-        """Names the hash functions by their content: codes of two models compare only if it is the same."""
+        """A hash of the hash functions; codes can be compared only if they have the same fingerprint."""
         return sha256(self._tensor_bytes()).hexdigest()[:16]
 
     def project(self, features: Features, modality: Modality) -> FloatArray:
@@ -70,7 +68,7 @@ class Model:
         """
         if modality not in self.functions:
             known = " and ".join(self.functions)
-            raise InputError(f"This model was asked for a code of {modality!r}; it has a function for {known} only.")
+            raise InputError(f"This model cannot encode {modality!r}; it has a function for {known} only.")
         return self.functions[modality](features)
 
     def encode(self, features: Features, modality: Modality, *, ids: ArrayLike | None = None) -> Codes:
@@ -110,21 +108,21 @@ def load(folder: Path | str) -> Model:
     """Read a model folder.
 
     Raises:
-        InputError: there is no finished model.
-        FormatError: it is damaged or of a newer version.
+        InputError: the folder does not contain a finished model.
+        FormatError: the model is damaged or from a newer version.
     """
     path = Path(folder)
     if not (path / "config.json").is_file():
-        raise InputError(f"{path} holds no finished model (config.json is missing); train one with `rmsh train`.")
+        raise InputError(f"{path} does not contain a finished model (no config.json); train one with `rmsh train`.")
     config = read_json(path / "config.json")
     if not isinstance(config, dict) or not config.keys() >= _KEYS:
-        raise FormatError(f"{path}/config.json is not of a model of rmsh; give a folder that `rmsh train` wrote.")
+        raise FormatError(f"{path}/config.json does not describe a model; give a folder written by `rmsh train`.")
     if config["format"] > _FORMAT:
-        raise FormatError(f"{path} has model format {config['format']}, this rmsh reads up to {_FORMAT}; upgrade rmsh.")
+        raise FormatError(f"{path} has model format {config['format']}, this rmsh reads up to {_FORMAT}; update rmsh.")
     try:
         tensors = safetensors.numpy.load_file(path / "model.safetensors")
     except (OSError, safetensors.SafetensorError) as error:
-        raise FormatError(f"{path}/model.safetensors cannot be read ({error}); restore it or train anew.") from error
+        raise FormatError(f"{path}/model.safetensors cannot be read ({error}); restore it or train again.") from error
     functions = {
         modality: HashFunction.from_tensors(modality, tensors, config["activations"][modality])
         for modality in MODALITIES
@@ -133,23 +131,26 @@ def load(folder: Path | str) -> Model:
     model = Model(functions, config["method"], config["options"], config["facts"], config["encoders"])
     if model.fingerprint != config["fingerprint"]:
         raise FormatError(
-            f"{path}/model.safetensors is not the file config.json was written for; restore it or train anew."
+            f"{path}/model.safetensors does not match the fingerprint in config.json; restore it or train again."
         )
     return model
 
 
 def _card(model: Model) -> str:
-    """A page about the model for people."""
+    """The text of card.md."""
     shapes = "\n".join(
         f"- {modality}: {' -> '.join(str(layer.inputs) for layer in f.layers)} -> {f.bits}"
         for modality, f in model.functions.items()
     )
     facts = "\n".join(f"- {name}: {json.dumps(value)}" for name, value in model.facts.items() if name != "history")
     options = "\n".join(f"- {name}: {json.dumps(value)}" for name, value in model.options.items())
-    encoders = "\n".join(f"- {m}: {e.get('name')}" for m, e in model.encoders.items()) or "- features were given"
+    encoders = (
+        "\n".join(f"- {m}: {e.get('name')}" for m, e in model.encoders.items())
+        or "- none: the model was trained on given features"
+    )
     return f"""# {model.method}, {model.bits} bits
 
-Hash functions learned by rmsh. A picture finds texts and a text finds pictures by the Hamming distance of their codes.
+Hash functions trained by rmsh. An image finds texts and a text finds images by the Hamming distance of their codes.
 
 ## Layers
 
@@ -159,7 +160,7 @@ Hash functions learned by rmsh. A picture finds texts and a text finds pictures 
 
 {encoders}
 
-## What was found
+## Training
 
 {facts}
 

@@ -1,14 +1,17 @@
-"""A retrieval set from files of other programs: queries and database, each with labels, and what was guessed."""
+"""Queries and a database with labels, read from a codes file of rmsh or from files of other programs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from rmsh.codes_file import CodesFile, is_codes_file
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.readers.foreign_codes import FoundCodes, FoundLabels, Kind, Part, find_codes, find_labels
 from rmsh.data.splits import Split, random_split
-from rmsh.metrics.directions import modalities
+from rmsh.metrics.directions import default_directions, modalities, select_direction
 from rmsh.metrics.relevance import LabelledCodes
 
 if TYPE_CHECKING:
@@ -19,21 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RetrievalSet:
-    """Queries and a database, and notes on how their files were understood."""
+    """Queries and a database, and notes about how their files were read."""
 
     query: LabelledCodes
     database: LabelledCodes
     notes: tuple[str, ...]
-
-
-def usual_queries(items: int) -> int:
-    """How many items are drawn as queries unless asked otherwise: a tenth, at most 1,000, at least one.
-
-    Example:
-        >>> usual_queries(20), usual_queries(60_000)
-        (2, 1000)
-    """
-    return max(1, min(1000, items // 10))
 
 
 def read_retrieval_set(
@@ -46,88 +39,121 @@ def read_retrieval_set(
     bits: int | None = None,
     direction: Direction | None = None,
 ) -> RetrievalSet:
-    """Read codes and labels, whoever wrote them.
+    """Read codes and labels written by any program.
 
-    The queries come from ``query_codes``, or from ``codes`` where it has queries and a database; otherwise rows are
-    drawn as queries (seed 0) and left out of the database.
+    The queries come from ``query_codes``, or from ``codes`` if it contains queries and a database; otherwise rows are
+    drawn as queries (seed 0) and removed from the database.
 
     Args:
-        codes: a file with the codes.
-        labels: a file with the labels; where not given, ``codes`` holds them too.
-        query_codes: a file with the codes of the queries; ``codes`` is then the database.
-        query_labels: a file with their labels.
-        queries: how many rows are drawn; a tenth, at most 1,000, where not given.
-        bits: the length of a code, where the arrays do not say it.
-        direction: which codes ask which, where there are image and text codes; "i2t" where not given.
+        codes: file with the codes.
+        labels: file with the labels; by default ``codes`` contains them too.
+        query_codes: file with the codes of the queries; ``codes`` is then the database.
+        query_labels: file with the labels of the queries.
+        queries: number of rows to draw, by default a tenth, at most 1,000.
+        bits: code length, if the arrays do not determine it.
+        direction: which modality searches which, if there are image and text codes; by default "i2t".
 
     Raises:
-        DataError: a file, a key or a shape does not fit.
+        DataError: a file, a key or a shape is wrong.
         CodesError: the codes are malformed or ambiguous.
+        ConfigError: an option contradicts the content of the files.
     """
+    if is_codes_file(codes):
+        given = {"query_codes": query_codes, "query_labels": query_labels, "bits": bits}
+        superfluous = [name for name, value in given.items() if value is not None]
+        if superfluous:
+            raise ConfigError(f"{codes} is a codes file, which already defines {', '.join(superfluous)}; omit it.")
+        return _from_codes_file(codes, labels, queries, direction)
     if query_labels is not None and query_codes is None:
-        raise ConfigError(f"Labels of queries were given ({query_labels}) without their codes; give both.")
-    asking_kinds, asked_kinds = _kinds(direction)
-    asked = asking = _Files(find_codes(codes, bits=bits), find_labels(labels or codes))
-    notes = asked.codes.notes + asked.labels.notes
-    one_set = query_codes is None and all(part == "all" for part, _ in asked.codes.codes)
+        raise ConfigError(f"Labels of queries ({query_labels}) were given without the codes of queries; give both.")
+    searched = searching = _Files(find_codes(codes, bits=bits), find_labels(labels or codes))
+    notes = searched.codes.notes + searched.labels.notes
+    one_set = query_codes is None and all(part == "all" for part, _ in searched.codes.codes)
     if query_codes is not None:
-        asking = _Files(find_codes(query_codes, bits=bits), find_labels(query_labels or query_codes))
-        notes += asking.codes.notes + asking.labels.notes
+        searching = _Files(find_codes(query_codes, bits=bits), find_labels(query_labels or query_codes))
+        notes += searching.codes.notes + searching.labels.notes
     shared: tuple[Part, ...] = ("all",) if one_set or query_codes is not None else ()
-    query, asking_kind = _side(asking, ("query", *shared), asking_kinds)
-    database, asked_kind = _side(asked, ("database", *shared), asked_kinds)
-    if "codes" not in (asking_kind, asked_kind):
-        notes = (*notes, f"{asking_kind} codes ask {asked_kind} codes")
+    query_kinds, database_kinds = _kinds(direction)
+    query, query_kind = _labelled(searching, ("query", *shared), query_kinds)
+    database, database_kind = _labelled(searched, ("database", *shared), database_kinds)
+    if "codes" not in (query_kind, database_kind):
+        notes = (*notes, f"{query_kind} codes search {database_kind} codes")
     if not one_set:
-        refuse_drawing(queries)
+        _refuse_drawing(queries)
         return RetrievalSet(query, database, notes)
     split, note = draw_queries(len(query), queries)
     return RetrievalSet(query.take(split.query), database.take(split.database), (*notes, note))
 
 
+def _from_codes_file(path: Path, labels: Path | None, queries: int | None, direction: Direction | None) -> RetrievalSet:
+    coded, notes = CodesFile.load(path), [f"{path} is a codes file"]
+    if labels is not None:
+        found = find_labels(labels)
+        coded = coded.with_labels(found.of("all"), found.ids)
+        notes += found.notes
+    if coded.split is None:
+        drawn, note = draw_queries(len(coded), queries)
+        roles = np.full(len(coded), "database")
+        roles[drawn.query] = "query"
+        coded = replace(coded, split=roles)
+        notes.append(note)
+    else:
+        _refuse_drawing(queries)
+    query, database = coded.part("query"), coded.part("database")
+    chosen = direction or default_directions(query, database)[0]
+    return RetrievalSet(*select_direction(query, database, chosen), notes=(*notes, f"the direction is {chosen}"))
+
+
 class _Files(NamedTuple):
-    """What the files of one side hold."""
+    """The content of the files of one side."""
 
     codes: FoundCodes
     labels: FoundLabels
 
 
 def _kinds(direction: Direction | None) -> tuple[tuple[Kind, ...], tuple[Kind, ...]]:
-    """Which codes may ask and be asked, the preferred first; a direction leaves no choice."""
+    """The kinds of codes for queries and for the database, in order of preference; a direction fixes them."""
     if direction is None:
         return ("codes", "image", "text"), ("codes", "text", "image")
-    asking, asked = modalities(direction)
-    return (asking,), (asked,)
+    of_query, of_database = modalities(direction)
+    return (of_query,), (of_database,)
 
 
-def _side(files: _Files, parts: tuple[Part, ...], kinds: tuple[Kind, ...]) -> tuple[LabelledCodes, Kind]:
+def _labelled(files: _Files, parts: tuple[Part, ...], kinds: tuple[Kind, ...]) -> tuple[LabelledCodes, Kind]:
     for part, kind in ((part, kind) for part in parts for kind in kinds):
         if (part, kind) in files.codes.codes:
             return LabelledCodes(files.codes.codes[part, kind], files.labels.of(*parts)), kind
-    there = ", ".join(f"{part} {kind}" for part, kind in files.codes.codes)
+    found = ", ".join(f"{part} {kind}" for part, kind in files.codes.codes)
     raise DataError(
-        f"The codes found are {there}; codes of the {parts[0]} ({' or '.join(kinds)}) are needed. Give queries and "
+        f"The codes found are {found}; codes of the {parts[0]} ({' or '.join(kinds)}) are needed. Give queries and "
         "database, or one set of codes, in the modalities of the direction."
     )
 
 
-def draw_queries(items: int, queries: int | None) -> tuple[Split, str]:
-    """Draw rows as queries (seed 0), all others being the database, and a note on it.
+def default_query_count(items: int) -> int:
+    """The number of items drawn as queries by default: a tenth, at most 1,000, at least one.
 
-    Raises:
-        DataError: fewer than one query is asked for, or nothing is left for the database.
+    Example:
+        >>> default_query_count(20), default_query_count(60_000)
+        (2, 1000)
+    """
+    return max(1, min(1000, items // 10))
+
+
+def draw_queries(items: int, queries: int | None) -> tuple[Split, str]:
+    """Draw rows as queries (seed 0), with all others as the database; also returns a note about it.
 
     Example:
         >>> draw_queries(20, None)[1]
-        '2 of 20 items were drawn as queries (seed 0) and left out of the database'
+        '2 of 20 items were drawn as queries (seed 0) and removed from the database'
     """
-    split = random_split(items, usual_queries(items) if queries is None else queries)
-    return split, f"{len(split.query):,} of {items:,} items were drawn as queries (seed 0) and left out of the database"
+    split = random_split(items, default_query_count(items) if queries is None else queries)
+    return (
+        split,
+        f"{len(split.query):,} of {items:,} items were drawn as queries (seed 0) and removed from the database",
+    )
 
 
-def refuse_drawing(queries: int | None) -> None:
-    """Refuse a number of queries to draw where the queries are given."""
+def _refuse_drawing(queries: int | None) -> None:
     if queries is not None:
-        raise ConfigError(
-            f"{queries} queries were to be drawn, but they are given apart from the database; leave out --queries."
-        )
+        raise ConfigError(f"--queries is {queries}, but the files already contain the queries; omit --queries.")

@@ -80,7 +80,7 @@ def test_our_own_file_needs_nothing_else(tmp_path: Path) -> None:
         (["--queries", "60"], "60 queries of 60 items were asked for"),
         (["--bits", "9"], "8 columns, one a bit; 9 were expected"),
         (["--direction", "up"], "There is no direction 'up'"),
-        (["--query-labels", "x.npz"], "without their codes; give both"),
+        (["--query-labels", "x.npz"], "x.npz"),
         (["--map-k", "x"], "--map-k got 'x'"),
     ],
 )

@@ -8,12 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from rmsh.cli.main import app
-from rmsh.doctor import Outcome, Package, Report, Weights
+from rmsh.doctor import CheckResult, Package, Report, Weights
 
 runner = CliRunner()
 
 
-def report(*checks: Outcome) -> Report:
+def report(*checks: CheckResult) -> Report:
     """A small report: torch is missing."""
     return Report(
         rmsh="0.1",
@@ -29,12 +29,12 @@ def report(*checks: Outcome) -> Report:
 
 @pytest.fixture
 def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rmsh.doctor.examine", lambda: report(Outcome("codes", True, "counted", 0.5)))
+    monkeypatch.setattr("rmsh.doctor.examine", lambda: report(CheckResult("codes", True, "counted", 0.5)))
 
 
 @pytest.fixture
 def unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rmsh.doctor.examine", lambda: report(Outcome("codes", False, "five", 0.5)))
+    monkeypatch.setattr("rmsh.doctor.examine", lambda: report(CheckResult("codes", False, "five", 0.5)))
 
 
 @pytest.mark.usefixtures("healthy")

@@ -22,7 +22,7 @@ from rmsh.core.types import DIRECTIONS, MODALITIES
 from rmsh.data.splits import Split
 from rmsh.metrics import LabelledCodes, evaluate_directions
 from rmsh.metrics.directions import modalities
-from rmsh.retrieval_set import usual_queries
+from rmsh.retrieval_set import default_query_count
 
 if TYPE_CHECKING:
     from rmsh.core.types import BitArray, Direction, IdArray, IntArray, Modality
@@ -85,7 +85,7 @@ def hold_out(pairs: Pairs, *, seed: int) -> IdArray:
         (20, 0)
     """
     rows = np.flatnonzero(complete(pairs))
-    count = usual_queries(len(rows)) if len(rows) >= LEAST_ITEMS else 0
+    count = default_query_count(len(rows)) if len(rows) >= LEAST_ITEMS else 0
     drawn = np.random.default_rng(seed).choice(rows, count, replace=False)
     held: IdArray = pairs.ids[np.sort(drawn)]
     return held

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from rmsh.metrics.audit import Audit, BitAudit
-    from rmsh.retrieval_set import RetrievalSet
 
 __all__ = ["audit"]
 
@@ -43,10 +42,11 @@ def audit(
     quiet: Quiet = False,
 ) -> None:
     from rmsh.metrics import audit_codes
+    from rmsh.retrieval_set import read_retrieval_set
 
     console = Console(json=json, quiet=quiet)
-    queried = {"query_codes": query_codes, "query_labels": query_labels, "queries": queries}
-    found = _read(codes, labels, bits=bits, direction=direction, **queried)
+    queried: dict[str, Any] = {"query_codes": query_codes, "query_labels": query_labels, "queries": queries}
+    found = read_retrieval_set(codes, labels, bits=bits, direction=direction, **queried)
     for note in found.notes:
         console.note(note)
     options: dict[str, Any] = {"k": k, "map_k": cut_rank(map_k), "map_normaliser": map_normaliser}
@@ -54,14 +54,6 @@ def audit(
         examined = audit_codes(found.query, found.database, on_progress=report, **options)
     value = examined.to_json() | {"notes": list(found.notes)}
     console.result(value, _bits_table(examined), score_table({"": examined.scores}), *remarks({"": examined.scores}))
-
-
-def _read(codes: Path, labels: Path | None, **options: Any) -> RetrievalSet:
-    """Our own file, or anybody's."""
-    from rmsh.codes_file import is_codes_file, read_own_set
-    from rmsh.retrieval_set import read_retrieval_set
-
-    return (read_own_set if is_codes_file(codes) else read_retrieval_set)(codes, labels, **options)
 
 
 def _bits_table(examined: Audit) -> Table:

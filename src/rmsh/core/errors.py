@@ -76,12 +76,13 @@ def require(module: str, extra: str) -> ModuleType:
         raise MissingExtraError(f"{module} is not installed; run: {install_command(extra)}") from error
 
 
-def install_command(extra: str) -> str:
-    """The pip command that installs an extra, for an installed package as well as for a checkout."""
+def install_command(extra: str = "") -> str:
+    """The pip command that installs rmsh with an extra: from the index, or from the checkout that it runs from."""
+    suffix = f"[{extra}]" if extra else ""
     try:
         origin = json.loads(metadata.distribution("rmsh").read_text("direct_url.json") or "{}")
     except metadata.PackageNotFoundError:  # a checkout that is on the path but not installed
-        return f'pip install -e ".[{extra}]"'
+        return f'pip install -e ".{suffix}"'
     if not origin.get("dir_info", {}).get("editable"):
-        return f'pip install "rmsh[{extra}]"'
-    return f'pip install -e "{url2pathname(urlsplit(origin["url"]).path)}[{extra}]"'
+        return f'pip install "rmsh{suffix}"'
+    return f'pip install -e "{url2pathname(urlsplit(origin["url"]).path)}{suffix}"'
