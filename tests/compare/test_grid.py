@@ -75,7 +75,7 @@ def test_reference_lines_are_runs_without_bits(tmp_path: Path) -> None:
         ("- {name: t, methods: [rmsh], bist: [16]}", r"block 1.*'bist'.*'bits'"),
         ("- {name: t, methods: [rmsh], train: many}", r"block 1.*'train'.*'many'"),
         ("- {name: t}", r"block 1.*'t'"),
-        ("- {name: t, methods: [rmsh]}\n- {name: t, methods: [scm]}", r"2 blocks.*'t'"),
+        ("- {name: t, methods: [rmsh]}\n- {name: t, methods: [scm]}", r"block 2.*'t'"),
     ],
 )
 def test_a_mistake_in_a_block_is_named(tmp_path: Path, blocks: str, said: str) -> None:

@@ -10,6 +10,8 @@ from lab import numbers
 from lab.numbers import Sources, generated, pages, problems
 from rmsh.methods.scm import SCM
 
+pytestmark = pytest.mark.skipif(not numbers.RESULTS.is_dir(), reason="a source distribution contains no results")
+
 PAGE = "# Title\n\n<!-- numbers: glint-scale -->\n<!-- end -->\n\nText.\n"
 
 

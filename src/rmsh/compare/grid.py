@@ -51,23 +51,6 @@ _DEFAULTS: dict[str, Any] = {
 class Run:
     """One training and its scores: everything that the result depends on.
 
-    Args:
-        dataset: short name of the data, such as "coco66k".
-        method: a registered method, or a reference line, see references.py.
-        bits: code length; 0 for a reference line.
-        seed: random seed.
-        preset: a named set of the method's options.
-        options: options of the method; they override the preset.
-        text: encoder of raw texts.
-        train: number of training pairs; None for all. On validation the database is restricted to them as well if it is
-            the training set.
-        validation: held-out training pairs are the queries.
-        label_noise: share of the training pairs that get the labels of another pair.
-        image_noise: noise in the images of the queries, see noise.py.
-        text_noise: noise in the texts of the queries.
-        k: cut-off of NDCG and precision.
-        tag: name of this run in a table; neither the result nor the path depends on it.
-
     Raises:
         ConfigError: a number is out of range.
 
@@ -78,20 +61,20 @@ class Run:
         PurePosixPath('coco66k/rmsh-16-s0-7bc53310.json')
     """
 
-    dataset: str
-    method: str
-    bits: int = 64
+    dataset: str  # short name of the data, such as "coco66k"
+    method: str  # a registered method, or a reference line, see references.py
+    bits: int = 64  # 0 for a reference line
     seed: int = 0
-    preset: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    text: str = "minilm"
-    train: int | None = None
-    validation: bool = False
-    label_noise: float = 0.0
-    image_noise: float = 0.0
-    text_noise: float = 0.0
-    k: int = 500
-    tag: str = field(default="", compare=False)
+    preset: str | None = None  # a named set of the method's options
+    options: Mapping[str, Any] = field(default_factory=dict)  # options of the method; they override the preset
+    text: str = "minilm"  # encoder of raw texts
+    train: int | None = None  # number of training pairs, None for all; see measure.split_of
+    validation: bool = False  # held-out training pairs are the queries
+    label_noise: float = 0.0  # share of the training pairs that get the labels of another pair
+    image_noise: float = 0.0  # noise in the images of the queries, see noise.py
+    text_noise: float = 0.0  # noise in the texts of the queries
+    k: int = 500  # cut-off of NDCG and precision
+    tag: str = field(default="", compare=False)  # name in a table; neither the result nor the path depends on it
 
     def __post_init__(self) -> None:
         if not 0 <= self.bits <= MAX_BITS:
@@ -119,13 +102,7 @@ class Run:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Run:
-        """The run from the "run" of a result file.
-
-        Example:
-            >>> run = Run("coco66k", "scm", options={"ridge": 0.1})
-            >>> Run.from_json(run.to_json()) == run
-            True
-        """
+        """The run from the "run" of a result file."""
         return cls(**values)
 
 
@@ -189,28 +166,18 @@ class _File(Config):
 
 @dataclass(frozen=True)
 class Grid:
-    """The content of a grid file.
-
-    Args:
-        datasets: names of the data.
-        blocks: in the order of the file.
-        chosen: options by method, selected on validation.
-    """
+    """The content of a grid file."""
 
     datasets: tuple[str, ...]
     blocks: tuple[Block, ...]
-    chosen: Mapping[str, Mapping[str, Any]]
+    chosen: Mapping[str, Mapping[str, Any]]  # options by method, selected on validation
 
     def runs(self) -> list[Run]:
         """All runs without repetitions, in the order of the blocks."""
         return _distinct(run for block in self.blocks for run in self._runs_of(block))
 
     def block(self, name: str) -> list[Run]:
-        """The runs of one block.
-
-        Raises:
-            ConfigError: there is no block of that name.
-        """
+        """The runs of one block; a ConfigError if there is none of that name."""
         for block in self.blocks:
             if block.name == name:
                 return _distinct(self._runs_of(block))
@@ -261,20 +228,17 @@ def read_grid(path: Path) -> Grid:
         ConfigError: the file is missing or is not YAML, or a key or a value is wrong; the message names the block.
     """
     content = parse_at(_File, read_mapping(path), str(path))
-    blocks = tuple(_block(values, f"{path}, block {number}") for number, values in enumerate(content.blocks, start=1))
-    names = [block.name for block in blocks]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"{path} has {names.count(name)} blocks called {name!r}; give each its own name.")
+    blocks: dict[str, Block] = {}
+    for number, values in enumerate(content.blocks, start=1):
+        location = f"{path}, block {number}"
+        block = parse_at(Block, values, location)
+        if not block.methods and not block.references:
+            raise ConfigError(f"{location} ({block.name!r}) names neither methods nor references; name at least one.")
+        if block.name in blocks:
+            raise ConfigError(f"{location} is called {block.name!r} like an earlier block; give each its own name.")
+        blocks[block.name] = block
     chosen = {} if content.chosen is None else read_mapping(path.parent / content.chosen)
-    return Grid(tuple(content.datasets), blocks, chosen)
-
-
-def _block(values: dict[str, Any], location: str) -> Block:
-    block = parse_at(Block, values, location)
-    if not block.methods and not block.references:
-        raise ConfigError(f"{location} ({block.name!r}) names neither methods nor references; name at least one.")
-    return block
+    return Grid(tuple(content.datasets), tuple(blocks.values()), chosen)
 
 
 _Parsed = TypeVar("_Parsed", bound=Config)
@@ -289,11 +253,7 @@ def parse_at(cls: type[_Parsed], values: Mapping[str, Any], location: str) -> _P
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """Read a YAML file that contains a mapping.
-
-    Raises:
-        ConfigError: the file is missing, is not YAML, or contains something else.
-    """
+    """Read a YAML file that contains a mapping; anything else is a ConfigError."""
     if not path.is_file():
         raise ConfigError(f"{path} does not exist; give a YAML file, such as lab/grids/smoke.yaml.")
     try:

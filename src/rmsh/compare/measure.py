@@ -55,11 +55,7 @@ class Parts:
 
 
 def split_of(run: Run, opened: Opened) -> Split:
-    """The rows of a run; queries are drawn if the data has no split.
-
-    Raises:
-        DataError: the data has fewer training pairs than the run needs.
-    """
+    """The rows of a run; queries are drawn if the data has no split."""
     pairs, split = opened.pairs, opened.split or draw_queries(len(opened.pairs), None)[0]
     split = hold_out_validation(split) if run.validation else split
     complete = pairs.has_image & pairs.has_text
@@ -106,8 +102,8 @@ def fingerprint(pairs: Pairs) -> str:
     digest.update(np.ascontiguousarray(pairs.labels).tobytes())
     for modality in MODALITIES:
         features = pairs.features(modality)
-        sparse = not isinstance(features, np.ndarray)
-        for array in (features.data, features.indices, features.indptr) if sparse else (features,):
+        arrays = [features] if isinstance(features, np.ndarray) else [features.data, features.indices, features.indptr]
+        for array in arrays:
             digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
@@ -183,7 +179,8 @@ def _score_codes(method: Method, parts: Parts, clock: _Stopwatch, *, k: int) -> 
     scores = evaluate_directions(query, database, directions=_DIRECTIONS, k=k, per_query=True)
     # Every other query is the database of the rest: no item of either side was trained on.
     halves = [
-        {m: LabelledCodes(codes[m].take(rows), labels[rows]) for m in MODALITIES} for rows in _halves(len(labels))
+        {m: LabelledCodes(codes[m].take(rows), labels[rows]) for m in MODALITIES}
+        for rows in (np.arange(start, len(labels), 2) for start in (0, 1))
     ]
     unseen = evaluate_directions(*halves, directions=_DIRECTIONS, k=k) if len(labels) > 1 else {}
     clock.lap("evaluate")
@@ -193,10 +190,6 @@ def _score_codes(method: Method, parts: Parts, clock: _Stopwatch, *, k: int) -> 
         "distances": {d: distances(*select_direction(query, database, d)) for d in _DIRECTIONS},
         "audit": {m: compact(audit_bits(side.codes).to_json(), digits=4) for m, side in database.items()},
     }
-
-
-def _halves(n: int) -> tuple[Any, Any]:
-    return np.arange(0, n, 2), np.arange(1, n, 2)
 
 
 def _named(scores: Scores) -> dict[str, Any]:

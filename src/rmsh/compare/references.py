@@ -34,11 +34,7 @@ REFERENCES = Registry(
 
 
 def class_of(run: Run) -> type[Method]:
-    """The class of the method, or of the reference line if the run has no bits.
-
-    Raises:
-        ConfigError: the name is unknown.
-    """
+    """The class of the method, or of the reference line if the run has no bits."""
     if run.bits:
         return method_class(run.method)
     reference: type[Method] = REFERENCES.load(run.method)

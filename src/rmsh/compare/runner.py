@@ -33,21 +33,13 @@ _SIMILAR = (("dataset", "method", "train", "bits"), ("dataset", "method", "train
 
 @dataclass(frozen=True)
 class Report:
-    """A run that has just ended.
-
-    Args:
-        run: its parameters.
-        result: the content of its file.
-        done: number of runs of the grid with a result, failed ones included.
-        total: number of runs of the grid.
-        seconds_left: estimate for the remaining runs, None before the first run is done.
-    """
+    """A run that has just ended."""
 
     run: Run
     result: Result
-    done: int
-    total: int
-    seconds_left: float | None
+    done: int  # runs of the grid with a result, failed ones included
+    total: int  # runs of the grid
+    seconds_left: float | None  # estimate for the remaining runs
 
 
 OnRun: TypeAlias = Callable[[Report], None]
@@ -97,11 +89,7 @@ def make_runs(
 
 
 def check_splits(runs: Sequence[Run], folder: Path, data: Mapping[str, str]) -> None:
-    """Refuse a folder with results of other data.
-
-    Raises:
-        ConfigError: a result was made with other rows.
-    """
+    """Raise a ConfigError if the folder has results of other data."""
     opened = {}
     for run, result in zip(runs, read_results(runs, folder), strict=True):
         if result is None or "split" not in result:
@@ -129,11 +117,7 @@ def stale_runs(runs: Sequence[Run], folder: Path) -> list[Run]:
 
 
 def read_results(runs: Sequence[Run], folder: Path) -> list[Result | None]:
-    """The result of each run, None if there is none.
-
-    Raises:
-        FormatError: a file is damaged or has a newer format.
-    """
+    """The result of each run, None if there is none; see :func:`read_result` for errors."""
     paths = [folder / run.path for run in runs]
     return [read_result(path) if path.exists() else None for path in paths]
 
@@ -153,11 +137,8 @@ def seconds_left(missing: Sequence[Run], done: Sequence[Mapping[str, Any]]) -> f
 
 
 def _expected(run: Mapping[str, Any], times: Sequence[tuple[Mapping[str, Any], float]]) -> float:
-    for keys in _SIMILAR:
-        similar = [seconds for other, seconds in times if all(other[key] == run[key] for key in keys)]
-        if similar:
-            return fmean(similar)
-    return 0.0
+    groups = ([s for other, s in times if all(other[key] == run[key] for key in keys)] for keys in _SIMILAR)
+    return fmean(next(group for group in groups if group))  # the last group has all times
 
 
 def _report(run: Run, result: Result, runs: Sequence[Run], folder: Path) -> Report:
@@ -219,10 +200,6 @@ def carry_out(run: Run, data: str) -> Result:
     return result
 
 
-def _main() -> None:
+if __name__ == "__main__":
     task = json.load(sys.stdin)
     write_result(Path(task["path"]), carry_out(Run.from_json(task["run"]), task["data"]))
-
-
-if __name__ == "__main__":
-    _main()

@@ -14,31 +14,18 @@ _SCORES = (("i2t", "ndcg@500"), ("t2i", "ndcg@500"), ("i2t", "map@all"), ("t2i",
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table.
+    """One row of the table."""
 
-    Args:
-        method: name of the method, with its preset if it has one.
-        bits: code length; 0 for a reference line.
-        seeds: number of runs in the means.
-        failed: number of failed runs, which are not in the means.
-        scores: value and chance by direction and metric.
-        seconds: CPU seconds of training, which other processes on the machine do not affect.
-        memory_mb: peak memory of a run's process.
-        constant_bits: bits that are the same on more than 98 % of the database, in the worst modality and run.
-        distinct_codes: number of distinct codes in the database, in the worst modality and run.
-        error: reason of the first failure.
-    """
-
-    method: str
-    bits: int
-    seeds: int
-    failed: int
-    scores: Mapping[str, Mapping[str, Mapping[str, float]]]
-    seconds: float | None
-    memory_mb: int | None
-    constant_bits: int | None
-    distinct_codes: int | None
-    error: str
+    method: str  # with its preset if it has one
+    bits: int  # 0 for a reference line
+    seeds: int  # number of runs in the means
+    failed: int  # number of failed runs, which are not in the means
+    scores: Mapping[str, Mapping[str, Mapping[str, float]]]  # value and chance by direction and metric
+    seconds: float | None  # CPU seconds of training, which other processes on the machine do not affect
+    memory_mb: int | None  # peak memory of a run's process
+    constant_bits: int | None  # bits that are the same on more than 98 % of the database, in the worst modality and run
+    distinct_codes: int | None  # distinct codes in the database, in the worst modality and run
+    error: str  # reason of the first failure
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
