@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from rmsh.compare.result import (
 from rmsh.methods.scm import SCM
 
 RUN = Run("a", "scm", 8)
+SAMPLE = Path(__file__).resolve().parent.parent / "samples" / "result_v1.json"
 
 
 def _result(**changes: Any) -> dict[str, Any]:
@@ -41,12 +41,11 @@ def test_packing_loses_less_than_a_step_and_keeps_dropped_queries() -> None:
     assert np.nanmax(np.abs(back - values)) <= 0.5 / 254 + 1e-12
 
 
-def test_a_file_of_format_1_is_read_and_judged_by_version_1(tmp_path: Path) -> None:
-    old = {key: value for key, value in _result(format=1).items() if key in ("format", "status", "run", "config")}
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(old))
-    result = read_result(path)
+def test_a_file_of_format_1_is_read_and_judged_by_version_1() -> None:
+    result = read_result(SAMPLE)
+    assert result["scores"]["i2t"]["ndcg@500"]["value"] == 0.824353
     assert (result["method_version"], result["code_hash"], result["commit"]) == (1, CARRIED_OVER, None)
+    assert stale_reason(result) is None
 
 
 def test_a_result_of_the_current_code_is_not_stale() -> None:
