@@ -25,7 +25,7 @@ from rmsh.core.files import write_json
 from rmsh.core.types import MODALITIES
 from rmsh.index.brute import Brute
 from rmsh.library import Library
-from rmsh.library.queries import generation_of, items_of_rows
+from rmsh.library.queries import generation_of, intact_items
 from rmsh.library.verify import verify
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -121,8 +121,9 @@ def look(folder: Path) -> tuple[Versions, list[str]]:
                     "SELECT row, image, text FROM codes WHERE generation = ?", (number,)
                 )
             }
-            items = items_of_rows(connection, [row for (row,) in connection.execute("SELECT row FROM items")])
-        problems = [
+            items, damaged = intact_items(connection, [row for (row,) in connection.execute("SELECT row FROM items")])
+        problems = [*damaged.values()]
+        problems += [
             f"the item {item.id} is half there"
             for row, item in items.items()
             if not _whole(item, stored.get(row), model)

@@ -17,7 +17,7 @@ from rmsh.library import Item, Library
 from rmsh.model import Model
 
 Capture = pytest.CaptureFixture[str]
-VERBS = ["info", "verify", "compact", "backup", "upgrade", "export", "push"]
+VERBS = ["info", "verify", "compact", "backup", "restore", "repair", "upgrade", "export", "push"]
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_there_are_no_other_verbs() -> None:
 
 def test_info_counts(folder: Path, capsys: Capture) -> None:
     found = _json(capsys, "info", folder)
-    assert (found["bits"], found["generation"], found["format"]) == (8, 1, 1)
+    assert (found["bits"], found["generation"], found["format"]) == (8, 1, 2)
     assert found["counts"] == {
         "items": 2,
         "labels": 1,
@@ -73,7 +73,7 @@ def test_info_is_readable(folder: Path, capsys: Capture) -> None:
 def test_a_whole_library_verifies(folder: Path, capsys: Capture) -> None:
     assert _json(capsys, "verify", folder)["whole"] is True
     assert run(["library", "verify", str(folder)]) == 0
-    assert "is whole; checked: database, full-text index, codes" in capsys.readouterr().out
+    assert "is whole; checked: database, full-text index, items, codes" in capsys.readouterr().out
 
 
 def test_a_damaged_library_ends_with_exit_code_1(folder: Path, capsys: Capture) -> None:
@@ -118,8 +118,29 @@ def test_a_backup_is_a_library_and_missing_pictures_are_told(folder: Path, tmp_p
     assert _json(capsys, "verify", copy)["whole"] is True
 
 
+def test_restore_brings_a_backup_back_and_repair_finds_nothing_to_do(
+    folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    assert run(["library", "backup", str(folder), "--out", str(tmp_path / "copy"), "--quiet"]) == 0
+    capsys.readouterr()
+    (folder / "items.sqlite").unlink()
+    done = _json(capsys, "restore", tmp_path / "copy", "--to", folder, "--keep-replaced")
+    assert done["items"] == 2
+    assert Path(str(done["replaced"])).is_dir()
+    assert _json(capsys, "verify", folder)["whole"] is True
+    assert _json(capsys, "repair", folder) == {"restored": [], "lost": []}
+
+
+def test_repair_lists_what_cannot_be_saved_and_ends_with_exit_code_1(folder: Path, capsys: Capture) -> None:
+    with Library.open(folder, writable=True) as library, library.transaction() as connection:
+        connection.execute("UPDATE codes SET text = x'07' WHERE row = 1")
+    done = _json(capsys, "repair", folder, code=1)
+    assert done["restored"] == []
+    assert "'a' (row 1)" in str(done["lost"])
+
+
 def test_upgrading_what_is_up_to_date_changes_nothing(folder: Path, capsys: Capture) -> None:
-    assert _json(capsys, "upgrade", folder) == {"format_before": 1, "format": 1}
+    assert _json(capsys, "upgrade", folder) == {"format_before": 2, "format": 2}
 
 
 def test_export_writes_parquet(folder: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -132,6 +153,7 @@ def test_export_writes_parquet(folder: Path, tmp_path: Path, capsys: Capture) ->
 def test_a_folder_that_is_no_library_is_one_sentence(verb: str, tmp_path: Path, capsys: Capture) -> None:
     options = ["--out", str(tmp_path / "x" / "y.parquet")] if verb in ("backup", "export") else []
     options += ["--to", "http://127.0.0.1:1/photos"] if verb == "push" else []
+    options += ["--to", str(tmp_path / "new")] if verb == "restore" else []
     assert run(["library", verb, str(tmp_path), *options, "--quiet"]) == 2
     out, err = capsys.readouterr()
     assert (out, "give the folder of a library" in err) == ("", True)

@@ -193,7 +193,7 @@ def test_a_file_that_is_no_database_is_named(library: Library, folder: Path) -> 
     library.close()
     (folder / "items.sqlite").write_bytes(b"not a database at all" * 500)
     with pytest.raises(
-        FormatError, match=r"is damaged \(file is not a database\); put items\.sqlite back from a backup"
+        FormatError, match=r"is damaged \(file is not a database\); restore a backup with `rmsh library restore`"
     ):
         Library.open(folder)
     assert "is damaged" in verify(folder).problems[0]
@@ -235,13 +235,13 @@ def test_a_manifest_of_something_else_is_refused(content: str, *, library: Libra
 
 def test_a_manifest_of_a_newer_rmsh_is_refused(library: Library, folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "version": 2}))
-    with pytest.raises(FormatError, match="has version 2 of 'rmsh library', this rmsh reads up to"):
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "version": 3}))
+    with pytest.raises(FormatError, match="has version 3 of 'rmsh library', this rmsh reads up to"):
         Library.open(folder)
 
 
 def test_a_database_of_a_newer_rmsh_is_refused(library: Library, folder: Path) -> None:
     with library.maintenance() as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(FormatError, match="has format 2, this rmsh reads up to format 1; update rmsh"):
+        connection.execute("PRAGMA user_version = 3")
+    with pytest.raises(FormatError, match="has format 3, this rmsh reads up to format 2; update rmsh"):
         Library.open(folder)

@@ -84,7 +84,7 @@ def test_a_flipped_bit_is_found_and_changes_no_result(
         assert _nearest(reader, code(NAMES)) == NAMES
     (problem,) = verify(folder).problems
     assert "The snapshot" in problem
-    assert "`rmsh library compact` writes it anew" in problem
+    assert "`rmsh library compact` rewrites it" in problem
 
 
 @pytest.mark.parametrize("kept", [0, 10, 500, -1])

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,7 +26,7 @@ Code = Callable[..., Codes]
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 
 
-@pytest.fixture(params=[1])
+@pytest.fixture(params=[1, 2])
 def sample(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A copy of the library that was stored when a version was current."""
     return shutil.copytree(SAMPLES / f"library_v{request.param}", tmp_path / "sample")
@@ -66,7 +71,7 @@ def test_a_lost_manifest_is_written_anew(
         (folder / "manifest.json").write_bytes(left)
     with pytest.raises(FormatError, match=f"{found}; `rmsh library upgrade .*` writes it anew from items.sqlite"):
         Library.open(folder)
-    assert upgrade(folder) == (1, 1)
+    assert upgrade(folder) == (2, 2)
     assert (folder / "manifest.json").read_bytes() == before
 
 
@@ -74,31 +79,82 @@ def test_an_older_format_is_refused_until_it_is_upgraded(
     library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library.close()
-    monkeypatch.setattr(schema, "VERSION", 2)
-    monkeypatch.setattr(schema, "MIGRATIONS", {1: "ALTER TABLE items ADD COLUMN added TEXT"})
-    with pytest.raises(FormatError, match="has format 1, this rmsh reads 2; `rmsh library upgrade` it"):
+    monkeypatch.setattr(schema, "VERSION", 3)
+    monkeypatch.setattr(schema, "MIGRATIONS", {2: ("ALTER TABLE items ADD COLUMN added TEXT",)})
+    with pytest.raises(FormatError, match="has format 2, this rmsh reads 3; `rmsh library upgrade` it"):
         Library.open(folder)
-    assert upgrade(folder) == (1, 2)
+    assert upgrade(folder) == (2, 3)
     with Library.open(folder, writable=True) as opened, opened.reading() as connection:
         assert connection.execute("SELECT added FROM items").fetchall() == []
 
 
 def test_a_step_that_fails_changes_nothing(library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(schema, "VERSION", 3)
     monkeypatch.setattr(
-        schema, "MIGRATIONS", {1: "ALTER TABLE items ADD COLUMN added TEXT; INSERT INTO nowhere VALUES (1)"}
+        schema, "MIGRATIONS", {2: ("ALTER TABLE items ADD COLUMN added TEXT", "INSERT INTO nowhere VALUES (1)")}
     )
     with pytest.raises(Exception, match="no such table: nowhere"):
         upgrade(folder)
     with library.reading() as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
         assert "added" not in {column[1] for column in connection.execute("PRAGMA table_info(items)")}
+
+
+@pytest.mark.parametrize("modality", ["image", "text"])
+def test_no_checksum_is_computed_over_a_code_that_the_snapshot_shows_to_be_damaged(
+    modality: str, tmp_path: Path, code: Code
+) -> None:
+    old = shutil.copytree(SAMPLES / "library_v1", tmp_path / "old")
+    with closing(sqlite3.connect(old / "items.sqlite")) as connection, connection:
+        (row,) = connection.execute("SELECT row FROM items WHERE id = 'dog1'").fetchone()
+        connection.execute(f"UPDATE codes SET {modality} = x'1234' WHERE row = ?", (row,))  # noqa: S608
+    assert upgrade(old) == (1, 2)
+    assert verify(old).problems == ()
+    with Library.open(old) as library:
+        assert library.codes(["dog1"], modality).packed.tolist() == code(["dog1"], modality).packed.tolist()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", ["settle", "write_manifest"])
+def test_an_upgrade_that_is_cut_off_leaves_the_old_format_and_may_be_repeated(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = shutil.copytree(SAMPLES / "library_v1", tmp_path / "old")
+    with monkeypatch.context() as patch:
+        patch.setattr(f"rmsh.library.maintenance.{step}", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            upgrade(old)
+    assert upgrade(old) == (1, 2)
+    assert verify(old).problems == ()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rmsh.library import schema
+from rmsh.library.upgrade import upgrade
+migrate = schema.migrate
+def killed(connection, version):
+    migrate(connection, version)
+    os.kill(os.getpid(), signal.SIGKILL)
+schema.migrate = killed
+upgrade(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_an_upgrade_that_is_killed_may_be_repeated(tmp_path: Path) -> None:
+    old = shutil.copytree(SAMPLES / "library_v1", tmp_path / "old")
+    assert subprocess.run([sys.executable, "-c", KILLED, str(old)]).returncode != 0
+    with pytest.raises(FormatError, match="has format 1"):
+        Library.open(old)
+    assert upgrade(old) == (1, 2)
+    assert verify(old).problems == ()
 
 
 def test_a_newer_format_is_not_touched(library: Library, folder: Path) -> None:
     with library.maintenance() as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(FormatError, match="has format 2, this rmsh reads up to format 1; update rmsh"):
+        connection.execute("PRAGMA user_version = 3")
+    with pytest.raises(FormatError, match="has format 3, this rmsh reads up to format 2; update rmsh"):
         upgrade(folder)
 
 

@@ -13,6 +13,7 @@ from rmsh.index.brute import Brute
 from rmsh.library import Library, snapshot
 from rmsh.library.database import Readers
 from rmsh.library.views import Views
+from rmsh.library.warnings import Warnings
 
 Fill = Callable[..., None]
 Code = Callable[..., Codes]
@@ -20,7 +21,7 @@ Code = Callable[..., Codes]
 
 @pytest.fixture
 def views(library: Library, folder: Path) -> Views:
-    return Views(folder, engine=Brute)
+    return Views(folder, engine=Brute, warnings=Warnings())
 
 
 def test_nothing_is_read_anew_while_nothing_changes(library: Library, views: Views, fill: Fill) -> None:

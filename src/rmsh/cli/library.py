@@ -1,4 +1,4 @@
-"""Look after a library: what it holds, whether it is whole, compacting, backup, upgrade, export, push.
+"""Look after a library: info, verify, repair, compact, backup, restore, upgrade, export, push.
 
 Example:
     rmsh library info photos
@@ -110,6 +110,57 @@ def backup(
     if missing:
         console.note(f"{missing:,} pictures were not where the items say, and are not in the copy.")
     console.result({"backup": str(out), "missing_pictures": missing}, f"{out}: a whole copy of {library}")
+
+
+@app.command()
+def restore(
+    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="Folder that `rmsh library backup` wrote.")],
+    to: Annotated[Path, typer.Option(metavar="LIBRARY", help="Library to restore; a new or empty folder works too.")],
+    *,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a library with another ID.")] = False,
+    keep_replaced: Annotated[bool, typer.Option("--keep-replaced", help="Keep the files that were replaced.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Restore a library from a backup, after verifying the backup; run it again if it was interrupted.
+
+    Example:
+        rmsh library restore photos-copy --to photos
+    """
+    from rmsh.library.restore import restore as put
+
+    console = Console(json=json, quiet=quiet)
+    console.note(f"Verifying {backup}, then restoring {to}; this needs free disk space for two copies.")
+    done = put(backup, to, replace=replace, keep=keep_replaced)
+    kept = None if done.replaced is None else str(done.replaced)
+    console.result(
+        {**asdict(done), "replaced": kept},
+        f"{to}: restored from {backup}, {done.items:,} items",
+        *([f"replaced files: {kept}"] if kept else []),
+    )
+
+
+@app.command()
+def repair(
+    library: Folder,
+    *,
+    backup: Annotated[Path | None, typer.Option(help="Backup of the same library, to take intact rows from.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Restore damaged rows from the snapshot or a backup; ends with exit code 1 if some cannot be restored.
+
+    Example:
+        rmsh library repair photos --backup photos-copy
+    """
+    from rmsh.library.repair import repair as mend
+
+    console = Console(json=json, quiet=quiet)
+    done = mend(library, backup=backup)
+    nothing = [] if done.restored or done.lost else [f"{library} has no damaged rows."]
+    console.result(asdict(done), *done.restored, *(f"Not restored: {sentence}" for sentence in done.lost), *nothing)
+    if done.lost:
+        raise typer.Exit(1)
 
 
 @app.command()

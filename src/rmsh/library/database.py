@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from rmsh.core.errors import FormatError, InputError, RmshError
@@ -53,8 +54,7 @@ def _of_sqlite(error: sqlite3.Error, folder: Path) -> RmshError | None:
         )
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return FormatError(
-            f"The database of the library {folder} is damaged ({error}); put items.sqlite back from a backup, and see "
-            "`rmsh library verify`."
+            f"The database of the library {folder} is damaged ({error}); restore a backup with `rmsh library restore`."
         )
     if code == sqlite3.SQLITE_IOERR:
         return RmshError(f"The disk of {folder} fails ({error}); nothing of this step was kept.")
@@ -98,6 +98,12 @@ def _holder(folder: Path) -> str:
 
 
 DATABASE = "items.sqlite"
+RESTORING = ".restoring"  # folder inside a library that a restore works in
+
+
+def is_restoring(folder: Path) -> bool:
+    """Whether a restore is replacing the files of a library, or was interrupted while it did."""
+    return (folder / RESTORING / "restore.json").exists()
 
 
 def connect_reader(folder: Path) -> sqlite3.Connection:
@@ -125,6 +131,12 @@ def _file_state(folder: Path) -> tuple[int, int, int]:
     return database.st_mtime_ns, database.st_size, log.stat().st_size if log.exists() else 0
 
 
+def file_identity(folder: Path) -> tuple[int, int]:
+    """Which file the database is; another one once it was replaced."""
+    found = (folder / DATABASE).stat()
+    return found.st_dev, found.st_ino
+
+
 def connect_writer(folder: Path, *, timeout: float, create: bool = False) -> sqlite3.Connection:
     """Connect for writing: what is committed is on the disk."""
     connection = _connect(folder / DATABASE, "mode=rwc" if create else "mode=rw", timeout=timeout)
@@ -140,7 +152,12 @@ def _connect(
     path: Path, options: str, *, timeout: float = 30.0, kind: type[sqlite3.Connection] = sqlite3.Connection
 ) -> sqlite3.Connection:
     uri = f"{path.resolve().as_uri()}?{options}"
-    return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False, factory=kind)
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False, factory=kind
+    )
+    # A damaged text need not be UTF-8. It must be readable all the same, so that its checksum can be compared.
+    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
+    return connection
 
 
 class Readers:
@@ -148,7 +165,7 @@ class Readers:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[tuple[sqlite3.Connection, tuple[int, int]]] = []  # with the file each one has open
         self._closed = False
 
     @contextmanager
@@ -157,30 +174,36 @@ class Readers:
         if self._closed:
             raise InputError(f"The library {self._folder} was closed; open it again.")
         with explained(self._folder):
-            state = _file_state(self._folder)
-            connection = self._connected()
+            state, file = _file_state(self._folder), file_identity(self._folder)
+            connection = self._connected(file)
             try:
                 connection.execute("BEGIN")
                 yield connection
             finally:
-                self._put_back(connection)
+                self._put_back(connection, file)
             if isinstance(connection, _Unlocked) and _file_state(self._folder) != state:
                 raise RmshError(
                     f"The library {self._folder} was written to while it was read without locks; try again."
                 )
 
-    def _connected(self) -> sqlite3.Connection:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return connect_reader(self._folder)
+    def _connected(self, file: tuple[int, int]) -> sqlite3.Connection:
+        """An idle connection to the database file as it is now, or a new one: a restore may replace the file."""
+        while self._idle:
+            try:
+                connection, opened = self._idle.pop()
+            except IndexError:  # another thread took the last one
+                break
+            if opened == file:
+                return connection
+            connection.close()
+        return connect_reader(self._folder)
 
-    def _put_back(self, connection: sqlite3.Connection) -> None:
+    def _put_back(self, connection: sqlite3.Connection, file: tuple[int, int]) -> None:
         connection.rollback()
         if isinstance(connection, _Unlocked):
             connection.close()
             return
-        self._idle.append(connection)
+        self._idle.append((connection, file))
         if self._closed:
             self.close()
 
@@ -188,7 +211,7 @@ class Readers:
         """Close the connections nobody uses; those in use follow when they are put back."""
         self._closed = True
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop()[0].close()
 
 
 class Writer:
@@ -204,6 +227,7 @@ class Writer:
         self._timeout = timeout
         self._turn = threading.Lock()
         with explained(folder):
+            self._file = file_identity(folder)
             self._connection = connect_writer(folder, timeout=timeout)
 
     @contextmanager
@@ -211,13 +235,31 @@ class Writer:
         """A block that is kept whole, and is on the disk when it ends, or not at all."""
         with self.alone() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            sign_in(self._folder)
             try:
+                self._check_not_restored()
+                sign_in(self._folder)
                 yield connection
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+
+    def _check_not_restored(self) -> None:
+        """Refuse to write into a database that is being replaced, or was replaced, by a restored one.
+
+        Raises:
+            RmshError: it says what to do.
+        """
+        if is_restoring(self._folder):
+            raise RmshError(
+                f"The library {self._folder} is being restored from a backup; wait until that has finished. If it was "
+                "interrupted, open the library again or repeat `rmsh library restore`."
+            )
+        if file_identity(self._folder) != self._file:
+            raise RmshError(
+                f"The library {self._folder} was restored from a backup while it was open for writing; nothing was "
+                "written: open it again."
+            )
 
     @contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:

@@ -32,7 +32,7 @@ MANIFEST = "manifest.json"
 FORMAT = "rmsh library"
 
 MODEL = "model"
-_NEXT, _OLD = "model.next", "model.old"
+NEXT_MODEL, _OLD = "model.next", "model.old"
 
 
 def check_is_library(folder: Path) -> None:
@@ -81,24 +81,28 @@ def write_manifest(folder: Path, connection: sqlite3.Connection) -> None:
 
 def stage_model(folder: Path, model: Model) -> None:
     """Put a new model beside the one in use."""
-    if _fingerprint(folder / _NEXT) != model.fingerprint:
-        shutil.rmtree(folder / _NEXT, ignore_errors=True)
-        model.save(folder / _NEXT)
+    if _fingerprint(folder / NEXT_MODEL) != model.fingerprint:
+        shutil.rmtree(folder / NEXT_MODEL, ignore_errors=True)
+        model.save(folder / NEXT_MODEL)
 
 
-def settle(folder: Path, generation: Generation) -> None:
+def settle(folder: Path, generation: Generation, *, force: bool = False) -> None:
     """Give the model of a generation its place; every step may be the last one before a power cut.
 
     The manifest, which is written next, flushes the folder and with it the renames.
+
+    Args:
+        folder: of the library.
+        generation: whose model is to be used.
+        force: whether a waiting model replaces one with the same fingerprint, whose files may be damaged.
     """
-    if (
-        _fingerprint(folder / MODEL) != generation.fingerprint
-        and _fingerprint(folder / _NEXT) == generation.fingerprint
-    ):
+    if (force or _fingerprint(folder / MODEL) != generation.fingerprint) and _fingerprint(
+        folder / NEXT_MODEL
+    ) == generation.fingerprint:
         shutil.rmtree(folder / _OLD, ignore_errors=True)
         if (folder / MODEL).exists():
             os.rename(folder / MODEL, folder / _OLD)
-        os.rename(folder / _NEXT, folder / MODEL)
+        os.rename(folder / NEXT_MODEL, folder / MODEL)
     shutil.rmtree(folder / _OLD, ignore_errors=True)
 
 
@@ -108,12 +112,12 @@ def find_model(folder: Path, generation: Generation) -> Path:
     Raises:
         FormatError: it is not there.
     """
-    for name in (MODEL, _NEXT, MODEL):  # once more: it may have moved while we looked
+    for name in (MODEL, NEXT_MODEL, MODEL):  # once more: it may have moved while we looked
         if _fingerprint(folder / name) == generation.fingerprint:
             return folder / name
     raise FormatError(
-        f"The library {folder} has no model of fingerprint {generation.fingerprint}, which made its codes; put its "
-        "model folder back from a backup."
+        f"The library {folder} has no model of fingerprint {generation.fingerprint}, which made its codes; "
+        "restore a backup with `rmsh library restore`."
     )
 
 

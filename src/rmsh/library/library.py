@@ -20,6 +20,7 @@ from rmsh.library.folder import create_folder, read_manifest, settle, write_mani
 from rmsh.library.items import Batch, Item, checked_ids
 from rmsh.library.queries import generation_of
 from rmsh.library.reader import Reader
+from rmsh.library.restoring import finish_restore
 from rmsh.library.snapshot_writer import SnapshotKeeper
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class Library(Reader):
         Raises:
             FormatError: it is no library, is damaged, or is of a newer rmsh.
         """
+        if writable:
+            finish_restore(Path(folder))
         library = cls(Path(folder), engine=engine)
         try:
             library._check(read_manifest(library.folder))

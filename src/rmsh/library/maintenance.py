@@ -7,24 +7,28 @@ Bringing a library of an older format to the present one, and putting back a man
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rmsh.core.errors import FormatError
+from rmsh.core.types import MODALITIES
 from rmsh.library import schema
+from rmsh.library.damage import check_undamaged
 from rmsh.library.database import DATABASE, connect_writer, explained
 from rmsh.library.folder import settle, write_manifest
 from rmsh.library.queries import generation_of, last_change
+from rmsh.library.restoring import finish_restore
 from rmsh.library.schema import VERSION
 from rmsh.library.snapshot import SNAPSHOT, Snapshot
 from rmsh.library.verify import texts_agree
 from rmsh.library.views import open_snapshot
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from rmsh.library.library import Library
 
 _NEEDLESS = (
@@ -42,9 +46,11 @@ def compact(library: Library) -> None:
 
     Raises:
         InputError: the library is open for reading only.
+        FormatError: the database is damaged; the snapshot, which may hold the only intact copy, is not overwritten.
         RmshError: the disk is full, or another writer does not finish; nothing is lost.
     """
     with library.transaction() as connection:
+        check_undamaged(library.folder, connection)
         settle(library.folder, generation_of(connection))
         write_manifest(library.folder, connection)
         for statement in _NEEDLESS:
@@ -136,6 +142,9 @@ def _snapshot_state(library: Library, connection: sqlite3.Connection, seq: int) 
     return "up to date" if snapshot.stamp.seq == seq else f"{seq - snapshot.stamp.seq:,} changes behind"
 
 
+_WITH_CHECKSUMS = 2  # the first format whose rows have checksums
+
+
 def upgrade(folder: Path, *, timeout: float = 30.0) -> tuple[int, int]:
     """Upgrade a library in place; one that is up to date stays as it is.
 
@@ -145,15 +154,45 @@ def upgrade(folder: Path, *, timeout: float = 30.0) -> tuple[int, int]:
     Raises:
         FormatError: it is no library, is damaged, or is of a newer rmsh.
     """
+    finish_restore(folder)
     if not (folder / DATABASE).is_file():
         raise FormatError(
             f"{folder} has no {DATABASE}, which holds all items of a library; give the folder of a library."
         )
     with explained(folder), closing(connect_writer(folder, timeout=timeout)) as connection:
+        connection.execute("BEGIN IMMEDIATE")  # everything or nothing, whenever the process is killed
         version = schema.version_of(connection, folder)
-        schema.migrate(connection, version)
-        connection.execute("BEGIN IMMEDIATE")
+        if version < _WITH_CHECKSUMS:
+            _correct_codes(folder, connection)
+        try:
+            schema.migrate(connection, version)
+        except sqlite3.OperationalError as error:
+            if "user-defined function" not in str(error):
+                raise
+            raise FormatError(
+                f"The database of the library {folder} holds a value that cannot be read as it was written; restore a "
+                "backup with `rmsh library restore`."
+            ) from error
         settle(folder, generation_of(connection))
         write_manifest(folder, connection)
         connection.execute("COMMIT")
     return version, schema.VERSION
+
+
+def _correct_codes(folder: Path, connection: sqlite3.Connection) -> None:
+    """Take codes from an intact snapshot where they differ, so that no checksum is computed over a damaged code.
+
+    Format 1 has no checksums in the database; those of the snapshot show which side is right, and rows never change.
+    """
+    try:
+        snapshot = open_snapshot(folder, connection)
+        arrays = {} if snapshot is None else {modality: snapshot.arrays(modality) for modality in MODALITIES}
+    except FormatError:
+        return
+    generation = generation_of(connection)
+    for modality, (rows, words) in arrays.items():
+        packed = words.astype("<u8", copy=False).view(np.uint8)[:, : -(-generation.bits // 8)]
+        connection.executemany(
+            f"UPDATE codes SET {modality} = ?1 WHERE row = ?2 AND generation = ?3 AND {modality} IS NOT ?1",  # noqa: S608
+            ((code.tobytes(), row, generation.number) for code, row in zip(packed, rows.tolist(), strict=True)),
+        )

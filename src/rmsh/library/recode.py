@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from rmsh.core.errors import CodesError, RmshError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import Modality
+from rmsh.library.checksums import codes_checksum
 from rmsh.library.folder import find_model, settle, stage_model
 from rmsh.library.items import Batch, Item
 from rmsh.library.queries import Generation, generation_of, items_of_rows
@@ -141,9 +142,12 @@ def _write(library: Library, items: Mapping[int, Item], codes: Mapping[Modality,
     with library.transaction() as connection:
         _check_pending(connection, pending)
         connection.executemany(
-            "INSERT INTO codes (row, generation, image, text) SELECT row, ?, ?, ? FROM items WHERE row = ? "
-            "ON CONFLICT DO NOTHING",
-            [(pending.number, image, text, row) for row, image, text in blobs],
+            "INSERT INTO codes (row, generation, image, text, checksum) "
+            "SELECT row, ?, ?, ?, ? FROM items WHERE row = ? ON CONFLICT DO NOTHING",
+            [
+                (pending.number, image, text, codes_checksum(row, pending.number, image, text), row)
+                for row, image, text in blobs
+            ],
         )
 
 

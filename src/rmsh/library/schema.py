@@ -9,21 +9,47 @@
   it what is new since the change they know. The token makes an entry recognisable: a database that was put back from a
   backup goes on with the same numbers and other tokens.
 - ``texts``: the full-text index; triggers keep it in step.
+
+``items.checksum`` covers an item with its labels, ``codes.checksum`` the codes of one row (see checksums.py). Vectors
+and photo metadata will be stored in additional tables with checksums of their own, so format 2 needs no further
+migration.
 """
 
 from __future__ import annotations
 
+import json
 import secrets
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rmsh.core.errors import FormatError
+from rmsh.library.checksums import codes_checksum, item_checksum
 
-__all__ = ["MIGRATIONS", "VERSION", "check_version", "create_tables", "migrate", "version_of"]
+__all__ = ["KEEP_ROWS", "MIGRATIONS", "VERSION", "check_version", "create_tables", "migrate", "version_of"]
 
-VERSION = 1
-MIGRATIONS: Mapping[int, str] = {}  # version -> the SQL that makes it the next one
+VERSION = 2
+
+KEEP_ROWS = """
+CREATE TRIGGER item_kept BEFORE UPDATE ON items BEGIN
+    SELECT RAISE (ABORT, 'rows of items never change');
+END
+"""
+
+MIGRATIONS: Mapping[int, Sequence[str]] = {  # version -> the statements that lead to the next one
+    1: (
+        "ALTER TABLE items ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE codes ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
+        "DROP TRIGGER item_kept",
+        """
+        UPDATE items SET checksum = item_checksum(row, id, text, picture, (
+            SELECT json_group_array(name) FROM item_labels JOIN labels USING (label) WHERE item_labels.row = items.row
+        ))
+        """,
+        "UPDATE codes SET checksum = codes_checksum(row, generation, image, text)",
+        KEEP_ROWS,
+    ),
+}
 
 _APPLICATION = 0x726D7368  # "rmsh", in the header of the database file
 
@@ -43,13 +69,15 @@ CREATE TABLE items (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     text TEXT,
-    picture TEXT
+    picture TEXT,
+    checksum INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE codes (
     row INTEGER NOT NULL REFERENCES items ON DELETE CASCADE,
     generation INTEGER NOT NULL REFERENCES generations,
     image BLOB,
     text BLOB,
+    checksum INTEGER NOT NULL DEFAULT 0,
     CHECK (image IS NOT NULL OR text IS NOT NULL),
     PRIMARY KEY (row, generation)
 ) WITHOUT ROWID;
@@ -77,9 +105,6 @@ END;
 CREATE TRIGGER item_removed AFTER DELETE ON items BEGIN
     INSERT INTO texts (texts, rowid, text) VALUES ('delete', old.row, old.text);
 END;
-CREATE TRIGGER item_kept BEFORE UPDATE ON items BEGIN
-    SELECT RAISE (ABORT, 'rows of items never change');
-END;
 """
 
 
@@ -87,7 +112,7 @@ def create_tables(connection: sqlite3.Connection, fingerprint: str, *, bits: int
     """Make an empty database a library without items."""
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
-    connection.executescript(f"BEGIN; {_TABLES}")
+    connection.executescript(f"BEGIN; {_TABLES} {KEEP_ROWS};")
     connection.execute("INSERT INTO generations VALUES (1, ?, ?)", (fingerprint, bits))
     connection.execute("INSERT INTO library VALUES (1, ?, 1, ?)", (secrets.token_hex(8), source))
     connection.execute("COMMIT")
@@ -120,6 +145,14 @@ def version_of(connection: sqlite3.Connection, folder: Path) -> int:
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a database to the present version, one transaction a step."""
+    """Bring a database to the present version, inside the caller's transaction."""
+    connection.create_function("codes_checksum", 4, codes_checksum, deterministic=True)
+    connection.create_function("item_checksum", 5, _item_checksum, deterministic=True)
     for step in range(version, VERSION):
-        connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[step]}; PRAGMA user_version = {step + 1}; COMMIT")
+        for statement in MIGRATIONS[step]:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {step + 1}")
+
+
+def _item_checksum(row: int, name: str, text: str | None, picture: str | None, labels: str) -> int:
+    return item_checksum(row, name, text, picture, sorted(json.loads(labels)))

@@ -26,7 +26,7 @@ from rmsh.codes import to_words
 from rmsh.core.errors import FormatError
 from rmsh.core.files import atomic
 from rmsh.core.types import MODALITIES
-from rmsh.library.queries import BLOCK, code_blocks, generation_of, last_change
+from rmsh.library.queries import BLOCK, change_token, code_blocks, generation_of, last_change
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,8 +79,7 @@ class Stamp:
         (library,) = connection.execute("SELECT id FROM library").fetchone()
         generation = generation_of(connection)
         number = last_change(connection) if seq is None else seq
-        token = connection.execute("SELECT token FROM changes WHERE seq = ?", (number,)).fetchone()
-        return cls(library, generation.number, generation.bits, number, token[0] if token else "")
+        return cls(library, generation.number, generation.bits, number, change_token(connection, number))
 
 
 def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:
@@ -88,6 +87,9 @@ def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:
 
     Returns:
         How many codes the larger modality has.
+
+    Raises:
+        FormatError: codes in the database are damaged; the older snapshot is still there.
     """
     stamp, generation, parts, counts = Stamp.of(connection), generation_of(connection), {}, []
     with atomic(path) as file:

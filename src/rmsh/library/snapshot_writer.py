@@ -28,8 +28,12 @@ class SnapshotKeeper:
     def __init__(self, folder: Path, readers: Readers) -> None:
         self._folder = folder
         self._readers = readers
+        self._damaged = False
         self._count, self._behind = self._measured()
-        self.changed(0)
+        if self._damaged:
+            self.renew()
+        else:
+            self.changed(0)
 
     def _measured(self) -> tuple[int, int]:
         """How many rows the snapshot has, and by how many it is behind; every bit of it is checked."""
@@ -41,8 +45,8 @@ class SnapshotKeeper:
                     behind = "SELECT coalesce(sum(last - first + 1), 0) FROM changes WHERE seq > ?"
                     return count, int(connection.execute(behind, (snapshot.stamp.seq,)).fetchone()[0])
             except FormatError as error:
-                _log.warning("%s; it is written anew", error)
-                (self._folder / SNAPSHOT).unlink(missing_ok=True)
+                _log.warning("%s; it is rewritten", error)
+                self._damaged = True
             return 0, int(connection.execute("SELECT coalesce(max(row), 0) FROM items").fetchone()[0])
 
     def changed(self, rows: int) -> None:

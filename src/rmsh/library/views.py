@@ -20,7 +20,16 @@ import numpy as np
 from rmsh.codes import to_words
 from rmsh.core.errors import FormatError
 from rmsh.index.base import FAR, ROW_BITS, check_k, to_hits, to_neighbours
-from rmsh.library.queries import Generation, code_blocks, generation_of, last_change, log_reaches, ranges_removed
+from rmsh.library.queries import (
+    Generation,
+    change_token,
+    code_blocks,
+    damaged_code,
+    generation_of,
+    last_change,
+    log_reaches,
+    ranges_removed,
+)
 from rmsh.library.snapshot import SNAPSHOT, Snapshot, is_stale
 
 if TYPE_CHECKING:
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
     from rmsh.index.base import Hits, Neighbours
     from rmsh.index.store import StoredIndex
     from rmsh.library.queries import Generation
+    from rmsh.library.warnings import Warnings
 
 _FEW_REMOVED = 1024
 
@@ -65,6 +75,7 @@ class View:
 
     Args:
         seq: the change.
+        token: of that change.
         generation: of the codes.
         base: codes of an earlier change.
         tail: codes added since.
@@ -73,6 +84,7 @@ class View:
     """
 
     seq: int
+    token: str
     generation: Generation
     base: Segment
     tail: Segment
@@ -104,17 +116,17 @@ class View:
         rows, words = zip(*((segment.rows[at], segment.words[at]) for segment, at in parts), strict=True)
         return np.concatenate(rows), np.concatenate(words)
 
-    def after(self, seq: int, *, removed: IntArray, rows: IntArray, words: WordArray) -> View:
+    def after(self, seq: int, *, token: str, removed: IntArray, rows: IntArray, words: WordArray) -> View:
         """The view at a later change, given the ranges of rows removed since, and the rows added with their words."""
         tail = self.tail
         if len(rows):
             joined = np.concatenate((tail.rows, rows)), np.concatenate((tail.words, words))
             tail = Segment.of(*joined, bits=self.generation.bits, engine=type(tail.index))
         if self.alive is None and not len(removed):
-            return replace(self, seq=seq, tail=tail)
+            return replace(self, seq=seq, token=token, tail=tail)
         known = np.ones(len(self), dtype=np.bool_) if self.alive is None else self.alive
         alive = np.concatenate((known, np.ones(len(rows), dtype=np.bool_)))
-        later = replace(self, seq=seq, tail=tail, alive=alive)
+        later = replace(self, seq=seq, token=token, tail=tail, alive=alive)
         for part, segment in zip(later._split(alive), (later.base, later.tail), strict=True):
             for begin, end in np.searchsorted(segment.rows, removed + np.array([0, 1])):
                 part[begin:end] = False
@@ -178,36 +190,40 @@ class Views:
     Args:
         folder: of the library.
         engine: which index searches the codes.
+        warnings: where damaged codes are reported.
     """
 
-    def __init__(self, folder: Path, *, engine: type[StoredIndex]) -> None:
+    def __init__(self, folder: Path, *, engine: type[StoredIndex], warnings: Warnings) -> None:
         self._folder = folder
+        self._warnings = warnings
         self._engine = engine
         self._newest: dict[Modality, View] = {}
         self._turn = threading.Lock()
 
     def at(self, connection: sqlite3.Connection, modality: Modality) -> View:
-        """The view of what a connection sees; it may begin its transaction anew."""
-        while True:
-            seq = last_change(connection)
+        """The view of what a connection sees; its transaction may be restarted."""
+        view = self._newest.get(modality)
+        seq = last_change(connection)
+        if view is not None and _is_of(view, connection, seq):
+            return view
+        with self._turn:
             view = self._newest.get(modality)
-            if view is not None and view.seq == seq:
-                return view
-            with self._turn:
-                view = self._newest.get(modality)
-                if view is None or view.seq < seq:
-                    view = self._newest[modality] = self._advanced(view, connection, modality, seq)
-            if view.seq == seq:
-                return view
-            connection.rollback()  # another thread has seen a later state: see it too
-            connection.execute("BEGIN")
+            if view is not None and view.seq >= seq:
+                # Either another thread has seen a later state, or the database was restored from a backup. Views are
+                # replaced under this lock only, so a transaction that starts now sees at least what they show.
+                connection.rollback()
+                connection.execute("BEGIN")
+                seq = last_change(connection)
+            if view is None or not _is_of(view, connection, seq):
+                view = self._newest[modality] = self._advanced(view, connection, modality, seq)
+            return view
 
     def _advanced(self, view: View | None, connection: sqlite3.Connection, modality: Modality, seq: int) -> View:
-        if view is None or not log_reaches(connection, view.seq) or self._outgrown(view, connection):
+        if view is None or not _leads_to(view, connection, seq) or self._outgrown(view, connection):
             view = self._loaded(connection, modality, seq)
         removed = ranges_removed(connection, view.seq)
-        rows, words = _added(connection, modality, generation=view.generation, after=view.last_row)
-        return view.after(seq, removed=removed, rows=rows, words=words)
+        rows, words = self._added(connection, modality, generation=view.generation, after=view.last_row)
+        return view.after(seq, token=change_token(connection, seq), removed=removed, rows=rows, words=words)
 
     def _outgrown(self, view: View, connection: sqlite3.Connection) -> bool:
         """Whether much has changed since the base of a view, and there is a newer snapshot to be the next base."""
@@ -228,12 +244,41 @@ class Views:
             if snapshot is not None:
                 arrays = snapshot.arrays(modality)
                 base = Segment.of(*arrays, bits=generation.bits, engine=self._engine)
-                return View(snapshot.stamp.seq, generation, base, empty, base_seq=snapshot.stamp.seq)
+                stamp = snapshot.stamp
+                return View(stamp.seq, stamp.token, generation, base, empty, base_seq=stamp.seq)
         except FormatError as error:
             _log.warning("%s; the codes are read from the database instead", error)
-        arrays = _added(connection, modality, generation=generation, after=0)
+        arrays = self._added(connection, modality, generation=generation, after=0)
         base = Segment.of(*arrays, bits=generation.bits, engine=self._engine)
-        return View(seq, generation, base, empty, base_seq=seq)
+        return View(seq, change_token(connection, seq), generation, base, empty, base_seq=seq)
+
+    def _added(
+        self, connection: sqlite3.Connection, modality: Modality, *, generation: Generation, after: int
+    ) -> tuple[IntArray, WordArray]:
+        """Rows and words after a row, without those that are damaged."""
+
+        def warn(row: int) -> None:
+            self._warnings.about([damaged_code(connection, row)])
+
+        blocks = [
+            (rows, to_words(packed))
+            for rows, packed in code_blocks(connection, modality, generation=generation, after=after, on_damage=warn)
+        ]
+        rows, words = zip(*[_nothing(generation), *blocks], strict=True)
+        return np.concatenate(rows), np.concatenate(words)
+
+
+def _is_of(view: View, connection: sqlite3.Connection, seq: int) -> bool:
+    """Whether a view shows the state after a change, which is the last one."""
+    return view.seq == seq and view.token == change_token(connection, seq)
+
+
+def _leads_to(view: View, connection: sqlite3.Connection, seq: int) -> bool:
+    """Whether the log tells how to get from a view to the state after a change.
+
+    The database may have been restored from a backup: the token shows whether its history includes that of the view.
+    """
+    return view.seq <= seq and view.token == change_token(connection, view.seq) and log_reaches(connection, view.seq)
 
 
 def open_snapshot(folder: Path, connection: sqlite3.Connection) -> Snapshot | None:
@@ -247,17 +292,6 @@ def open_snapshot(folder: Path, connection: sqlite3.Connection) -> Snapshot | No
     except OSError:
         return None
     return snapshot if snapshot.shows(connection) else None
-
-
-def _added(
-    connection: sqlite3.Connection, modality: Modality, *, generation: Generation, after: int
-) -> tuple[IntArray, WordArray]:
-    blocks = [
-        (rows, to_words(packed))
-        for rows, packed in code_blocks(connection, modality, generation=generation, after=after)
-    ]
-    rows, words = zip(*[_nothing(generation), *blocks], strict=True)
-    return np.concatenate(rows), np.concatenate(words)
 
 
 def _nothing(generation: Generation) -> tuple[IntArray, WordArray]:

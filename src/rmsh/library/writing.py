@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmsh.core.errors import InputError
+from rmsh.library.checksums import codes_checksum, item_checksum
 from rmsh.library.queries import generation_of, rows_of_ids
 
 if TYPE_CHECKING:
@@ -64,13 +65,17 @@ def _insert(connection: sqlite3.Connection, batch: Batch) -> int:
     rows = range(last + 1, last + 1 + len(batch.items))
     numbered = list(zip(rows, batch.items, strict=True))
     connection.executemany(
-        "INSERT INTO items (row, id, text, picture) VALUES (?, ?, ?, ?)",
-        [(row, item.id, item.text, item.picture) for row, item in numbered],
+        "INSERT INTO items (row, id, text, picture, checksum) VALUES (?, ?, ?, ?, ?)",
+        [
+            (row, item.id, item.text, item.picture, item_checksum(row, item.id, item.text, item.picture, item.labels))
+            for row, item in numbered
+        ],
     )
     blobs = zip(rows, batch.blobs("image"), batch.blobs("text"), strict=True)
+    number = generation.number
     connection.executemany(
-        "INSERT INTO codes (row, generation, image, text) VALUES (?, ?, ?, ?)",
-        [(row, generation.number, image, text) for row, image, text in blobs],
+        "INSERT INTO codes (row, generation, image, text, checksum) VALUES (?, ?, ?, ?, ?)",
+        [(row, number, image, text, codes_checksum(row, number, image, text)) for row, image, text in blobs],
     )
     names = sorted({label for item in batch.items for label in item.labels})
     connection.executemany("INSERT OR IGNORE INTO labels (name) VALUES (?)", [(name,) for name in names])
