@@ -45,8 +45,13 @@ def audit(
     from rmsh.retrieval_set import read_retrieval_set
 
     console = Console(json=json, quiet=quiet)
-    queried: dict[str, Any] = {"query_codes": query_codes, "query_labels": query_labels, "queries": queries}
-    found = read_retrieval_set(codes, labels, bits=bits, direction=direction, **queried)
+    queried: dict[str, Any] = {
+        "query_codes": query_codes,
+        "query_labels": query_labels,
+        "queries": queries,
+        "direction": direction,
+    }
+    found = read_retrieval_set(codes, labels, bits=bits, **queried)
     for note in found.notes:
         console.note(note)
     options: dict[str, Any] = {"k": k, "map_k": cut_rank(map_k), "map_normaliser": map_normaliser}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def _draw_bounds(axes: Axes, lengths: IntArray, uppers: Sequence[ScoreArray], lo
         axes.step(lengths, curve, where="mid", color=colour, linestyle=style, label=label)
     for level, (colour, style, label) in zip(lowers, _LOWER_STYLES, strict=True):
         axes.axhline(level, color=colour, linestyle=style, linewidth=1.2)
-        place = {"xytext": (0, -3), "textcoords": "offset points", "ha": "right", "va": "top"}
+        place: dict[str, Any] = {"xytext": (0, -3), "textcoords": "offset points", "ha": "right", "va": "top"}
         axes.annotate(f"{label}: {level:.2f}", (lengths[-1], level), fontsize="small", **place)
 
 
