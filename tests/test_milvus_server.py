@@ -1,4 +1,4 @@
-"""The server that tests ask: when one is started, how it is kept from the network, and that it is always ended."""
+"""The Milvus server for tests: when it starts, that it is isolated from the network, and that it always stops."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_server_that_does_not_start_shows_its_log(
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "milvus-stderr.log").write_text("no space left")
     monkeypatch.setenv("FAKE_SAYS", "Wait for milvus server started timeout.")
-    with pytest.raises(tool.ServerError, match="did not start; its last words:\nno space left"):
+    with pytest.raises(tool.ServerError, match="no space left"):
         tool.running(tmp_path, None).__enter__()
 
 
@@ -77,7 +77,7 @@ def test_a_server_that_ends_during_the_tests_shows_its_log(
     monkeypatch.setattr(tool, "HEALTH", "http://127.0.0.1:1/healthz")  # nobody is there
     assert tool.main([tool.INSIDE, "-c", "raise SystemExit(0)"]) == 0
     assert tool.main([tool.INSIDE, "-c", "raise SystemExit(5)"]) == 1
-    assert "the server ended meanwhile; its last words:" in capsys.readouterr().err
+    assert "the server exited" in capsys.readouterr().err
 
 
 def test_a_server_of_ones_own_is_used_as_it_is(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,9 +92,7 @@ def test_without_a_namespace_no_server_is_started(
     monkeypatch.delenv("MILVUS_URI", raising=False)
     monkeypatch.setattr(tool.shutil, "which", lambda _name: None)
     assert tool.main(["-c", "raise SystemExit(0)"]) == 1
-    assert "`unshare --net` is not permitted here, and the server would listen on every interface" in (
-        capsys.readouterr().err
-    )
+    assert "`unshare --net` is not permitted" in (capsys.readouterr().err)
 
 
 def test_tests_follow_in_a_namespace_in_the_place_of_the_tool(
@@ -123,7 +121,7 @@ def test_the_package_is_installed_once_and_its_size_is_said_before(
     tool.install()
     assert ran == []
     monkeypatch.setattr(tool, "VENV", tmp_path / "absent")
-    with pytest.raises(tool.ServerError, match="failed, as written above; name a server by MILVUS_URI instead"):
+    with pytest.raises(tool.ServerError, match="MILVUS_URI"):
         tool.install()
     assert "60 MB to download" in capsys.readouterr().out
 

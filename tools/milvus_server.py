@@ -1,9 +1,9 @@
-"""Runs Python with a Milvus server beside it, as in `python tools/milvus_server.py -m pytest -m milvus`.
+"""Run Python with a Milvus server available, as in `python tools/milvus_server.py -m pytest -m milvus`.
 
-Where MILVUS_URI names a server, that one is used. Otherwise the server that the PyPI package `milvus` carries is put
-into `.venv-milvus`, an environment of its own, and started with its data in a temporary folder. It listens on every
-interface, so it and what it serves run in a network namespace that has only loopback: nobody else can reach it, and no
-port of the machine is taken. It asks for a token, which is passed on. Only the standard library is used.
+If MILVUS_URI is set, that server is used. Otherwise the server of the PyPI package `milvus` is installed into
+`.venv-milvus` and started with its data in a temporary folder. It listens on every interface, so the server and the
+command run in a network namespace with only a loopback device: the server is unreachable from outside, and no port of
+the machine is used. It requires a token, which the command receives. Only the standard library is used.
 """
 
 from __future__ import annotations
@@ -24,15 +24,13 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 VENV = PROJECT / ".venv-milvus"
 PACKAGE = "milvus==2.3.5"
-SIZE = (
-    "the server that tests ask: about 60 MB to download, 80 MB on disk, and 0.5 GB in a temporary folder while it runs"
-)
+SIZE = "the Milvus server: about 60 MB to download, 80 MB on disk, and 0.5 GB in a temporary folder while it runs"
 
 PORT = 19530
-TOKEN = "root:Milvus"  # noqa: S105  # what a new server takes
-SERVER = {  # users are asked who they are; milliseconds between looks, which tests would otherwise wait for
+TOKEN = "root:Milvus"  # noqa: S105  # the default of a new server
+SERVER = {  # requires a token; short intervals in milliseconds, so that tests do not wait
     "COMMON_SECURITY_AUTHORIZATIONENABLED": "true",
-    "COMMON_SESSION_TTL": "600",  # seconds: on a busy machine it may look late, and would end itself
+    "COMMON_SESSION_TTL": "600",  # seconds: on a busy machine a short one expires, and the server exits
     "PROXY_TIMETICKINTERVAL": "20",
     "QUERYCOORD_CHECKCHANNELINTERVAL": "100",
     "QUERYCOORD_CHECKSEGMENTINTERVAL": "100",
@@ -43,49 +41,45 @@ READY, INSIDE = "Ctrl+C to exit", "--inside"
 
 
 class ServerError(Exception):
-    """There is no server to be had; the message is a sentence."""
+    """No server is available."""
 
 
 def install() -> None:
-    """Bring the package into an environment of its own: what it pins is old."""
+    """Install the package into a separate environment, because it pins old versions."""
     if (VENV / "bin" / "milvus-server").exists():
         return
     print(f"Into {VENV}: {SIZE}.", flush=True)
     python = str(VENV / "bin" / "python")
     for command in ([sys.executable, "-m", "venv", str(VENV)], [python, "-m", "pip", "install", "-q", PACKAGE]):
         if subprocess.run(command).returncode:
-            raise ServerError(f"{' '.join(command[1:])} failed, as written above; name a server by MILVUS_URI instead.")
+            raise ServerError(f"{' '.join(command[1:])} failed (see above); set MILVUS_URI to use another server.")
 
 
 def namespace() -> list[str]:
-    """The words before a command that give it a network of its own.
-
-    Raises:
-        ServerError: this machine does not permit it.
-    """
+    """The command prefix that runs a command in a separate network namespace."""
     words = ["unshare", "--net"]
     if shutil.which("unshare") and os.getuid() != 0:
         words.append("--map-root-user")
     if not shutil.which("unshare") or subprocess.run([*words, "true"], capture_output=True).returncode:
         raise ServerError(
             f"`{' '.join(words)}` is not permitted here, and the server would listen on every interface; permit it, or "
-            "name a server of your own, as in: MILVUS_URI=http://127.0.0.1:19530 make test-milvus."
+            "use a running server: MILVUS_URI=http://127.0.0.1:19530 make test-milvus."
         )
     return words
 
 
 def raise_loopback() -> None:
     """Switch on the loopback device, as `ip link set lo up` does: SIOCSIFFLAGS with IFF_UP."""
-    import fcntl  # Windows has none, and no namespaces either
+    import fcntl  # not available on Windows, which has no namespaces either
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh", b"lo", 1))
 
 
 def certify(folder: Path) -> Path | None:
-    """Write a key and a certificate of 127.0.0.1 for two days, or None where there is no openssl to make them."""
+    """Write a key and a certificate for 127.0.0.1, valid for two days; None if openssl is not installed."""
     if not shutil.which("openssl"):
-        print("There is no openssl here: the server is asked without TLS.", flush=True)
+        print("openssl is not installed: connecting without TLS.", flush=True)
         return None
     certificate = folder / "certificate.pem"
     kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
@@ -96,7 +90,7 @@ def certify(folder: Path) -> Path | None:
 
 
 def tls_of_server(certificate: Path | None) -> dict[str, str]:
-    """What the server is told of its certificate."""
+    """Environment of the server for its certificate."""
     if certificate is None:
         return {}
     key = certificate.with_name("key.pem")
@@ -104,7 +98,7 @@ def tls_of_server(certificate: Path | None) -> dict[str, str]:
 
 
 def client(certificate: Path | None) -> dict[str, str]:
-    """What who asks the server is told."""
+    """Environment of the command that uses the server."""
     if certificate is None:
         return {"MILVUS_URI": f"http://127.0.0.1:{PORT}", "MILVUS_TOKEN": TOKEN}
     tls = {"MILVUS_TLS_CA": str(certificate)}
@@ -113,7 +107,7 @@ def client(certificate: Path | None) -> dict[str, str]:
 
 @contextmanager
 def running(data: Path, certificate: Path | None) -> Iterator[None]:
-    """A server for a block; whatever ends the block ends it and what it started."""
+    """Run a server during a block; the server and its children are killed when the block ends."""
     command = [str(VENV / "bin" / "python"), "-u", str(VENV / "bin" / "milvus-server")]
     server = subprocess.Popen(
         [*command, "--data", str(data), "--proxy-port", str(PORT)],
@@ -128,15 +122,15 @@ def running(data: Path, certificate: Path | None) -> Iterator[None]:
             if READY in line:
                 break
             if "timeout" in line or "stopped" in line:
-                raise ServerError(f"the server did not start; its last words:\n{_last_words(data)}")
+                raise ServerError(f"the server did not start; end of its log:\n{_log_tail(data)}")
         yield
     finally:
-        os.killpg(server.pid, signal.SIGKILL)  # the session we began, and nothing else
+        os.killpg(server.pid, signal.SIGKILL)  # only the session started above
         server.communicate()
 
 
 def is_healthy() -> bool:
-    """Whether a server of this network says that it is well."""
+    """Whether the server reports that it is healthy."""
     try:
         with urllib.request.urlopen(HEALTH, timeout=10) as answer:
             return b"OK" in answer.read()
@@ -144,7 +138,7 @@ def is_healthy() -> bool:
         return False
 
 
-def _last_words(data: Path) -> str:
+def _log_tail(data: Path) -> str:
     logs = sorted((data / "logs").glob("*.log"))
     return "\n".join(line for log in logs for line in log.read_text(errors="replace").splitlines()[-10:])
 
@@ -157,13 +151,13 @@ def _run_inside(arguments: Sequence[str]) -> int:
         with running(folder, certificate):
             code = subprocess.run([sys.executable, *arguments], env=os.environ | client(certificate)).returncode
             if code and not is_healthy():
-                raise ServerError(f"the server ended meanwhile; its last words:\n{_last_words(folder)}")
+                raise ServerError(f"the server exited during the run; end of its log:\n{_log_tail(folder)}")
             return code
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run Python with these arguments beside a server, and return its exit code."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is ended then, too
+    """Run Python with these arguments and a server, and return its exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is stopped too
     try:
         if arguments[:1] == [INSIDE]:
             return _run_inside(arguments[1:])
@@ -171,7 +165,7 @@ def main(arguments: Sequence[str]) -> int:
             return subprocess.run([sys.executable, *arguments]).returncode
         words = [*namespace(), sys.executable, __file__, INSIDE, *arguments]
         install()
-        os.execvp(words[0], words)  # noqa: S606  # in our place, so that whoever ends us ends the server
+        os.execvp(words[0], words)  # noqa: S606  # replaces this process, so that stopping it stops the server
     except ServerError as error:
         print(f"milvus_server.py: {error}", file=sys.stderr)
         return 1

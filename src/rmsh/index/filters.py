@@ -1,20 +1,15 @@
-"""Filters: which items may be found, said by label, id and text, with and, or, not.
+"""Filters: conditions on the label, id and text of items, joined by and, or, not.
 
-A filter says what is meant and nothing about how an engine looks it up. Each engine compiles it, to a mask over rows, a
-query or an expression of its own, or refuses it in one sentence. What stands in a filter is data, whatever it holds:
-quotes, %, operators of a text search, HTML and newlines mean themselves.
+A filter states what is meant, not how it is looked up: each engine compiles it to a mask, an SQL query or an
+expression, or refuses it. Values are data: quotes, %, search operators, HTML and newlines have no special meaning.
 
-In writing, as at the command line, a filter reads ``label=dog and not text="two dogs"``: see ``filter_parser.py``.
+A filter is written as in ``label=dog and not (text="two dogs" or id=17)``. The rules of the language, stated only here:
 
-Reading a filter from text, such as ``label=dog and not (text="two dogs" or id=17)``.
-
-The rules, stated here and nowhere else:
-
-- A condition is ``label=``, ``id=`` or ``text=`` and a value; ``not`` binds tightest, then ``and``, then ``or``;
-  parentheses group. The three words may be written in capitals, and ``=`` may stand between spaces.
-- A value without quotes goes up to the next white space or parenthesis, and holds no quote and no backslash. Any other
-  value stands in double or single quotes, where a backslash precedes quotes and backslashes that belong to it, and
-  nothing else. Newlines and every other character may stand there as they are.
+- A condition is ``label=``, ``id=`` or ``text=`` and a value. ``not`` binds tightest, then ``and``, then ``or``;
+  parentheses group. The three words may be written in capitals, and spaces are allowed around ``=``.
+- A value without quotes ends at the next white space or parenthesis and contains no quotes or backslashes. Any other
+  value is enclosed in double or single quotes; inside, a backslash precedes literal quotes and backslashes, and nothing
+  else. All other characters, including newlines, are allowed there.
 - ``parse(str(f)) == f`` for every filter.
 """
 
@@ -24,7 +19,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
@@ -33,7 +28,7 @@ from rmsh.core.errors import InputError
 if TYPE_CHECKING:
     from rmsh.core.types import BitArray
 
-BARE = re.compile(r"""[^\s()"'\\]+""")  # a value that is written without quotes
+BARE = re.compile(r"""[^\s()"'\\]+""")  # a value written without quotes
 
 
 class Filter(ABC):
@@ -58,15 +53,15 @@ class Filter(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """The filter as a value for JSON."""
+        """The filter as a JSON value."""
 
 
 @dataclass(frozen=True)
 class Leaf(Filter):
-    """A condition that names a value; ``field`` is how it is written.
+    """A condition ``field=value``.
 
     Raises:
-        InputError: the value is empty, or not a text.
+        InputError: the value is empty or not a string.
     """
 
     value: str
@@ -74,11 +69,11 @@ class Leaf(Filter):
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, str) or not self.value.strip():
-            raise InputError(f"A filter asks for the {self.field} {self.value!r}; give a text that is not empty.")
+            raise InputError(f"Got the filter {self.field}={self.value!r}; give a string that is not empty.")
         try:
             self.value.encode()
         except UnicodeEncodeError:
-            raise InputError(f"A filter asks for the {self.field} {self.value!r}; give valid Unicode.") from None
+            raise InputError(f"Got the filter {self.field}={self.value!r}; give valid Unicode.") from None
 
     def __str__(self) -> str:
         if BARE.fullmatch(self.value):
@@ -87,12 +82,12 @@ class Leaf(Filter):
         return f'{self.field}="{escaped}"'
 
     def to_json(self) -> dict[str, Any]:
-        """The filter as a value for JSON."""
+        """The filter as a JSON value."""
         return {self.field: self.value}
 
 
 class Label(Leaf):
-    """Items that have the label of this name.
+    """Items with this label.
 
     Example:
         >>> Label("traffic light").to_json()
@@ -103,27 +98,27 @@ class Label(Leaf):
 
 
 class Id(Leaf):
-    """The item of this id."""
+    """The item with this id."""
 
     field = "id"
 
 
 class Text(Leaf):
-    """Items whose text has all of these words, in any order."""
+    """Items whose text contains all of these words, in any order."""
 
     field = "text"
 
 
 @dataclass(frozen=True)
-class _Many(Filter):
-    """Two or more filters joined by one word; filters joined by the same word inside it are taken apart."""
+class _Joined(Filter):
+    """Two or more filters joined by one word; nested ones with the same word are flattened."""
 
     parts: tuple[Filter, ...]
     word: ClassVar[str]
 
     def __post_init__(self) -> None:
         if len(self.parts) < 2:
-            raise InputError(f'A filter joins {len(self.parts)} conditions by "{self.word}"; give at least two.')
+            raise InputError(f'Got {len(self.parts)} conditions to join by "{self.word}"; give at least two.')
         for part in self.parts:
             _check_filter(part)
         parts = [inner for part in self.parts for inner in (part.parts if isinstance(part, type(self)) else (part,))]
@@ -133,25 +128,25 @@ class _Many(Filter):
         return f" {self.word} ".join(_enclosed(part, binding=self) for part in self.parts)
 
     def to_json(self) -> dict[str, Any]:
-        """The filter as a value for JSON."""
+        """The filter as a JSON value."""
         return {self.word: [part.to_json() for part in self.parts]}
 
 
-class And(_Many):
-    """Items that fulfil every part."""
+class And(_Joined):
+    """Items that satisfy all parts."""
 
     word = "and"
 
 
-class Or(_Many):
-    """Items that fulfil some part."""
+class Or(_Joined):
+    """Items that satisfy at least one part."""
 
     word = "or"
 
 
 @dataclass(frozen=True)
 class Not(Filter):
-    """Items that do not fulfil the part."""
+    """Items that do not satisfy the part."""
 
     part: Filter
 
@@ -162,17 +157,17 @@ class Not(Filter):
         return f"not {_enclosed(self.part, binding=self)}"
 
     def to_json(self) -> dict[str, Any]:
-        """The filter as a value for JSON."""
+        """The filter as a JSON value."""
         return {"not": self.part.to_json()}
 
 
 def _check_filter(part: object) -> None:
     if not isinstance(part, Filter):
-        raise InputError(f"{part!r} is no filter; give Label, Id or Text, joined by &, | and ~.")
+        raise InputError(f"{part!r} is not a filter; give Label, Id or Text, joined by &, | and ~.")
 
 
 def _enclosed(part: Filter, *, binding: Filter) -> str:
-    """A part in parentheses where it binds less tightly than what stands around it."""
+    """A part as text, in parentheses if it binds less tightly than the filter around it."""
     loose = isinstance(part, Or) or (isinstance(part, And) and isinstance(binding, Not))
     return f"({part})" if loose else str(part)
 
@@ -190,35 +185,34 @@ def to_mask(condition: Filter, leaf: Callable[[Leaf], BitArray]) -> BitArray:
         join = np.logical_and if isinstance(condition, And) else np.logical_or
         mask: BitArray = join.reduce([to_mask(part, leaf) for part in condition.parts])
         return mask
-    if not isinstance(condition, Leaf):
-        raise InputError(f"{condition!r} is no filter; give Label, Id or Text, joined by &, | and ~.")
-    return leaf(condition)
+    _check_filter(condition)
+    return leaf(cast("Leaf", condition))
 
 
 _FIELDS: dict[str, type[Leaf]] = {leaf.field: leaf for leaf in (Label, Id, Text)}
 _WORD = re.compile(r"""[^\s()"'\\=]+""")
 _FIELD = re.compile(rf"({_WORD.pattern})\s*=\s*")
 _QUOTED = {quote: re.compile(rf"{quote}((?:[^{quote}\\]|\\[\\\"'])*){quote}") for quote in "\"'"}
-_MOST_NESTED = 50
+_MAX_DEPTH = 50
 
 _A_CONDITION = ", ".join(f"{field}=" for field in _FIELDS) + ', "not" or "("'
 
 
 def parse(text: str) -> Filter:
-    """Read a filter.
+    """Parse a filter.
 
     Raises:
-        InputError: it cannot be read; says at which character, and what is allowed there.
+        InputError: the filter is invalid; the message names the character and what is allowed there.
 
     Example:
         >>> parse("label=dog and not text='two dogs'")
         And(parts=(Label(value='dog'), Not(part=Text(value='two dogs'))))
     """
-    return _Parser(text).whole()
+    return _Parser(text).parse()
 
 
 class _Parser:
-    """Recursive descent: one method a rule, ``_at`` is the next character to read."""
+    """Recursive descent with one method per rule; ``_at`` is the position of the next character."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -226,30 +220,30 @@ class _Parser:
         self._depth = 0
         self._skip_space()
 
-    def whole(self) -> Filter:
-        found = self._either()
+    def parse(self) -> Filter:
+        found = self._or()
         if self._at < len(self._text):
-            self._refuse('"and", "or" or the end, and a value that holds spaces stands in quotes')
+            self._refuse('"and", "or" or the end, and a value with spaces must be in quotes')
         return found
 
-    def _either(self) -> Filter:
-        parts = [self._both()]
+    def _or(self) -> Filter:
+        parts = [self._and()]
         while self._take("or"):
-            parts.append(self._both())
+            parts.append(self._and())
         return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
-    def _both(self) -> Filter:
-        parts = [self._single()]
+    def _and(self) -> Filter:
+        parts = [self._not()]
         while self._take("and"):
-            parts.append(self._single())
+            parts.append(self._not())
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
-    def _single(self) -> Filter:
-        if self._depth > _MOST_NESTED:
-            raise InputError(f"The filter is nested deeper than {_MOST_NESTED} levels; write it flatter.")
+    def _not(self) -> Filter:
+        if self._depth > _MAX_DEPTH:
+            raise InputError(f"The filter is nested deeper than {_MAX_DEPTH} levels; give a flatter one.")
         self._depth += 1
         if self._take("not"):
-            found: Filter = Not(self._single())
+            found: Filter = Not(self._not())
         elif self._text.startswith("(", self._at):
             found = self._group()
         else:
@@ -259,7 +253,7 @@ class _Parser:
 
     def _group(self) -> Filter:
         self._advance(self._at + 1)
-        found = self._either()
+        found = self._or()
         if not self._text.startswith(")", self._at):
             self._refuse('"and", "or" or ")"')
         self._advance(self._at + 1)
@@ -275,14 +269,14 @@ class _Parser:
         try:
             return _FIELDS[named[1]](value)
         except InputError as error:
-            raise InputError(f"{error} It is at character {begin + 1} of the filter.") from None
+            raise InputError(f"{error} See character {begin + 1} of the filter.") from None
 
     def _value(self) -> str:
         quoted = _QUOTED.get(self._text[self._at : self._at + 1])
         found = (quoted or BARE).match(self._text, self._at)
         if found is None:
             self._refuse(
-                "a quote that closes, with a backslash before quotes and backslashes only"
+                "a closing quote, and a backslash only before quotes and backslashes"
                 if quoted
                 else 'a value: a word, or anything in quotes, such as "two dogs"'
             )
@@ -290,7 +284,7 @@ class _Parser:
         return re.sub(r"\\(.)", r"\1", found[1]) if quoted else found[0]
 
     def _take(self, word: str) -> bool:
-        """Read a word of the language, if it is next."""
+        """Consume a keyword if it is next."""
         found = _WORD.match(self._text, self._at)
         if found is None or found[0].lower() != word or _FIELD.match(self._text, self._at):
             return False
@@ -307,5 +301,5 @@ class _Parser:
 
     def _refuse(self, allowed: str) -> NoReturn:
         rest = self._text[self._at : self._at + 20]
-        where = f"at character {self._at + 1}, {rest!r}" if rest else f"to its end, after character {self._at}"
-        raise InputError(f"The filter cannot be read {where}; allowed there is {allowed}.")
+        where = f"at character {self._at + 1}, {rest!r}" if rest else f"at its end, after character {self._at}"
+        raise InputError(f"The filter cannot be read {where}; allowed here: {allowed}.")

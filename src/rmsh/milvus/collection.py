@@ -66,11 +66,7 @@ def row_of(key: int) -> int:
 
 
 def entity_of(row: int, item: Item, *, modality: Modality, code: bytes, model: str, both: bool) -> dict[str, Any]:
-    """The entity of a code and its item.
-
-    Raises:
-        InputError: a value is larger than Milvus allows.
-    """
+    """The entity of a code and its item, or InputError if a value is larger than Milvus allows."""
     _check_size(item)
     content = {
         "id": item.id,
@@ -192,11 +188,7 @@ class Collection:
         return None if newest is None else item_of(newest)
 
     def codes(self, ids: Iterable[str], modality: Modality) -> Codes:
-        """The image or text codes of items, in the order of the ids; items without one are left out.
-
-        Raises:
-            InputError: there are more ids than Milvus can look up.
-        """
+        """The image or text codes of at most 8,192 items, in the order of the ids; items without one are left out."""
         check_modality(modality)
         names = checked_ids(ids)
         if len(names) > _MAX_IDS:

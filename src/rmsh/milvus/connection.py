@@ -40,11 +40,7 @@ _in_our_call: ContextVar[bool] = ContextVar("in_our_call", default=False)
 
 @dataclass(frozen=True)
 class Address:
-    """The address of a collection.
-
-    Args:
-        server: ``http(s)://HOST:PORT``.
-        name: name of the collection.
+    """The address of a collection: ``http(s)://HOST:PORT`` and its name.
 
     Example:
         >>> Address.parse("http://127.0.0.1:19530/photos")
@@ -56,11 +52,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse an address.
-
-        Raises:
-            InputError: it is invalid, or may contain a secret; then the message does not repeat it.
-        """
+        """Parse an address, or raise InputError; the message does not repeat an address that may contain a secret."""
         if any(sign in text for sign in "@?#"):
             raise InputError(
                 "The address of the collection contains a user, a token or options; set MILVUS_USER and "
@@ -174,12 +166,7 @@ def _is_foreign_call(_record: logging.LogRecord) -> bool:
 
 @contextmanager
 def translate_errors(place: str, settings: Settings) -> Iterator[None]:
-    """Raise errors of pymilvus as an RmshError of one sentence, without secrets and without log output.
-
-    Args:
-        place: the server or collection, for the message.
-        settings: the settings whose secrets are hidden.
-    """
+    """Raise errors of pymilvus as an RmshError of one sentence, without secrets and without log output."""
     pymilvus: Any = require("pymilvus", "milvus")
     grpc: Any = require("grpc", "milvus")
     token = _in_our_call.set(True)

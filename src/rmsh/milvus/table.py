@@ -57,10 +57,7 @@ def to_description(about: Mapping[str, Any]) -> str:
 
 
 def read_description(description: str, place: str) -> dict[str, Any]:
-    """Undo :func:`to_description`.
-
-    Raises:
-        FormatError: the collection at ``place`` was made by another program, or by a newer rmsh.
+    """Undo :func:`to_description`, or raise FormatError if another program or a newer rmsh made the collection.
 
     Example:
         >>> read_description(to_description({"bits": 64}), "photos")["bits"]
@@ -83,16 +80,11 @@ class Found(NamedTuple):
 
 
 class Table:
-    """An open collection; see :meth:`create` and :meth:`open`.
+    """An open collection.
 
-    Args:
-        client: a ``MilvusClient``.
-        address: of the server and the collection.
-        settings: of the connection.
-        about: the content of its description.
-        consistency: "Strong" waits, about 0.2 s, until all earlier writes are visible; "Bounded" sees writes after some
-            seconds.
-        probes: number of lists that a search in an approximate collection visits; None visits an eighth of them.
+    With consistency "Strong", a read waits, about 0.2 s, until all earlier writes are visible; with "Bounded" it sees
+    them after some seconds. A collection with lists is approximate: a search visits ``probes`` of them, by default an
+    eighth.
     """
 
     def __init__(
@@ -116,15 +108,7 @@ class Table:
 
     @classmethod
     def create(cls, address: Address, bits: int, *, settings: Settings, lists: int = 0, **about: Any) -> Self:
-        """Create a collection and load it.
-
-        Args:
-            address: of the new collection.
-            bits: number of bits per code.
-            settings: of the connection.
-            lists: 0 for the exact ``BIN_FLAT``, or the number of lists of ``BIN_IVF_FLAT``.
-            about: further content of its description.
-        """
+        """Create a collection and load it: an exact ``BIN_FLAT``, or ``BIN_IVF_FLAT`` with a number of lists."""
         client = connect(address.server, settings)
         about = {"bits": bits, "lists": lists, **about}
         table = cls(client, address, settings=settings, about=about)
@@ -137,12 +121,7 @@ class Table:
     def open(
         cls, address: Address, *, settings: Settings, consistency: Consistency = "Strong", probes: int | None = None
     ) -> Self:
-        """Open a collection by its name or an alias.
-
-        Raises:
-            RmshError: it does not exist, or the server is unreachable.
-            FormatError: it was made by another program, or by a newer rmsh.
-        """
+        """Open a collection by its name or an alias."""
         client = connect(address.server, settings)
         with translate_errors(str(address), settings):
             found = client.describe_collection(address.name)
@@ -232,9 +211,6 @@ class Table:
         """The k nearest entities of each query, uint8 (Q, bytes), or all if there are fewer; by distance, then key.
 
         The server chooses which of the entities at the largest distance are included.
-
-        Raises:
-            InputError: k is larger than Milvus supports.
         """
         limit = min(k, MAX_FOUND)
         if k > MAX_FOUND and self.count(where, partition=partition) > MAX_FOUND:

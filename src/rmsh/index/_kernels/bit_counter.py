@@ -1,22 +1,20 @@
-"""Many queries against the bit planes of a tile: a counter made of XOR and AND, for 256 codes at once.
+"""Compares many queries with a tile of 256 codes at once, by adding bit planes with XOR and AND.
 
-Adding planes as the adders of a processor do counts the differing bits of all codes of a tile at the same time, with
-0.7 instructions a code and word; counting code by code takes 2.5. The counter starts so that it overflows at the
-threshold: its last carry is the answer, and no distance is ever put together.
+A bit plane contains one bit of each code of a tile. Adding planes as a hardware adder does counts the differing bits of
+all codes at the same time, with 0.7 instructions per code and word; counting code by code takes 2.5. The counter starts
+at a value from which it overflows at the threshold: its last carry is the result, and no distance is computed.
 
-Two planes x and y of the same weight come as the pair (x, x ^ y). Two adders that take such pairs and give one take 8
-instructions, where two plain ones take 10 (Demenkov, Kojevnikov, Kulikov and Yaroslavtsev, New upper bounds on the
-Boolean circuit complexity of symmetric functions, 2010).
+Work that all queries share is done once per tile: the codes are transposed, and sums of three bits are computed for
+each of the eight patterns in which they can differ from the bits of a query. A query then picks the planes to add. The
+planes of a word are
 
-The bit planes of a tile of codes: one bit of each code, and sums of a few bits for whatever a query may hold.
+- for each *sextet* (six bits): the parity of the first three, plain and inverted; that of all six, plain and inverted;
+  and the carry, the upper bit of the sum, of the first three and of the last three, for each pattern;
+- the same for the last four bits, as three and one; the single bit has no carry.
 
-What many queries share is done once for all of them: the codes of a tile are transposed, and the sum of three bits is
-made for each of the eight patterns in which they can differ from those of a query. ``bit_counter.py`` adds what a query
-picks. The planes of a word are
-
-- of each *sextet*, six bits: the parity of the first three, plain and inverted; that of all six, plain and inverted;
-  and the carry, the upper bit of a sum, of the first three and of the last three, for each pattern;
-- the same of the last four bits, three and one, of which the one has no carry.
+Two planes x and y of the same weight are kept as the pair (x, x ^ y). Two adders that take and return such pairs need 8
+instructions, two plain ones 10 (Demenkov, Kojevnikov, Kulikov and Yaroslavtsev, New upper bounds on the Boolean circuit
+complexity of symmetric functions, 2010).
 """
 
 from __future__ import annotations
@@ -45,14 +43,14 @@ from rmsh.index._kernels.vectors import (
     word_vector,
 )
 
-TILE = 64 * LANES  # codes: bit r of lane l of a plane is of code LANES * r + l
-PLANES = 212  # of a word: 20 a sextet, 12 for the last four bits
+TILE = 64 * LANES  # codes: bit r of lane l of a plane belongs to code LANES * r + l
+PLANES = 212  # per word: 20 per sextet, 12 for the last four bits
 
 
 def _slice_word(*, one_word: bool) -> Any:
-    """An intrinsic that writes the PLANES of a word of TILE codes, behind ``first`` words of planes.
+    """An intrinsic that writes the PLANES of a word of TILE codes, after the ``first`` words of planes.
 
-    The codes lie ``width`` words apart from ``at`` on; ``room`` is for TILE words.
+    The codes are ``width`` words apart, from ``at`` on; ``room`` is a buffer of TILE words.
     """
 
     def of_type(_context: Any, words: Any, _at: Any, _width: Any, room: Any, planes: Any, _first: Any) -> Any:
@@ -75,7 +73,7 @@ def _slice(builder: Any, read: Any, width: Any, bits: Any, out: Any) -> None:
     with _eight(builder) as (at, _):  # squares of bytes
         rows = [_codes(builder, read, builder.add(at, word(8 * i * LANES)), width) for i in range(8)]
         put(_transposed(builder, rows, (32, 16, 8)), bits, at, 8)
-    with _eight(builder) as (at, index):  # squares of bits: eight bits are a sextet, and two that are left
+    with _eight(builder) as (at, index):  # squares of bits: eight bits are a sextet and two remaining bits
         first = builder.mul(at, word(8))
         rows = [load(builder, bits, builder.add(first, word(i * LANES))) for i in range(8)]
         rows = _transposed(builder, rows, (4, 2, 1))
@@ -87,7 +85,7 @@ def _slice(builder: Any, read: Any, width: Any, bits: Any, out: Any) -> None:
 
 
 def _codes(builder: Any, pointer: Any, at: Any, width: Any) -> Any:
-    """The word of LANES codes that begin with code ``at``, ``width`` words apart; side by side where it is None."""
+    """One word of LANES codes from code ``at`` on, ``width`` words apart; adjacent if it is None."""
     if width is None:
         return load(builder, pointer, at)
     row = ir.Constant(word_vector, ir.Undefined)
@@ -99,7 +97,7 @@ def _codes(builder: Any, pointer: Any, at: Any, width: Any) -> Any:
 
 @contextmanager
 def _eight(builder: Any) -> Iterator[tuple[Any, Any]]:
-    """A loop of eight rounds: the offset of the row that has the number of the round, and the number."""
+    """A loop of eight iterations; yields the offset of the row and its index."""
     with cgutils.for_range(builder, word(8)) as loop:
         yield builder.mul(loop.index, word(LANES)), loop.index
 
@@ -113,7 +111,7 @@ def _transposed(builder: Any, rows: list[Any], sizes: tuple[int, int, int]) -> l
 
 
 def _swapped(builder: Any, low: Any, high: Any, size: int) -> list[Any]:
-    """Two rows after exchanging the upper ``size`` bits of each 2 * size of one with the lower ones of the other."""
+    """Two rows after swapping the upper ``size`` of each 2 * size bits of one with the lower ones of the other."""
     if size >= 8:  # whole bytes
         count = 64 * LANES // size
         rows = [builder.bitcast(row, ir.VectorType(ir.IntType(size), count)) for row in (low, high)]
@@ -127,7 +125,7 @@ def _swapped(builder: Any, low: Any, high: Any, size: int) -> list[Any]:
 
 
 def _sums(builder: Any, rows: list[Any]) -> list[Any]:
-    """Of six bits, or of four: a parity, that of all, and the carries of each triple, for every pattern of a query."""
+    """For six bits or four: the parity of three, that of all, and the carries of each triple for every pattern."""
     parities, carries = zip(*(_triple(builder, rows[i : i + 3]) for i in range(0, len(rows), 3)), strict=True)
     every = builder.xor(*parities)
     planes = [parities[0], builder.not_(parities[0]), every, builder.not_(every)]
@@ -135,7 +133,7 @@ def _sums(builder: Any, rows: list[Any]) -> list[Any]:
 
 
 def _triple(builder: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
-    """The parity of three bits, and their carry where a query inverts none, the first, the second, both, ..., all."""
+    """The parity of three bits, and their carry if a query inverts none, the first, the second, both, ..., all."""
     if len(rows) == 1:
         return rows[0], []
     x, y, z = rows
@@ -152,9 +150,9 @@ slice_only_word, slice_word = _slice_word(one_word=True), _slice_word(one_word=F
 
 @kernel
 def slice_tile(words: Any, at: int, width: int, room: Any, planes: Any) -> None:
-    """Make the planes of the TILE codes whose words begin at ``at``; ``room`` is for TILE words."""
+    """Compute the planes of the TILE codes whose words begin at ``at``; ``room`` is a buffer of TILE words."""
     for next_at in range(at + TILE * width, at + 2 * TILE * width, STEP):
-        prefetch(words, next_at)  # the next tile comes while queries are compared with this one
+        prefetch(words, next_at)  # load the next tile while queries are compared with this one
     if width == 1:
         slice_only_word(words, at, width, room, planes, 0)
     else:
@@ -162,16 +160,16 @@ def slice_tile(words: Any, at: int, width: int, room: Any, planes: Any) -> None:
             slice_word(words, at + w, width, room, planes, w * PLANES * LANES)
 
 
-PICKS = 43  # planes of a word that a query adds: 4 a sextet, 3 of the last four bits
-_LOW, BIAS = 6, 9  # bits of the counter within a word; with those that count words: up to 512
+PICKS = 43  # planes per word that a query adds: 4 per sextet, 3 for the last four bits
+_LOW, BIAS = 6, 9  # bits of the counter within a word, and over all words, up to 512
 
-Plane = Any  # of the builder
-Pair = tuple[Plane, Plane]  # x and x ^ y, where x and y are to be added
+Plane = Any  # an LLVM value
+Pair = tuple[Plane, Plane]  # x and x ^ y, to add x and y
 
 
 @kernel
 def pick_planes(queries: Any) -> Any:
-    """Where the planes begin that each query adds, in bytes from those of the word, uint16 (Q, width, PICKS)."""
+    """Byte offsets of the planes that each query adds, from the first plane of the word, uint16 (Q, width, PICKS)."""
     picks = np.empty((len(queries), queries.shape[1], PICKS), np.uint16)
     for q in range(len(queries)):
         for w in range(queries.shape[1]):
@@ -190,13 +188,13 @@ def pick_planes(queries: Any) -> Any:
 
 @inlined_kernel
 def write_bias(threshold: int, biases: Any, q: int) -> None:
-    """Write the start of the counter, bit by bit, as all ones or all zeros: it overflows at the threshold."""
+    """Write the initial value of the counter, one word of ones or zeros per bit: it overflows at the threshold."""
     for i in range(BIAS):
         biases[q, i] = -np.uint64((512 - threshold) >> i & 1)
 
 
 class _Counter:
-    """Adds planes and pairs of a weight to the bits of a counter; what is left over at the end is ``carry``."""
+    """Adds planes and pairs of a given weight to the bits of a counter; ``carry`` is the final carry."""
 
     def __init__(self, builder: Any, bits: list[Plane]) -> None:
         self.builder, self.bits, self.carry = builder, bits, None
@@ -204,14 +202,14 @@ class _Counter:
         self.pairs: list[Pair | None] = [None] * len(bits)
 
     def add(self, weight: int, plane: Plane) -> None:
-        """Add a plane: two of them make a pair."""
+        """Add a plane; two planes form a pair."""
         other, self.planes[weight] = self.planes[weight], plane
         if other is not None:
             self.planes[weight] = None
             self.add_pair(weight, (other, self.builder.xor(other, plane)))
 
     def add_pair(self, weight: int, pair: Pair) -> None:
-        """Add a pair: two of them, and the bit of the counter, make a pair of the next weight."""
+        """Add a pair; two pairs and the bit of the counter give a pair of the next weight."""
         other, self.pairs[weight] = self.pairs[weight], pair
         if weight + 1 == len(self.bits):
             self.carry = self.add_last(weight, pair)
@@ -221,7 +219,7 @@ class _Counter:
             self.add_pair(weight + 1, carries)
 
     def add_last(self, weight: int, pair: Pair) -> Plane:
-        """Add a pair that has no second; gives its carry."""
+        """Add a single pair and return its carry."""
         (x, differ), before = pair, self.bits[weight]
         self.bits[weight] = self.builder.xor(before, differ)
         return self.builder.xor(x, self.builder.and_(differ, self.builder.xor(x, before)))
@@ -235,7 +233,7 @@ class _Counter:
 
 
 def _add_word(builder: Any, bits: list[Plane], planes: Any, picks: Any) -> tuple[list[Plane], Plane]:
-    """Add the picked planes of a word to the counter; gives its bits and the carry of weight 64."""
+    """Add the picked planes of a word to the counter; returns its bits and the carry of weight 64."""
     counter = _Counter(builder, bits)
 
     def pick(i: int) -> Plane:
@@ -253,9 +251,9 @@ def _add_word(builder: Any, bits: list[Plane], planes: Any, picks: Any) -> tuple
 def _type_next_near(
     _context: Any, planes: Any, picks: Any, biases: Any, active: Any, _place: Any, _count: Any, near: Any
 ) -> Any:
-    """The place of the next of the active queries that has codes nearer than its threshold, or their count.
+    """The position, from ``place`` on, of the next active query with codes nearer than its threshold, or ``count``.
 
-    It begins at ``place``. Which codes are near is written as a plane.
+    The plane of these codes is written to ``near``.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -274,7 +272,7 @@ def _type_next_near(
 
 
 def _look_for(builder: Any, pointers: list[Any], places: list[Any], width: Any, found: Any) -> None:
-    """Compare query after query until one has near codes, and write its place; ``width`` is None for one word."""
+    """Compare queries until one has near codes, and write its position; ``width`` is None for one word."""
     of_planes, of_picks, of_bias, of_active, of_near = pointers
     of_planes = builder.bitcast(of_planes, ir.IntType(8).as_pointer())
     with cgutils.for_range(builder, places[1], start=places[0]) as loop:
@@ -295,7 +293,7 @@ def _look_for(builder: Any, pointers: list[Any], places: list[Any], width: Any, 
 
 
 def _add_words(builder: Any, bits: list[Plane], planes: Any, picks: Any, width: Any) -> Plane:
-    """Add the planes of all words, and count the carries of weight 64; gives where the counter overflowed."""
+    """Add the planes of all words and count the carries of weight 64; returns where the counter overflowed."""
     cells = [variable(builder, bit) for bit in bits]
     far = variable(builder, ir.Constant(word_vector, [0] * LANES))
     with cgutils.for_range(builder, width) as loop:

@@ -1,8 +1,8 @@
-"""Vectors that LLVM maps to whatever the processor has: the few instructions kernels write out by hand.
+"""Vector operations written directly in LLVM, and the test of a tile for a few queries.
 
-numba has no vectors of its own, and what its loops become is up to LLVM; where that was measured to be too slow,
-kernels name vectors through the builder of LLVM instructions. Nothing here names a processor: 256 bits at a time become
-AVX2, half of AVX-512, or twice NEON.
+numba has no vector types, and it depends on LLVM how its loops are vectorised. Where that is too slow, kernels use the
+LLVM instruction builder. Nothing here depends on the processor: LLVM maps 256 bits to AVX2, half an AVX-512 register or
+two NEON registers.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-LANES = 4  # words of a vector
-STEP = 16  # words that ``may_hold_nearer`` reads at once: four vectors, so that one does not wait for the other
+LANES = 4  # words per vector
+STEP = 16  # words that ``may_hold_nearer`` reads at once: four independent vectors
 
-_AHEAD = 256  # words between what is read and what is asked of memory meanwhile: 2 KB, a fifth faster than without
+_AHEAD = 256  # words between reading and prefetching: 2 KB, a fifth faster than no prefetching
 
 word, _int32 = ir.IntType(64), ir.IntType(32)
 word_vector = ir.VectorType(word, LANES)
 
 
 def array_pointer(context: Any, builder: Any, kind: Any, array: Any) -> Any:
-    """Where the items of an array begin."""
+    """Pointer to the first item of an array."""
     return context.make_array(kind)(context, builder, array).data
 
 
 def load(builder: Any, pointer: Any, offset: Any, *, kind: Any = word_vector) -> Any:
-    """The vector that begins so many items behind a pointer; items need not be aligned to vectors."""
+    """Load the vector at an offset in items; it need not be aligned."""
     value = builder.load(builder.bitcast(builder.gep(pointer, [offset]), kind.as_pointer()))
     value.align = 8
     return value
 
 
 def store(builder: Any, vector: Any, pointer: Any, offset: Any) -> None:
-    """Write a vector so many items behind a pointer."""
+    """Store a vector at an offset in items."""
     builder.store(vector, builder.bitcast(builder.gep(pointer, [offset]), vector.type.as_pointer())).align = 8
 
 
 def variable(builder: Any, value: Any) -> Any:
-    """A place whose value changes in a loop, with its first value; LLVM keeps it in a register."""
+    """A variable with an initial value, for loops; LLVM keeps it in a register."""
     return cgutils.alloca_once_value(builder, value)  # type: ignore[no-untyped-call]
 
 
@@ -59,7 +59,7 @@ def _shuffle(builder: Any, vector: Any, lanes: list[int]) -> Any:
 
 
 def _call(builder: Any, name: str, *vectors: Any) -> Any:
-    """One of LLVM's own functions of vectors, such as the count of ones."""
+    """Call an LLVM intrinsic for vectors, such as the population count."""
     kind = vectors[0].type
     name = f"llvm.{name}.v{kind.count}i{kind.element.width}"
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * len(vectors)), name)  # type: ignore[no-untyped-call]
@@ -67,17 +67,17 @@ def _call(builder: Any, name: str, *vectors: Any) -> Any:
 
 
 def _prefetch(builder: Any, pointer: Any) -> None:
-    """Ask memory for the STEP words behind a pointer, two lines of a cache; beyond an array nothing happens."""
+    """Prefetch the STEP words at a pointer, two cache lines; harmless beyond the end of an array."""
     address = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [address, _int32, _int32, _int32])
     prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
     for line in range(0, STEP, 8):
         where = builder.bitcast(builder.gep(pointer, [word(line)]), address)
-        builder.call(prefetch, [where, _int32(0), _int32(3), _int32(1)])  # to read, to be kept, data
+        builder.call(prefetch, [where, _int32(0), _int32(3), _int32(1)])  # for reading, high locality, data cache
 
 
 def _type_prefetch(_context: Any, words: Any, _at: Any) -> Any:
-    """Ask memory for the STEP words of an array from ``at`` on."""
+    """Prefetch the STEP words of an array from ``at`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         _prefetch(
@@ -94,9 +94,9 @@ prefetch: Any = intrinsic(_type_prefetch)
 def _type_may_hold_nearer(
     _context: Any, words: Any, _at: Any, _codes: Any, queries: Any, _q: Any, _threshold: Any
 ) -> Any:
-    """Whether some of the codes whose words begin at ``at`` may be nearer to a query than the threshold.
+    """Whether one of the codes whose words begin at ``at`` may be nearer to a query than the threshold.
 
-    The answer is exact for codes of one word or two that fill whole steps, and True for others.
+    The result is exact for codes of one or two words that fill whole steps, and True otherwise.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -121,8 +121,8 @@ def _type_may_hold_nearer(
 def _some_nearer(builder: Any, first: Any, steps: Any, query: list[Any], limit: Any) -> Any:
     """Whether one of the codes in some steps is nearer than the limit.
 
-    Distances are kept in the lower halves of 64-bit lanes and compared as 32-bit numbers, for which every processor has
-    a minimum; the upper halves are zero, and are not looked at.
+    Distances are in the lower halves of 64-bit lanes and are compared as 32-bit numbers, for which every processor has
+    a minimum instruction; the upper halves are zero and ignored.
     """
     repeated = splat(builder, query, STEP)
     halves = ir.VectorType(_int32, 2 * STEP // len(query))
@@ -141,7 +141,7 @@ def _some_nearer(builder: Any, first: Any, steps: Any, query: list[Any], limit: 
 
 
 def _paired(builder: Any, ones: Any) -> Any:
-    """The sums of neighbours, in the order in which AVX2 gives them at once; order does not matter to a minimum."""
+    """Sums of adjacent lanes, in the order of the AVX2 instruction; the order does not affect a minimum."""
     even = [base + lane for base in range(0, STEP, 8) for lane in (0, 4, 2, 6)]
     return builder.add(_shuffle(builder, ones, even), _shuffle(builder, ones, [lane + 1 for lane in even]))
 
