@@ -68,9 +68,9 @@ def fill_table(base: Any, tail: Any, width: int, start: int, length: int, bounds
     ends = bounds[:-1].copy()
     for row in range(len(rows)):
         words, local = (base, row) if row < split else (tail, row - split)
-        bucket = np.int64(substring(words, local * width, start, length))
-        rows[ends[bucket]] = row
-        ends[bucket] += 1
+        own = np.int64(substring(words, local * width, start, length))
+        rows[ends[own]] = row
+        ends[own] += 1
 
 
 @kernel
