@@ -6,7 +6,7 @@ What the coders minimise is the measure itself, made smooth: in a batch, the sof
 modality to the other follows the gains of the shared labels (``rmsh.training.losses``). Their tanh becomes steeper as
 they learn, so that little is lost to the sign. The classifiers are done by then: the second stage sees small vectors
 only and costs little. Early, while the classifiers know no item by heart, they are asked which labels are another
-item's, and these count less from then on (``training/label_noise.py``). An item with a picture or a text alone teaches its
+item's, and these count less from then on. An item with a picture or a text alone teaches its
 classifier, and is one of those that ask or are asked. docs/glint.md has the equations and what each part is worth.
 """
 
