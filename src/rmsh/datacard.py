@@ -21,7 +21,7 @@ from rmsh.metrics.evaluate import evaluate
 if TYPE_CHECKING:
     from rmsh.coding.bounds import DeltaChoice
     from rmsh.core.types import IntArray, LabelArray
-    from rmsh.data.benchmarks.registry import Benchmark
+    from rmsh.data.benchmarks.base import Benchmark
     from rmsh.data.open import Opened
 
 CODE_LENGTHS = (16, 32, 64, 128)

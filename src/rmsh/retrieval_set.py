@@ -9,7 +9,7 @@ import numpy as np
 
 from rmsh.codes_file import CodesFile, is_codes_file
 from rmsh.core.errors import ConfigError, DataError
-from rmsh.data.readers.foreign_codes import FoundCodes, FoundLabels, Kind, Part, find_codes, find_labels
+from rmsh.data.readers.code_files import FoundCodes, FoundLabels, Kind, Part, find_codes, find_labels
 from rmsh.data.splits import Split, random_split
 from rmsh.metrics.directions import default_directions, modalities, select_direction
 from rmsh.metrics.relevance import LabelledCodes

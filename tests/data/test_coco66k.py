@@ -70,9 +70,7 @@ def test_a_missing_key_names_what_there_is(tmp_path: Path):
 
 def test_bad_lines_are_named_by_number(tmp_path: Path):
     rows = ["42\tdatabase", "49\ttest\tTwo men", "7\tquery\tA clock tower"]
-    with pytest.raises(
-        DataError, match=r"line 2 \('42\\tdatabase'\), line 3 \('49\\ttest\\tTwo men'\); mend or remove"
-    ):
+    with pytest.raises(DataError, match=r"line 2 \('42\\tdatabase'\), line 3 \('49\\ttest\\tTwo men'\)"):
         read_coco66k(write(tmp_path, rows=rows))
 
 
@@ -92,7 +90,7 @@ def test_a_table_that_is_not_text_is_refused(tmp_path: Path):
 @pytest.mark.parametrize("features", [np.zeros((2, 4), dtype=np.uint8), np.zeros((3, 4), dtype=np.float32)])
 def test_features_of_other_rows_or_type_are_refused(tmp_path: Path, features):
     np.save(write(tmp_path) / "image_features.u8.npy", features)
-    with pytest.raises(DataError, match=r"uint8 of shape \(3, features\) is expected, one row for each of pairs.tsv"):
+    with pytest.raises(DataError, match=r"uint8 of shape \(3, features\).*pairs.tsv"):
         read_coco66k(tmp_path)
 
 

@@ -1,6 +1,8 @@
-"""Labels in their packed form, and class frequencies."""
+"""Labels: packing, class frequencies, and classes mined from texts."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +10,15 @@ from hypothesis import given
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from rmsh.core.errors import DataError
-from rmsh.data.labels import class_frequency, pack_labels, unpack_labels
+from rmsh.data.labels import (
+    class_frequency,
+    label_texts,
+    mine_classes,
+    pack_labels,
+    read_classes,
+    unpack_labels,
+    write_classes,
+)
 
 
 @given(arrays(np.uint8, array_shapes(min_dims=2, max_dims=2, max_side=20), elements={"max_value": 1}))
@@ -31,3 +41,69 @@ def test_bytes_of_another_width_or_type_are_refused(packed):
 def test_the_frequency_of_a_class_is_its_part_of_all_items():
     assert class_frequency(np.array([[1, 0], [1, 0], [0, 0], [1, 0]], dtype=np.uint8)).tolist() == [0.75, 0]
     assert class_frequency(np.zeros((0, 2), dtype=np.uint8)).tolist() == [0, 0]
+
+
+CAPTIONS = ["A dog runs on the grass.", "Two dogs and a Frisbee", "a cat on a bed", "the cats sleep", "green grass"]
+
+
+def test_frequent_content_words_become_classes_with_their_plurals() -> None:
+    assert mine_classes(CAPTIONS) == {"cat": ["cat", "cats"], "dog": ["dog", "dogs"], "grass": ["grass"]}
+
+
+def test_tags_stay_whole() -> None:
+    classes = mine_classes(["#hot dog, street", "hot dog; new york", "street, new york", "sea"])
+    assert classes == {"hot dog": ["hot dog"], "new york": ["new york"], "street": ["street"]}
+
+
+def test_sentences_with_commas_are_no_lists_of_tags() -> None:
+    assert [*mine_classes(["a red picture, number 1", "a red one, or two", "a sea, blue", "so blue", "x"])] == [
+        "blue",
+        "red",
+    ]
+
+
+def test_a_word_of_more_than_half_of_the_texts_is_no_class() -> None:
+    assert "photo" not in mine_classes([f"photo of {name}" for name in ("dog", "dog", "cat", "cat", "sea")])
+
+
+def test_there_are_no_more_classes_than_asked_for() -> None:
+    assert [*mine_classes(CAPTIONS, most=1)] == ["cat"]
+
+
+def test_nothing_recurs_is_refused() -> None:
+    with pytest.raises(DataError, match="No word or tag recurs in the 2 texts"):
+        mine_classes(["a dog", "the sea"])
+
+
+def test_words_count_whole_and_in_any_case() -> None:
+    labels = label_texts(["HOT  dog", "hotdog", "dog-sled"], {"food": ["hot dog"], "dog": ["dog"]})
+    assert labels.tolist() == [[1, 1], [0, 0], [0, 1]]
+
+
+def test_a_file_of_classes_is_read_as_it_was_written(tmp_path: Path) -> None:
+    classes = mine_classes(CAPTIONS)
+    write_classes(tmp_path / "classes.txt", classes, label_texts(CAPTIONS, classes))
+    assert read_classes(tmp_path / "classes.txt") == classes
+    assert "dog: dog, dogs  # 2" in (tmp_path / "classes.txt").read_text()
+
+
+def test_a_person_may_rename_join_and_add_classes(tmp_path: Path) -> None:
+    (tmp_path / "classes.txt").write_text("# mine\nanimal: dog, dogs,  cat\n\nfrisbee\n")
+    classes = read_classes(tmp_path / "classes.txt")
+    assert classes == {"animal": ["dog", "dogs", "cat"], "frisbee": ["frisbee"]}
+    assert np.asarray(label_texts(CAPTIONS, classes)).sum(axis=0).tolist() == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"# none\n", "no class"), (b"a: x\na: y\n", "line 2 has 'a' again"), (b": x", "no name"), (b"\xff", "UTF-8")],
+)
+def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "classes.txt").write_bytes(content)
+    with pytest.raises(DataError, match=said):
+        read_classes(tmp_path / "classes.txt")
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        read_classes(tmp_path / "none.txt")

@@ -1,4 +1,4 @@
-"""MS COCO 2014 in its owner's layout, with the quirks of its files."""
+"""MS COCO 2014 in its published layout, with the quirks of its files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.mscoco import read
+from rmsh.data.benchmarks.mscoco import MSCOCO, read, stream_elements
 from rmsh.data.benchmarks.prepare import prepare
-from rmsh.data.benchmarks.registry import MSCOCO
 from rmsh.data.open import open_pairs
 
 CATEGORIES = [{"id": 90, "name": "toothbrush"}, {"id": 1, "name": "person"}, {"id": 18, "name": "dog"}]
+
+
 CROWD = {"iscrowd": 1, "segmentation": {"counts": [3, 4], "size": [7, 1]}}
 
 
@@ -81,7 +84,7 @@ def test_the_pictures_of_one_part_are_enough_to_be_found(root: Path):
 
 def test_annotations_of_pictures_that_are_not_listed_are_counted(root: Path):
     write(root, "instances", "val", images=[42, 5], categories=CATEGORIES, annotations=[thing(1000, 1), thing(5, 2)])
-    assert read(root).notes == ("2 annotations of pictures that are not listed were skipped",)
+    assert read(root).notes == ("2 annotations of images that are not listed were skipped",)
 
 
 def test_missing_files_are_named_with_the_owners_page(root: Path):
@@ -99,7 +102,7 @@ def test_parts_of_different_categories_are_refused(root: Path):
 @pytest.mark.parametrize("broken", [{"id": 1, "image_id": 9}, {"category_id": 1}, 7])
 def test_an_annotation_without_picture_or_category_is_refused(root: Path, broken):
     write(root, "instances", "train", images=[9], categories=CATEGORIES, annotations=[broken])
-    with pytest.raises(DataError, match=r"instances_train2014.json: member 5, one of its annotations, lacks"):
+    with pytest.raises(DataError, match=r"instances_train2014.json: annotations\[0\] lacks"):
         read(root)
 
 
@@ -119,3 +122,33 @@ def test_the_root_may_be_the_folder_of_the_annotations(root: Path):
 @pytest.mark.parametrize("name", ["9", "000000000009", "COCO_train2014_000000000009.jpg"])
 def test_spellings_of_an_id(root: Path, name):
     assert read(root).canonical_id(name) == "9"
+
+
+NUMBERS = st.integers(-(10**9), 10**9) | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(value=st.dictionaries(st.sampled_from("abcd"), VALUES), indent=st.sampled_from([None, 2]))
+def test_streamed_elements_equal_those_of_the_whole_file(tmp_path: Path, value, indent):
+    (tmp_path / "a.json").write_text(json.dumps(value, indent=indent), encoding="utf-8")
+    expected = value.get("a") if isinstance(value.get("a"), list) else []
+    assert list(stream_elements(tmp_path / "a.json", "a")) == expected
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_accepted(tmp_path: Path):
+    (tmp_path / "a.json").write_bytes(b'\xef\xbb\xbf{\r\n "a": [1,\r\n 2]\r\n}\r\n')
+    assert list(stream_elements(tmp_path / "a.json", "a")) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[1]", b'{"a": [1', b'{"a": [1 2]}', b'{"a" 1}', b'{"a": [{"b": "c', b'{"a": "\xff"}']
+)
+def test_what_is_not_a_whole_json_object_is_refused(tmp_path: Path, content: bytes):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(DataError, match=r"a\.json"):
+        list(stream_elements(tmp_path / "a.json", "a"))

@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 
 from rmsh.core.errors import DataError
+from rmsh.data.benchmarks.base import Protocol
 from rmsh.data.benchmarks.nuswide import read
 from rmsh.data.benchmarks.prepare import prepare
-from rmsh.data.benchmarks.protocols import Protocol
 
 
 @pytest.fixture
@@ -70,15 +70,15 @@ def test_a_missing_concept_is_named(root: Path):
 @pytest.mark.parametrize("column", [b"0\n1\n0\n", b"0\n1\n0\n2\n", b"0\n1\nx\n1\n", b"0\n1\n0\n0\n1\n"])
 def test_a_column_of_other_than_one_digit_a_picture_is_refused(root: Path, column):
     (root / "Groundtruth" / "AllLabels" / "Labels_sky.txt").write_bytes(column)
-    with pytest.raises(DataError, match=r"Labels_sky.txt: one 0 or 1 for each of the 4 pictures"):
+    with pytest.raises(DataError, match=r"Labels_sky.txt: .* 4 images"):
         read(root)
 
 
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        (b"1 0 1\n" * 3, "has 3 rows for the 4 pictures"),
-        (b"1 0 1\n" * 5, "has more rows than the 4 pictures"),
+        (b"1 0 1\n" * 3, "has 3 rows for the 4 images"),
+        (b"1 0 1\n" * 5, "has more rows than the 4 images"),
         (b"1 0 1\n1 0\n1 0 1\n1 0 1\n", "row 2: one 0 or 1 for each of the 3 words"),
     ],
 )
@@ -93,7 +93,7 @@ def test_pictures_without_a_frequent_concept_are_removed(root: Path, tmp_path: P
     two = Protocol("two", "a test", queries=1, classes=2, worded=False)
     manifest = prepare("nuswide", root, out=tmp_path / "out", split=two)
     assert (manifest["items"], manifest["class_names"]) == (3, ["airport", "sky"])
-    assert "2 pictures are missing; their texts stay" in manifest["notes"]
+    assert "2 images are missing; their texts are kept" in manifest["notes"]
     assert "the 2 most frequent of 3 classes are airport, sky" in manifest["notes"]
 
 

@@ -62,9 +62,7 @@ def test_guesses_and_items_without_labels_are_noted(saved: Path):
 
 
 def test_strict_refuses_items_without_labels(saved: Path):
-    with pytest.raises(
-        DataError, match=r"four: 2 of 4 items have no label \(rows 2, 3\); labels of all items are needed"
-    ):
+    with pytest.raises(DataError, match=r"four: 2 of 4 items have no label \(rows 2, 3\)"):
         open_pairs(saved, strict=True)
 
 
@@ -96,18 +94,18 @@ def test_files_by_modality_are_enough(tmp_path: Path):
 
 def test_a_file_of_other_items_is_refused(tmp_path: Path, saved: Path):
     np.save(tmp_path / "few.npy", np.ones((3, 2)))
-    with pytest.raises(DataError, match=r"few.npy: 3 rows were found, but four has 4 items; .* same order.$"):
+    with pytest.raises(DataError, match=r"few.npy: .* 3 rows, .* 4 items; .* order.$"):
         open_pairs(saved, images=tmp_path / "few.npy")
 
 
 def test_a_transposed_file_is_recognised(tmp_path: Path, saved: Path):
     np.save(tmp_path / "turned.npy", np.ones((3, 4)))
-    with pytest.raises(DataError, match=r"Perhaps transposed \(features x items\): .*turned.npy"):
+    with pytest.raises(DataError, match=r"transposed .*turned.npy"):
         open_pairs(saved, images=tmp_path / "turned.npy")
 
 
 def test_nothing_at_all_is_refused():
-    with pytest.raises(DataError, match="No data was named; give a file, a folder, 'coco66k' or 'generated'"):
+    with pytest.raises(DataError, match="'coco66k' or 'generated'"):
         open_pairs()
 
 
@@ -120,7 +118,7 @@ def test_generated_pairs_are_opened_by_number_and_say_what_they_are():
 
 @pytest.mark.parametrize("number", ["9", "-20", "many", "1e3"])
 def test_a_wrong_number_of_generated_pairs_is_refused(number):
-    with pytest.raises(DataError, match=f"'generated:{number}' was given; write 'generated:N' with a number"):
+    with pytest.raises(DataError, match=f"'generated:{number}'.*'generated:N'"):
         open_pairs(f"generated:{number}")
 
 
@@ -133,13 +131,13 @@ def test_what_is_skipped_is_absent():
 
 
 def test_an_unknown_role_cannot_be_skipped():
-    with pytest.raises(DataError, match="'image' was to be skipped; what can be skipped is images, texts, labels"):
+    with pytest.raises(DataError, match="'image' .* images, texts, labels"):
         open_pairs("generated:20", skip=("image",))
 
 
 @pytest.mark.parametrize("spec", [None, "generated:20", "coco66k:nowhere"])
 def test_keys_without_a_file_of_matrices_are_refused(spec):
-    with pytest.raises(DataError, match=r"Keys were named \(images\), but no file of matrices"):
+    with pytest.raises(DataError, match=r"\(images\) without a matrix file"):
         open_pairs(spec, keys={"images": "XAll"})
 
 
@@ -157,7 +155,7 @@ def test_labels_from_a_file_bring_their_own_class_names(tmp_path: Path):
 
 def test_coco66k_without_a_folder_says_how_to_name_one(monkeypatch):
     monkeypatch.delenv("RMSH_COCO66K", raising=False)
-    with pytest.raises(DataError, match="set the environment variable RMSH_COCO66K to it, or write 'coco66k:FOLDER'"):
+    with pytest.raises(DataError, match="RMSH_COCO66K.*'coco66k:FOLDER'"):
         open_pairs("coco66k")
 
 

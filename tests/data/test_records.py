@@ -1,7 +1,8 @@
-"""Records: what costs an item its picture or its text, what costs it its place, and what pairs they make."""
+"""Records: what is left out of an item and why, and the pairs that result."""
 
 from __future__ import annotations
 
+import csv
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,16 @@ import numpy as np
 import pytest
 
 from rmsh.core.errors import DataError
-from rmsh.data.records import LONGEST_TEXT, Record, check_records, to_pairs
+from rmsh.data.records import (
+    LONGEST_TEXT,
+    Record,
+    Skipped,
+    check_records,
+    count_skipped,
+    refuse_skipped,
+    to_pairs,
+    write_skipped,
+)
 
 
 @pytest.fixture
@@ -37,8 +47,8 @@ def _record(row: int = 2, **fields: object) -> Record:
         ({"picture": "/etc/hostname"}, "picture", "leads out"),
         ({"picture": "C:/secret.jpg"}, "picture", "leads out"),
         ({"picture": "."}, "picture", "does not exist"),
-        ({"picture": "a\0.jpg"}, "picture", "no name of a file"),
-        ({"picture": "x" * 5000}, "picture", "cannot be reached"),
+        ({"picture": "a\0.jpg"}, "picture", "not a valid file name"),
+        ({"picture": "x" * 5000}, "picture", "cannot be accessed"),
         ({"text": " \n"}, "text", "empty"),
         ({"text": "a\udc80b"}, "text", "not valid Unicode"),
         ({"text": "x" * (LONGEST_TEXT + 1)}, "text", "2,001 characters"),
@@ -73,7 +83,7 @@ def test_a_link_may_lead_within_the_folder_but_not_out(folder: Path) -> None:
 def test_of_two_items_with_one_id_the_first_stays(folder: Path) -> None:
     kept, (skipped,) = check_records([_record(2), _record(3, text="another")], folder)
     assert [record.text for record in kept] == ["a dog"]
-    assert "that of metadata.csv, row 2 already" in skipped.reason
+    assert "metadata.csv, row 2" in skipped.reason
 
 
 def test_a_text_that_is_too_long_is_cut(folder: Path) -> None:
@@ -113,5 +123,35 @@ def test_without_pictures_or_labels_the_columns_are_absent(folder: Path) -> None
 
 
 def test_nothing_left_is_refused(folder: Path) -> None:
-    with pytest.raises(DataError, match="photos holds no items; give at least one picture or text"):
+    with pytest.raises(DataError, match="photos contains no items"):
         to_pairs([], folder=folder, source="photos")
+
+
+LIST = [Skipped("metadata.csv", row, f"i{row}", "item", 'a "reason", with\nmarks') for row in range(2, 14)]
+
+
+def test_the_file_has_a_row_for_each(tmp_path: Path) -> None:
+    write_skipped(tmp_path / "skipped.csv", LIST)
+    with (tmp_path / "skipped.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 12
+    assert rows[0] == {
+        "file": "metadata.csv",
+        "row": "2",
+        "id": "i2",
+        "left_out": "item",
+        "reason": 'a "reason", with\nmarks',
+    }
+
+
+def test_each_kind_is_counted_with_an_example() -> None:
+    more = Skipped("x.txt", None, "x", "text", "empty")
+    assert count_skipped([*LIST, more])[1] == "1 text was left out, such as x.txt (text: empty)"
+    assert count_skipped([*LIST, more])[0].startswith("12 items were left out, such as metadata.csv, row 2")
+    assert count_skipped([]) == []
+
+
+def test_strict_names_the_first_ten() -> None:
+    refuse_skipped([], "photos")
+    with pytest.raises(DataError, match=r"photos: 12 things would be left out.*row 11.*and 2 more"):
+        refuse_skipped([Skipped("m.csv", row, "", "item", "no") for row in range(2, 14)], "photos")

@@ -29,7 +29,7 @@ def test_a_query_that_is_also_searched_or_learned_from_is_refused(part):
 
 @pytest.mark.parametrize(
     ("rows", "sentence"),
-    [([0, 0], "row 0 is listed more than once"), ([-1], "row -1 was given; rows are counted from 0"),
+    [([0, 0], "row 0 is listed more than once"), ([-1], "row -1; rows are counted from 0"),
      ([0.5], "give a list of row numbers"), ([[0]], "give a list of row numbers"), ([True], "give a list of row")],
 )  # fmt: skip
 def test_rows_that_are_no_rows_are_refused(rows, sentence):
@@ -70,7 +70,7 @@ def test_a_split_follows_its_ids_into_another_order(tmp_path: Path):
 @pytest.mark.parametrize("ids", [["a", "b", "c", "d", "x"], ["a", "b", "c", "d", "e", "f"], ["a", "b", "c", "d"]])
 def test_a_split_of_other_items_is_refused(tmp_path: Path, ids):
     tiny().save(tmp_path / "split.json", IDS)
-    with pytest.raises(DataError, match=rf"splits 5 items with other ids than the {len(ids)} given"):
+    with pytest.raises(DataError, match=rf"splits 5 items.* {len(ids)} given"):
         Split.load(tmp_path / "split.json", np.array(ids))
 
 
@@ -98,12 +98,12 @@ def test_a_split_file_of_a_newer_version_is_refused(tmp_path: Path):
 @pytest.mark.parametrize("text", ["[]", '{"format": "other"}'])
 def test_another_json_file_is_not_a_split(tmp_path: Path, text):
     (tmp_path / "split.json").write_text(text)
-    with pytest.raises(FormatError, match="is not of the format 'rmsh-split'; give a file that"):
+    with pytest.raises(FormatError, match="is not of the format 'rmsh-split'"):
         Split.load(tmp_path / "split.json", IDS)
 
 
 def test_a_missing_split_file_is_refused(tmp_path: Path):
-    with pytest.raises(DataError, match=r"split.json does not exist; give a split file"):
+    with pytest.raises(DataError, match=r"split.json does not exist"):
         Split.load(tmp_path / "split.json", IDS)
 
 
@@ -128,7 +128,7 @@ def test_another_seed_draws_other_queries():
 
 @pytest.mark.parametrize("queries", [0, 5, -1])
 def test_a_split_without_queries_or_without_database_is_refused(queries):
-    with pytest.raises(DataError, match=f"{queries} queries of 5 items were asked for"):
+    with pytest.raises(DataError, match=f"{queries} queries for 5 items"):
         random_split(5, queries)
 
 
@@ -148,5 +148,5 @@ def test_few_training_rows_give_a_tenth_to_validation(training, queries):
 
 @pytest.mark.parametrize("n", [0, 3])
 def test_a_validation_part_of_all_training_rows_is_refused(n):
-    with pytest.raises(DataError, match=f"{n} validation queries of 2 training rows"):
+    with pytest.raises(DataError, match=f"{n} validation queries for 2 training rows"):
         hold_out_validation(tiny(), n)

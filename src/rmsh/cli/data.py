@@ -27,7 +27,7 @@ def list_benchmarks(*, json: Json = False, quiet: Quiet = False) -> None:
     Example:
         rmsh data list
     """
-    from rmsh.data.benchmarks.registry import BENCHMARKS
+    from rmsh.data.benchmarks import BENCHMARKS
 
     lines = [
         f"{benchmark.name}: {benchmark.title}\n  {benchmark.published}\n"
@@ -103,7 +103,7 @@ def card(
     Example:
         rmsh data card pairs --plot card.pdf
     """
-    from rmsh.data.benchmarks.registry import BENCHMARKS
+    from rmsh.data.benchmarks import BENCHMARKS
     from rmsh.data.open import open_pairs
     from rmsh.datacard import card_sentences, declared_sentences, make_card, plot_card
 

@@ -46,7 +46,7 @@ def evaluate(
 
     from rmsh.codes_file import CodesFile
     from rmsh.core.files import atomic
-    from rmsh.data.readers.foreign_codes import find_labels
+    from rmsh.data.readers.code_files import find_labels
     from rmsh.metrics import evaluate_directions
     from rmsh.metrics.evaluate import per_query_arrays
 

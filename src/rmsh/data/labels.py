@@ -1,9 +1,8 @@
-"""Multi-hot labels: their packed form in files, how often each class occurs, and labels as vectors of length 1.
+"""Multi-hot labels: packing, class frequencies, unit vectors; and classes mined from texts.
 
-Labels mined from texts: the most frequent tags or content words become classes, in a file that a person may edit.
-
-The file has one class a line: its name, a colon, and the words that stand for it, separated by commas. Lines may be
-deleted, renamed, joined and added; what follows a "#" is not read.
+Mining makes the most frequent tags or content words classes, in a file that users may edit. The file has one class per
+line: its name, a colon, and its words, separated by commas. Lines may be deleted, renamed, merged and added; text after
+"#" is ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import numpy as np
 
 from rmsh.core.errors import DataError
 from rmsh.core.files import write_text
-from rmsh.data.records import multi_hot
 
 if TYPE_CHECKING:
     from rmsh.core.types import LabelArray, PackedArray, ScoreArray
@@ -37,23 +35,20 @@ def pack_labels(labels: LabelArray) -> PackedArray:
 def unpack_labels(packed: PackedArray, classes: int) -> LabelArray:
     """Undo :func:`pack_labels`.
 
-    Raises:
-        DataError: the bytes are not as wide as this number of classes needs.
-
     Example:
         >>> unpack_labels(np.array([[160]], dtype=np.uint8), 3)
         array([[1, 0, 1]], dtype=uint8)
     """
     if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != -(-classes // 8):
         raise DataError(
-            f"Packed labels of dtype {packed.dtype} and shape {packed.shape} were given; {classes} classes need uint8 "
-            f"of shape (n, {-(-classes // 8)})."
+            f"Got packed labels of dtype {packed.dtype} and shape {packed.shape}; {classes} classes need uint8 of "
+            f"shape (n, {-(-classes // 8)})."
         )
     return np.unpackbits(packed, axis=1, count=classes, bitorder="big")
 
 
 def class_frequency(labels: LabelArray) -> ScoreArray:
-    """The part of all items that has each class, float64 (classes,); zeros where there are no items.
+    """The share of items that have each class, float64 (classes,); zeros if there are no items.
 
     Example:
         >>> class_frequency(np.array([[1, 0], [1, 1]], dtype=np.uint8))
@@ -64,7 +59,7 @@ def class_frequency(labels: LabelArray) -> ScoreArray:
 
 
 def unit_labels(labels: LabelArray) -> ScoreArray:
-    """Labels as vectors of length 1, float64 (n, C); none stay zero.
+    """Labels as vectors of length 1, float64 (n, C); rows without labels stay zero.
 
     Example:
         >>> unit_labels(np.array([[1, 1, 1, 1], [0, 0, 0, 0]], dtype=np.uint8)).tolist()
@@ -74,32 +69,40 @@ def unit_labels(labels: LabelArray) -> ScoreArray:
     return np.asarray(labels / lengths)
 
 
-Classes: TypeAlias = Mapping[str, Sequence[str]]  # name of a class -> the tags or words that stand for it
+def multi_hot(labels: Sequence[Iterable[str]], names: Sequence[str]) -> LabelArray:
+    """The label names of each item as 0/1 (n, classes).
+
+    Example:
+        >>> multi_hot([["cat"], ["cat", "dog"]], ["cat", "dog"])
+        array([[1, 0],
+               [1, 1]], dtype=uint8)
+    """
+    column = {name: i for i, name in enumerate(names)}
+    array = np.zeros((len(labels), len(names)), dtype=np.uint8)
+    for row, item_labels in enumerate(labels):
+        array[row, [column[name] for name in item_labels]] = 1
+    return array
+
+
+Classes: TypeAlias = Mapping[str, Sequence[str]]  # class name -> its tags or words
 
 MOST_CLASSES = 80
-_LARGEST_SHARE = 0.5  # what stands in more than half of the texts tells them apart badly
+_LARGEST_SHARE = 0.5  # a term in more than half of the texts hardly distinguishes them
 _TAG_MARKS = re.compile(r"[,;|\n]")
-_RESERVED = re.compile("[:#]")  # marks of the file of classes
+_RESERVED = re.compile("[:#]")  # special characters of the class file
 _WORD = re.compile(r"[^\W\d_]{3,}")
-_LONGEST_TAG = 3  # words; longer pieces between commas are parts of sentences
+_LONGEST_TAG = 3  # words; longer pieces between commas belong to sentences
 
-_HEADER = """# Classes mined from the texts: name: words that stand for it, separated by commas.
-# Delete, rename, join or add lines, then build again, with --overwrite where the library is there already.
+_HEADER = """# Classes mined from the texts. Format: name: words, separated by commas.
+# Delete, rename, merge or add lines, then build again (with --overwrite if the library already exists).
 """
 
 
 def mine_classes(texts: Sequence[str], *, most: int = MOST_CLASSES) -> Classes:
-    """The tags or content words that occur in most texts, but in no more than half of them.
+    """The most frequent tags or content words that occur in at most half of the texts.
 
-    Texts are lists of tags where most of them are short pieces between commas; otherwise their words count, without
-    words such as "the" (of English), and with plurals under the singular.
-
-    Args:
-        texts: one an item.
-        most: how many classes at most.
-
-    Raises:
-        DataError: nothing recurs.
+    If most texts are short pieces between commas, they are lists of tags; otherwise their words count, without English
+    stop words and with plurals counted as their singular.
 
     Example:
         >>> mine_classes(["two dogs play", "a dog runs", "a cat sleeps", "cats play", "the sea"])
@@ -117,8 +120,8 @@ def mine_classes(texts: Sequence[str], *, most: int = MOST_CLASSES) -> Classes:
     frequent = sorted((c for c, n in counts.items() if least <= n <= largest), key=lambda name: (-counts[name], name))
     if not frequent:
         raise DataError(
-            f"No word or tag recurs in the {len(texts)} texts, so that no labels can be mined; give labels, in a "
-            "column 'labels' or as one folder a class."
+            f"No word or tag recurs in the {len(texts)} texts, so no labels can be mined; give labels in a column "
+            "'labels' or as one folder per class."
         )
     return {name: sorted(words_of[name]) for name in frequent[:most]}
 
@@ -127,17 +130,13 @@ def _terms(texts: Sequence[str]) -> list[set[str]]:
     """The tags of each text, or its content words."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    if _are_tags(texts):
+    if sum(map(_is_tag_list, texts)) > len(texts) / 2:
         return [_tags(text) for text in texts]
     return [{word for word in _WORD.findall(text.casefold()) if word not in ENGLISH_STOP_WORDS} for text in texts]
 
 
-def _are_tags(texts: Sequence[str]) -> bool:
-    """Whether most texts are several short pieces between marks, without the small words of sentences."""
-    return sum(map(_is_list, texts)) > len(texts) / 2
-
-
-def _is_list(text: str) -> bool:
+def _is_tag_list(text: str) -> bool:
+    """Whether a text is several short pieces between separators, without stop words."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     pieces = [piece.casefold().split() for piece in _TAG_MARKS.split(text)]
@@ -150,7 +149,7 @@ def _tags(text: str) -> set[str]:
 
 
 def _singulars(terms: set[str]) -> dict[str, str]:
-    """Each term to the one it is a plural of by its ending, where that one occurs too."""
+    """Map each term to its singular if that occurs too, otherwise to itself."""
     found = {term: term for term in terms}
     for term in terms:
         for ending in ("s", "es"):
@@ -162,7 +161,7 @@ def _singulars(terms: set[str]) -> dict[str, str]:
 
 
 def label_texts(texts: Iterable[str], classes: Classes) -> LabelArray:
-    """Which classes each text has, 0/1 (n, classes): those of which it contains a word, or a run of words.
+    """The classes of each text, 0/1 (n, classes): a text has a class if it contains one of its words or phrases.
 
     Example:
         >>> label_texts(["Two dogs", "a hot dog stand"], {"dog": ["dog", "dogs"], "food": ["hot dog"]})
@@ -176,14 +175,14 @@ def label_texts(texts: Iterable[str], classes: Classes) -> LabelArray:
 
 
 def _pattern(words: Sequence[str]) -> re.Pattern[str]:
-    """Any of some words, whole."""
+    """A pattern for any of the words, as whole words."""
     longest_first = sorted(words, key=len, reverse=True)
     options = "|".join(r"\s+".join(map(re.escape, word.casefold().split())) for word in longest_first)
     return re.compile(rf"(?<!\w)(?:{options})(?!\w)")
 
 
 def write_classes(path: Path, classes: Classes, labels: LabelArray) -> None:
-    """Write classes for a person to read and edit, each with the number of items that have it."""
+    """Write classes to an editable file, each with the number of its items."""
     counts = np.asarray(labels.sum(axis=0, dtype=np.int64)).tolist()
     lines = [
         f"{name}: {', '.join(words)}  # {count}" for (name, words), count in zip(classes.items(), counts, strict=True)
@@ -192,15 +191,11 @@ def write_classes(path: Path, classes: Classes, labels: LabelArray) -> None:
 
 
 def read_classes(path: Path) -> Classes:
-    """Read classes that :func:`write_classes` or a person wrote; a name without words stands for itself.
-
-    Raises:
-        DataError: the file cannot be read, a name occurs twice, or there is no class.
-    """
+    """Read a class file, possibly edited; a name without words is its own word."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as a text in UTF-8 ({error}); give a file of classes.") from error
+        raise DataError(f"{path} cannot be read as UTF-8 text ({error}); give a class file.") from error
     classes: dict[str, list[str]] = {}
     for number, line in enumerate(lines, start=1):
         name, _, words = line.partition("#")[0].partition(":")
@@ -209,9 +204,9 @@ def read_classes(path: Path) -> Classes:
             continue
         if not name or name in classes:
             raise DataError(
-                f"{path}, line {number} has {'no name' if not name else f'{name!r} again'}; give each class once."
+                f"{path}, line {number} has {f'{name!r} again' if name else 'no name'}; each class needs one line."
             )
         classes[name] = [word for piece in words.split(",") if (word := " ".join(piece.split()))] or [name]
     if not classes:
-        raise DataError(f"{path} has no class; write one a line, as in 'dog: dog, dogs, puppy'.")
+        raise DataError(f"{path} has no class; write one per line, such as 'dog: dog, dogs, puppy'.")
     return classes

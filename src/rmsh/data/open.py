@@ -1,7 +1,4 @@
-"""Open data by a name or a path, whatever its form, and say what was guessed on the way.
-
-Somebody's own data, whatever its form: a folder of pictures, one metadata file of it, or tar shards.
-"""
+"""Open data by name or path: benchmarks, prepared pairs, matrix files, image folders, metadata files, tar shards."""
 
 from __future__ import annotations
 
@@ -15,73 +12,42 @@ import numpy as np
 
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError
-from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.benchmarks import coco66k
 from rmsh.data.pairs import listed
-from rmsh.data.readers import metadata
-from rmsh.data.readers.feature_files import assemble, assemble_files, transposed_hint
-from rmsh.data.readers.folder import is_picture_folder, read_folder
-from rmsh.data.readers.matrices import SUFFIXES, matrix_files
-from rmsh.data.readers.matrices import SUFFIXES as MATRIX_SUFFIXES
-from rmsh.data.readers.matrix_roles import ROLES, Role, locate
+from rmsh.data.readers.feature_files import (
+    ROLES,
+    Role,
+    locate,
+    pairs_from_matrices,
+    read_matrix_pairs,
+    transposed_hint,
+)
+from rmsh.data.readers.folder import METADATA_SUFFIXES, is_image_folder, read_folder, read_metadata_file
+from rmsh.data.readers.matrix_files import SUFFIXES, matrix_files
 from rmsh.data.readers.prepared import is_prepared, prepared_note, read_prepared
-from rmsh.data.readers.tar_shards import read_webdataset, shards_in, shards_name
-from rmsh.data.records import Origin, check_records, count_skipped, refuse_skipped, to_pairs
+from rmsh.data.readers.tar_shards import read_shards, shards_in, shards_key
+from rmsh.data.records import Origin, count_skipped, refuse_skipped, to_pairs
 from rmsh.data.splits import Split, random_split
 from rmsh.data.synthetic.generated import generate_pairs
 
 if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
 
-
-def is_own_data(path: Path) -> bool:
-    """Whether a path is of these forms; a folder with files of matrices is not."""
-    if not path.is_dir():
-        return path.is_file() and path.suffix.lower() in (*metadata.SUFFIXES, ".tar")
-    if any(file.suffix.lower() in MATRIX_SUFFIXES for file in path.iterdir()):
-        return any((path / f"metadata{suffix}").is_file() for suffix in metadata.SUFFIXES)
-    return bool(shards_in(path)) or is_picture_folder(path)
-
-
-def read_own_data(path: Path, *, on_progress: OnProgress = ignore) -> tuple[Origin, list[str]]:
-    """Read items with raw pictures and texts; the pictures of shards are unpacked into the cache.
-
-    Returns:
-        The records with what was left out of them, and notes on what was guessed.
-
-    Raises:
-        DataError: a file cannot be read.
-    """
-    shards = shards_in(path)
-    if shards:
-        unpacked = cache_folder() / "unpacked" / shards_name(shards)
-        return read_webdataset(shards, into=unpacked, on_progress=on_progress)
-    if path.is_dir():
-        return read_folder(path)
-    records, none, unused = metadata.read_metadata(path)
-    kept, skipped = check_records(records, path.parent)
-    notes = [
-        f"{path.name}: {len(records):,} rows",
-        *([f"columns that were not used: {', '.join(unused)}"] if unused else []),
-    ]
-    return Origin(path.parent, tuple(kept), (*none, *skipped)), notes
-
-
 COCO66K_VARIABLE = "RMSH_COCO66K"
-# role -> the fields of pairs that come and go with it
+# role -> the fields of Pairs that belong to it
 _FIELDS = {"images": ("images", "has_image"), "texts": ("texts", "has_text"), "labels": ("labels", "class_names")}
 
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """Data as it was found.
+    """Data with what is known about it.
 
     Args:
         pairs: the items.
-        split: the split that comes with the data, or None where it has none.
-        notes: sentences about what was guessed and what was skipped, for the user to read.
+        split: the split that comes with the data, or None.
+        notes: sentences for the user about what was guessed and what was skipped.
         name: a short name of the data, such as "coco66k".
-        origin: for somebody's own pictures and texts, where they lie and what was left out.
+        origin: for a user's own images and texts, their folder and what was left out.
     """
 
     pairs: Pairs
@@ -105,25 +71,25 @@ def open_pairs(
     skip: Collection[Role] = (),
     strict: bool = False,
 ) -> Opened:
-    """Open pairs from somebody's own pictures and texts, from files of matrices, or a data set known by name.
+    """Open pairs from a user's images and texts, from matrix files, or from a data set known by name.
 
     Args:
-        spec: a folder of pictures with metadata.csv, .jsonl or .parquet, or with a .txt beside each picture; tar
-            shards (.tar); a file of matrices (.npz, .npy, .mat, .h5, .hdf5), or a folder of such; "coco66k" (whose
-            folder is in the environment variable RMSH_COCO66K), "coco66k:FOLDER", "generated" or "generated:N" (N
-            items); None where the three options below say everything.
-        images: a file, or "FILE:KEY", whose matrix is taken for the images in place of what ``spec`` has.
+        spec: a folder of images with metadata.csv, .jsonl or .parquet, or with a .txt file per image; tar shards
+            (.tar); a matrix file (.npz, .npy, .mat, .h5, .hdf5) or a folder of them; "coco66k" (in the folder named by
+            the environment variable RMSH_COCO66K), "coco66k:FOLDER", "generated" or "generated:N" (N items); None if
+            the next three options name all the data.
+        images: "FILE" or "FILE:KEY" of a matrix to use as images instead of those of ``spec``.
         texts: the same for the texts.
         labels: the same for the labels.
-        keys: which key of ``spec`` is what, such as {"images": "XAll"}; what is not named is guessed.
-        skip: what not to read of ``spec``, such as ("images",) where only labels are needed.
-        strict: refuse items without labels, and items that cannot be read wholly, instead of counting them in a note.
+        keys: role -> key of ``spec``, such as {"images": "XAll"}; the other roles are guessed.
+        skip: roles not to read from ``spec``, such as ("images",) if only labels are needed.
+        strict: fail instead of skipping unreadable parts of items and accepting items without labels.
 
     Returns:
         The pairs, their split if they have one, and notes.
 
     Raises:
-        DataError: the message names the file, the key or the row, what was expected and what to do.
+        DataError: the data cannot be read; the message names the file, the key or the row.
 
     Example:
         >>> opened = open_pairs("generated:40")
@@ -140,62 +106,69 @@ def open_pairs(
 def _check_options(spec: str | Path | None, keys: Mapping[str, str], skip: Collection[str]) -> None:
     unknown = sorted({*skip} - {*ROLES})
     if unknown:
-        raise DataError(f"{unknown[0]!r} was to be skipped; what can be skipped is {', '.join(ROLES)}.")
+        raise DataError(f"{unknown[0]!r} cannot be skipped; allowed are {', '.join(ROLES)}.")
     if keys and (spec is None or str(spec).partition(":")[0] in ("coco66k", "generated")):
-        raise DataError(f"Keys were named ({', '.join(keys)}), but no file of matrices to find them in; give one.")
+        raise DataError(f"Keys were given ({', '.join(keys)}) without a matrix file; give one, or omit the keys.")
 
 
 def _open_spec(spec: str, keys: Mapping[str, str], skip: Collection[Role]) -> Opened:
     name, _, argument = spec.partition(":")
     path = Path(spec)
     if name == "generated":
-        return _generated(argument, skip)
+        return _open_generated(argument, skip)
     if name == "coco66k" or (path.is_dir() and coco66k.is_coco66k(path)):
-        return _coco66k(_coco66k_folder(argument) if name == "coco66k" else path, skip)
+        return _open_coco66k(_coco66k_folder(argument) if name == "coco66k" else path, skip)
     if path.is_dir() and is_prepared(path):
-        return _prepared(path, skip)
-    if is_own_data(path):
-        return _own(path, keys, skip)
+        pairs, split, manifest = read_prepared(path, skip)
+        return Opened(pairs, split, (prepared_note(manifest),), manifest["benchmark"])
+    if _has_raw_items(path):
+        return _open_raw_items(path, keys, skip)
     _check_matrices(path)
-    pairs, split, notes = assemble_files(matrix_files(path), keys, skip=skip, source=spec)
-    return Opened(pairs, split, notes, path.resolve().name if path.is_dir() else path.stem)
+    pairs, found, notes = read_matrix_pairs(matrix_files(path), keys, skip=skip, source=spec)
+    return Opened(pairs, found, notes, path.resolve().name if path.is_dir() else path.stem)
+
+
+def _has_raw_items(path: Path) -> bool:
+    """Whether a path is a folder of images, a metadata file or tar shards; matrix files in a folder take precedence."""
+    if not path.is_dir():
+        return path.is_file() and path.suffix.lower() in (*METADATA_SUFFIXES, ".tar")
+    if any(file.suffix.lower() in SUFFIXES for file in path.iterdir()):
+        return any((path / f"metadata{suffix}").is_file() for suffix in METADATA_SUFFIXES)
+    return bool(shards_in(path)) or is_image_folder(path)
+
+
+def _open_raw_items(path: Path, keys: Mapping[str, str], skip: Collection[Role]) -> Opened:
+    if keys:
+        raise DataError(f"Keys were given ({', '.join(keys)}), but {path} is not a matrix file; omit the keys.")
+    if shards := shards_in(path):
+        origin, notes = read_shards(shards, into=cache_folder() / "unpacked" / shards_key(shards))
+    else:
+        origin, notes = read_folder(path) if path.is_dir() else read_metadata_file(path)
+    left_out = count_skipped(origin.skipped)
+    if left_out and not origin.records:
+        raise DataError(f"{path} has no usable item: {'; '.join(left_out)}; correct them.")
+    pairs = to_pairs(origin.records, folder=origin.folder, source=str(path))
+    return Opened(_without(pairs, skip), None, (*notes, *left_out), path.resolve().stem, origin)
 
 
 def _check_matrices(path: Path) -> None:
-    """Refuse what is neither a file of matrices nor a folder with some; all other forms were looked for before."""
+    """Raise a DataError if there is no matrix file; all other kinds of data were ruled out before."""
     files = list(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
     if any(file.suffix.lower() in SUFFIXES for file in files):
         return
     if path.is_dir():
-        problem = "is a folder with neither pictures nor matrices in it"
+        problem = "is a folder without images or matrices"
     else:
-        problem = "is a file of another kind" if files else "does not exist"
+        problem = "is a file of an unknown kind" if files else "does not exist"
     raise DataError(
-        f"{path} {problem}; give a folder of pictures, a .csv, .jsonl or .parquet file that names them, a .tar shard, "
+        f"{path} {problem}; give a folder of images, a .csv, .jsonl or .parquet file that lists them, a .tar shard, "
         f"matrices ({', '.join(SUFFIXES)}), 'coco66k' or 'generated'."
     )
 
 
-def _own(path: Path, keys: Mapping[str, str], skip: Collection[Role]) -> Opened:
-    if keys:
-        raise DataError(f"Keys were named ({', '.join(keys)}), but {path} is no file of matrices; leave them out.")
-    origin, notes = read_own_data(path)
-    if origin.skipped and not origin.records:
-        raise DataError(
-            f"{path} holds no item that can be used: {'; '.join(count_skipped(origin.skipped))}; mend them."
-        )
-    pairs = to_pairs(origin.records, folder=origin.folder, source=str(path))
-    return Opened(_without(pairs, skip), None, (*notes, *count_skipped(origin.skipped)), path.resolve().stem, origin)
-
-
-def _prepared(folder: Path, skip: Collection[Role]) -> Opened:
-    pairs, split, manifest = read_prepared(folder, skip)
-    return Opened(pairs, split, (prepared_note(manifest),), manifest["benchmark"])
-
-
-def _generated(argument: str, skip: Collection[Role]) -> Opened:
+def _open_generated(argument: str, skip: Collection[Role]) -> Opened:
     if argument and not (argument.isascii() and argument.isdigit() and int(argument) >= 10):
-        raise DataError(f"'generated:{argument}' was given; write 'generated:N' with a number of items from 10 up.")
+        raise DataError(f"Got 'generated:{argument}'; write 'generated:N' with N at least 10.")
     pairs = generate_pairs(int(argument)) if argument else generate_pairs()
     split = random_split(len(pairs), len(pairs) // 10, name="generated")
     note = f"{len(pairs):,} pairs were generated; they are not real data"
@@ -206,13 +179,13 @@ def _coco66k_folder(argument: str) -> Path:
     folder = argument or os.environ.get(COCO66K_VARIABLE)
     if not folder:
         raise DataError(
-            f"The folder of coco66k is not known; set the environment variable {COCO66K_VARIABLE} to it, or write "
+            f"The folder of coco66k is unknown; set the environment variable {COCO66K_VARIABLE}, or write "
             "'coco66k:FOLDER'."
         )
     return Path(folder)
 
 
-def _coco66k(folder: Path, skip: Collection[Role]) -> Opened:
+def _open_coco66k(folder: Path, skip: Collection[Role]) -> Opened:
     pairs, split = coco66k.read_coco66k(folder, image_features="images" not in skip)
     return Opened(_without(pairs, skip), split, (), "coco66k")
 
@@ -225,21 +198,22 @@ def _without(pairs: Pairs, skip: Collection[Role]) -> Pairs:
 
 
 def _with_files(base: Opened | None, files: Mapping[Role, str]) -> Opened:
-    """Put the columns of explicitly named files in place of what was opened, if anything was."""
+    """Replace the columns for which the caller named a file."""
     if not files:
         if base is None:
-            raise DataError("No data was named; give a file, a folder, 'coco66k' or 'generated', or files by role.")
+            raise DataError("No data was given; give a file, a folder, 'coco66k' or 'generated', or a file per role.")
         return base
-    places = {role: locate(text, role) for role, text in files.items()}
-    notes = tuple(f"{role} were taken from {place}" for role, place in places.items())
-    pairs, more = assemble({role: (place,) for role, place in places.items()}, source=" + ".join(files.values()))
+    matrices = {role: locate(text, role) for role, text in files.items()}
+    notes = tuple(f"{role} were taken from {matrix}" for role, matrix in matrices.items())
+    columns = {role: (matrix,) for role, matrix in matrices.items()}
+    pairs, more = pairs_from_matrices(columns, source=" + ".join(files.values()))
     if base is None:
-        return Opened(pairs, None, notes + more, next(iter(places.values())).path.stem)
+        return Opened(pairs, None, notes + more, next(iter(matrices.values())).path.stem)
     n = len(base.pairs)
     if len(pairs) != n:
         raise DataError(
-            f"{pairs.source}: {len(pairs)} rows were found, but {base.name} has {n} items; give one row an item, in "
-            "the same order." + transposed_hint(places.values(), [n])
+            f"{pairs.source}: got {len(pairs)} rows, but {base.name} has {n} items; give one row per item, in the same "
+            "order." + transposed_hint(matrices.values(), [n])
         )
     changed = {name: getattr(pairs, name) for role in files for name in _FIELDS[role]}
     return replace(base, pairs=replace(base.pairs, **changed), notes=base.notes + notes + more)
@@ -248,13 +222,13 @@ def _with_files(base: Opened | None, files: Mapping[Role, str]) -> Opened:
 def _with_label_notes(opened: Opened, *, strict: bool) -> Opened:
     if strict and opened.origin is not None:
         refuse_skipped(opened.origin.skipped, opened.name)
-    bare = np.flatnonzero(~opened.pairs.labelled)
-    if strict and bare.size:
+    unlabelled = np.flatnonzero(~opened.pairs.labelled)
+    if strict and unlabelled.size:
         raise DataError(
-            f"{opened.name}: {bare.size} of {len(opened.pairs)} items have no label (rows {listed(bare)}); labels of "
-            "all items are needed here. Remove these items, or allow items without labels."
+            f"{opened.name}: {unlabelled.size} of {len(opened.pairs)} items have no label (rows {listed(unlabelled)}), "
+            "but all items need labels here. Remove these items, or allow items without labels."
         )
-    if opened.pairs.labels is None or not bare.size:
+    if opened.pairs.labels is None or not unlabelled.size:
         return opened
-    note = f"{bare.size:,} of {len(opened.pairs):,} items have no label; supervised methods skip them"
+    note = f"{unlabelled.size:,} of {len(opened.pairs):,} items have no label; supervised methods skip them"
     return replace(opened, notes=(*opened.notes, note))

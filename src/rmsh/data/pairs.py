@@ -1,8 +1,6 @@
-"""Pairs: items with a picture, a text and labels, any of which may be missing. The value that all data becomes.
+"""Pairs: items with an image, a text and labels, any of which may be missing; every reader returns them.
 
-The columns of pairs: what a column is, and the checks that refuse a wrong one by row.
-
-Feature matrices, dense or sparse: the few operations that have to know which.
+The constructor checks each column and names the rows that are wrong.
 """
 
 from __future__ import annotations
@@ -21,20 +19,21 @@ if TYPE_CHECKING:
 
     from rmsh.core.types import BitArray, Features, FloatArray, IdArray, IntArray, LabelArray, Modality
 
-# What one modality of all items is: features (dense float32 or CSR), or raw strings (paths of pictures, texts).
+# One modality of all items: features (dense float32 or CSR), or raw strings (paths of images, texts).
 Column: TypeAlias = "Features | NDArray[np.str_]"
 
 MOST_PROBLEMS = 10
-BLOCK = 1 << 16  # numbers looked at together: they fit a processor's cache
+CHECKED_TOGETHER = 1 << 16  # numbers that fit the processor's cache
+ROWS_TOGETHER = 64  # rows that fit the processor's cache
 
 
 def is_raw(column: Column) -> bool:
-    """Whether a column holds paths or texts, not features."""
+    """Whether a column contains paths or texts rather than features."""
     return isinstance(column, np.ndarray) and column.dtype.kind == "U"
 
 
 def listed(problems: Iterable[object]) -> str:
-    """The first ten problems, and how many more there are.
+    """The first ten problems, and the number of further ones.
 
     Example:
         >>> listed([3, 5]), listed(range(12))
@@ -46,15 +45,15 @@ def listed(problems: Iterable[object]) -> str:
 
 
 def checked_ids(ids: IdArray | Sequence[str], source: str) -> IdArray:
-    """Ids as an array of different strings (n,)."""
+    """IDs as an array of unique strings (n,)."""
     array = np.asarray(ids, dtype=np.str_) if len(ids) else np.empty(0, dtype=np.str_)
     if array.ndim != 1:
-        raise DataError(f"{source}: ids of shape {array.shape} were given; give one string an item.")
+        raise DataError(f"{source}: got ids of shape {array.shape}; give one string per item.")
     unique, inverse, counts = np.unique(array, return_inverse=True, return_counts=True)
     if len(unique) != len(array):
         repeated = np.flatnonzero(counts[inverse] > 1)
         rows = (f"row {row} ({str(array[row])!r})" for row in repeated)
-        raise DataError(f"{source}: the ids of these rows occur more than once: {listed(rows)}; ids must differ.")
+        raise DataError(f"{source}: the ids of these rows occur more than once: {listed(rows)}; ids must be unique.")
     return array
 
 
@@ -65,8 +64,8 @@ def checked_column(column: Any, n: int, source: str) -> Column:
     if values.ndim != wanted or values.shape[0] != n:
         shape = f"({n},)" if wanted == 1 else f"({n}, features)"
         raise DataError(
-            f"{source}: the shape is {values.shape}, but there are {n} items; {shape} is expected. Check that all "
-            "matrices hold the same items, one a row."
+            f"{source}: the shape is {values.shape}, but there are {n} items; {shape} is expected. All matrices "
+            "need the same items, one per row."
         )
     if wanted == 2:
         _check_features(cast("Features", values), source)
@@ -74,7 +73,7 @@ def checked_column(column: Any, n: int, source: str) -> Column:
 
 
 def _as_column(column: Any, source: str) -> Column:
-    # A number beyond float32 becomes infinite, and is then refused by its row.
+    # A number beyond the range of float32 becomes infinite; _check_features then names its row.
     with np.errstate(over="ignore"):
         if sparse.issparse(column):
             return cast("Column", sparse.csr_array(column, dtype=np.float32))
@@ -83,7 +82,7 @@ def _as_column(column: Any, source: str) -> Column:
             return np.ascontiguousarray(values, dtype=np.float32)
     if values.dtype.kind == "U" or (values.dtype.kind == "O" and all(isinstance(value, str) for value in values.flat)):
         return values.astype(np.str_, copy=False)
-    raise DataError(f"{source}: values of dtype {values.dtype} were given; give numbers, or strings for raw items.")
+    raise DataError(f"{source}: got values of dtype {values.dtype}; give numbers, or strings for raw items.")
 
 
 def _check_features(values: Features, source: str) -> None:
@@ -93,12 +92,12 @@ def _check_features(values: Features, source: str) -> None:
     if len(places):
         cells = (f"row {row}, column {column}" for row, column in places)
         raise DataError(
-            f"{source}: these values are not finite 32-bit numbers: {listed(cells)}; mend or remove the items."
+            f"{source}: these values are not finite 32-bit numbers: {listed(cells)}; correct or remove the items."
         )
 
 
 def _not_finite(values: Features) -> IntArray:
-    """The first such cell of each row, (rows, 2)."""
+    """Row and column of the first such cell of each row, (rows, 2)."""
     if isinstance(values, np.ndarray):
         rows, columns = np.divmod(_places_not_finite(values.reshape(-1)), values.shape[1])
     else:
@@ -109,22 +108,25 @@ def _not_finite(values: Features) -> IntArray:
 
 
 def _places_not_finite(values: FloatArray) -> IntArray:
-    """Where a long row of numbers is not finite: looked at block by block, and closely only where something is."""
-    blocks = ((start, np.isfinite(values[start : start + BLOCK])) for start in range(0, len(values), BLOCK))
+    """Positions of numbers that are not finite, found block by block."""
+    blocks = (
+        (start, np.isfinite(values[start : start + CHECKED_TOGETHER]))
+        for start in range(0, len(values), CHECKED_TOGETHER)
+    )
     found = [start + np.flatnonzero(~finite) for start, finite in blocks if not finite.all()]
     return np.concatenate([np.empty(0, np.int64), *found])
 
 
 def checked_mask(mask: BitArray | None, present: bool, n: int, source: str) -> BitArray:
-    """Which of ``n`` items have a modality; all or none where no mask is given."""
+    """The mask of ``n`` items that have a modality; without a mask, all if the column is present, else none."""
     if mask is None:
         return np.full(n, present, dtype=np.bool_)
     array = np.asarray(mask)
     if array.dtype != np.bool_ or array.shape != (n,):
-        raise DataError(f"{source}: {array.dtype} of shape {array.shape} was given; give one True or False an item.")
+        raise DataError(f"{source}: got {array.dtype} of shape {array.shape}; give one True or False per item.")
     if not present and array.any():
         raise DataError(
-            f"{source}: {int(array.sum())} items are said to have this modality, but its column is missing."
+            f"{source}: {int(array.sum())} items are marked as having this modality, but its column is missing."
         )
     return array
 
@@ -133,40 +135,33 @@ def checked_labels(labels: Any, n: int, source: str) -> LabelArray:
     """Labels of ``n`` items as uint8 0/1 (n, classes)."""
     array = labels.toarray() if sparse.issparse(labels) else np.asarray(labels)
     if array.dtype.kind not in "fiub":
-        raise DataError(f"{source}: labels of dtype {array.dtype} were given; give 0 and 1, one column a class.")
+        raise DataError(f"{source}: got labels of dtype {array.dtype}; give 0 and 1, one column per class.")
     if array.ndim != 2 or array.shape[0] != n:
-        raise DataError(
-            f"{source}: labels of shape {array.shape} were given for {n} items; give 0/1 of shape ({n}, classes)."
-        )
+        raise DataError(f"{source}: got labels of shape {array.shape} for {n} items; give 0/1 of shape ({n}, classes).")
     wrong = (array != 0) & (array != 1)
     if wrong.any():
         rows = np.flatnonzero(wrong.any(axis=1))
         first = zip(rows, wrong[rows].argmax(axis=1), strict=True)
         cells = (f"row {row}, column {column} ({array[row, column]!s})" for row, column in first)
         raise DataError(
-            f"{source}: labels are 0 or 1, but these are not: {listed(cells)}; class numbers must be turned into one "
-            "column a class."
+            f"{source}: labels must be 0 or 1, but these are not: {listed(cells)}; turn class numbers into one column "
+            "per class."
         )
     return array.astype(np.uint8, copy=False)
 
 
 def checked_names(names: Sequence[str], labels: LabelArray | None, source: str) -> tuple[str, ...]:
-    """One name for each label column."""
+    """One name per label column; "class 0" and so on by default."""
     classes = 0 if labels is None else labels.shape[1]
     if not len(names):
         return tuple(f"class {c}" for c in range(classes))
     if len(names) != classes:
-        raise DataError(
-            f"{source}: {len(names)} class names were given for {classes} label columns; give one a column."
-        )
+        raise DataError(f"{source}: got {len(names)} class names for {classes} label columns; give one per column.")
     return tuple(str(name) for name in names)
 
 
-_BLOCK = 64  # rows that stay in a processor's cache
-
-
 def dense_rows(features: Features, rows: IntArray) -> FloatArray:
-    """Some rows as a dense float32 array: how a batch leaves a sparse matrix.
+    """The given rows as a dense float32 array.
 
     Example:
         >>> dense_rows(sparse.csr_array(np.eye(3, dtype=np.float32)), np.array([2]))
@@ -178,7 +173,7 @@ def dense_rows(features: Features, rows: IntArray) -> FloatArray:
 
 
 def moments(features: Features) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of each feature, float32 (d,); a sparse matrix is not made dense.
+    """Mean and standard deviation of each feature, float32 (d,); a sparse matrix stays sparse.
 
     Example:
         >>> moments(np.array([[0.0], [2.0]], dtype=np.float32))
@@ -191,8 +186,8 @@ def moments(features: Features) -> tuple[FloatArray, FloatArray]:
         deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
     else:
         rows = np.asarray(features)
-        # A block at a time: a copy of all in double precision would be twice as large as the features.
-        blocks = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
+        # In blocks: a copy of everything in double precision would be twice as large as the features.
+        blocks = [rows[start : start + ROWS_TOGETHER] for start in range(0, len(rows), ROWS_TOGETHER)]
         mean = sum((block.sum(axis=0, dtype=np.float64) for block in blocks), np.zeros(rows.shape[1])) / len(rows)
         squares = sum((np.square(block - mean).sum(axis=0) for block in blocks), np.zeros(rows.shape[1]))
         deviation = np.sqrt(squares / len(rows))
@@ -203,21 +198,21 @@ def moments(features: Features) -> tuple[FloatArray, FloatArray]:
 class Pairs:
     """n items in a fixed order.
 
-    An item without a picture (or text) has False in ``has_image`` (``has_text``) and an arbitrary row in the column.
-    An item whose labels are all zero has no labels: it is relevant to nothing, and supervised methods skip it.
+    An item without an image (or text) has False in ``has_image`` (``has_text``) and an arbitrary row in the column.
+    An item whose labels are all zero is unlabelled: it is relevant to no query, and supervised methods skip it.
 
     Args:
         ids: (n,) unique strings.
-        images: features (n, d) or paths (n,), or None where no item has a picture.
+        images: features (n, d) or paths (n,), or None if no item has an image.
         texts: features (n, d) or texts (n,), or None.
         labels: 0/1 (n, classes), or None.
-        class_names: one name a column of ``labels``; "class 0" and so on where not given.
-        has_image: (n,) which items have a picture; all, where not given.
-        has_text: (n,) which items have a text; all, where not given.
-        source: what an error message calls this data, such as a file.
+        class_names: one name per column of ``labels``; "class 0" and so on by default.
+        has_image: (n,) mask of the items with an image; all by default.
+        has_text: (n,) mask of the items with a text; all by default.
+        source: the name of this data in error messages, such as a file.
 
     Raises:
-        DataError: the message names the source, the row or column, what was expected and what to do.
+        DataError: a column is invalid; the message names the source and the row or column.
 
     Example:
         >>> pairs = Pairs(ids=["a", "b"], images=np.eye(2), labels=np.array([[1, 0], [0, 0]]))
@@ -251,17 +246,17 @@ class Pairs:
 
     @property
     def labelled(self) -> BitArray:
-        """(n,) which items have at least one label."""
+        """(n,) mask of the items with at least one label."""
         if self.labels is None:
             return np.zeros(len(self), dtype=np.bool_)
         return np.asarray(self.labels.any(axis=1))
 
     def has(self, modality: Modality) -> BitArray:
-        """(n,) which items have this modality."""
+        """(n,) mask of the items with this modality."""
         return self.has_image if modality == "image" else self.has_text
 
     def column(self, modality: Modality) -> Column | None:
-        """The column of a modality, raw or features."""
+        """The column of a modality, raw or features, or None."""
         return self.images if modality == "image" else self.texts
 
     def features(self, modality: Modality) -> Features:
@@ -272,16 +267,17 @@ class Pairs:
         """
         column = self.column(modality)
         if column is None:
-            raise DataError(f"{self.source}: no item has {_an(modality)}; features of that modality are needed here.")
+            article = "an" if modality == "image" else "a"
+            raise DataError(f"{self.source}: no item has {article} {modality}; {modality} features are needed here.")
         if is_raw(column):
             raise DataError(
-                f"{self.source}: the {modality}s are raw, features are needed here; run them through an encoder first "
+                f"{self.source}: the {modality}s are raw, but features are needed here; encode them first "
                 f"(--{modality}-encoder on the command line)."
             )
         return cast("Features", column)
 
     def take(self, rows: IntArray | BitArray) -> Pairs:
-        """The items of some rows, in the order of ``rows``."""
+        """The items of the given rows, in their order."""
 
         def pick(value: Any) -> Any:
             return None if value is None else value[rows]
@@ -297,16 +293,12 @@ class Pairs:
         )
 
     def with_column(self, modality: Modality, column: Column) -> Pairs:
-        """The same items with another column for a modality, such as features in place of raw texts.
+        """The same items with another column for a modality, such as features instead of raw texts.
 
-        Where no column was, all items have the modality now.
+        If the modality was missing, all items have it now.
         """
         field, mask = ("images", "has_image") if modality == "image" else ("texts", "has_text")
         changed: dict[str, Any] = {field: column}
         if self.column(modality) is None:
             changed[mask] = None
         return replace(self, **changed)
-
-
-def _an(modality: Modality) -> str:
-    return "an image" if modality == "image" else "a text"

@@ -1,9 +1,8 @@
-"""Records: items as a reader found them in somebody's folder, the checks that keep the usable ones, and their pairs.
+"""Records: the items of a user's folder or archive, the checks that keep the usable ones, and the pairs they form.
 
-A picture is a path relative to the folder, with "/" between folders. What is wrong with a record costs it its picture
-or its text; a record that keeps neither is left out. Everything left out is returned with its row.
-
-What was left out of somebody's data and why, row by row: counted, listed in a file, or refused.
+The path of an image is relative to the folder, with "/" as separator. A problem removes the image or the text of a
+record; a record without either is skipped. Everything that is skipped is returned with its row, to be counted, written
+to a file, or refused.
 """
 
 from __future__ import annotations
@@ -11,32 +10,37 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from rmsh.core.errors import DataError
 from rmsh.core.files import write_text
+from rmsh.data.labels import multi_hot
 from rmsh.data.pairs import Pairs, listed
 
-if TYPE_CHECKING:
-    from rmsh.core.types import LabelArray
-
 Part: TypeAlias = Literal["item", "picture", "text"]
+
+LONGEST_TEXT = 2_000  # characters; encoders read fewer, and an array of strings is as wide as its longest
+LONGEST_NAME = 500  # characters of an ID or a label
+
+# field of a record -> the columns that may contain it; the first one present is used
+COLUMNS = {"picture": ("file_name",), "text": ("text", "caption"), "labels": ("labels", "label"), "id": ("id",)}
+KNOWN_COLUMNS = {column for names in COLUMNS.values() for column in names}
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """One thing that was left out: a whole item, or only its picture or its text.
+    """Something that was left out: a whole item, or only its image or its text.
 
     Args:
-        file: where the item is written down, such as metadata.csv; its own file where nothing is.
-        row: the row there: of a .csv as a spreadsheet counts (the header is row 1), else counted from 1; or None.
-        id: of the item, "" where it has none.
-        left_out: what of it.
+        file: the file that describes the item, such as metadata.csv; otherwise the item's own file.
+        row: the row of that file, counted from 1 (the header of a .csv is row 1), or None.
+        id: the item's ID, or "".
+        left_out: what was left out.
         reason: why, in words.
     """
 
@@ -52,7 +56,7 @@ class Skipped:
 
 
 def count_skipped(skipped: Iterable[Skipped]) -> list[str]:
-    """A sentence for each kind of thing that was left out, with its most frequent reason's example.
+    """A sentence with the count and an example for each kind of thing that was left out.
 
     Example:
         >>> count_skipped([Skipped("metadata.csv", 3, "a", "picture", "a.jpg does not exist")])
@@ -70,7 +74,7 @@ def count_skipped(skipped: Iterable[Skipped]) -> list[str]:
 
 
 def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:
-    """Write the list as CSV: file, row, id, left_out, reason; only the header where nothing was left out."""
+    """Write the list as CSV with the columns file, row, id, left_out and reason."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(field.name for field in fields(Skipped))
@@ -79,25 +83,17 @@ def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:
 
 
 def refuse_skipped(skipped: Sequence[Skipped], source: str) -> None:
-    """Stop over anything that would be left out.
-
-    Raises:
-        DataError: there is something; the message names the first ten.
-    """
+    """Raise a DataError if anything would be left out."""
     if skipped:
         raise DataError(
-            f"{source}: {len(skipped)} things would be left out, and strict was asked for: {listed(skipped)}; mend "
-            "them, or leave strict out."
+            f"{source}: {len(skipped)} things would be left out in strict mode: {listed(skipped)}; correct them, or "
+            "turn strict mode off."
         )
-
-
-LONGEST_TEXT = 2_000  # characters; encoders read fewer, and an array of strings is as wide as its longest
-LONGEST_NAME = 500  # characters of an id or a label
 
 
 @dataclass(frozen=True)
 class Record:
-    """One item of somebody's data; the fields of :class:`rmsh.data.records.Skipped` say where it is from."""
+    """One item of a user's data; ``file`` and ``row`` are those of :class:`Skipped`."""
 
     file: str
     row: int | None
@@ -109,13 +105,13 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where pairs of somebody's own data are from.
+    """Where the pairs of a user's data come from.
 
     Args:
-        folder: what the paths of pictures start from; they do not lead out of it.
-        records: one an item, in the order of the pairs.
+        folder: the folder that the paths of images are relative to; they never lead out of it.
+        records: one per item, in the order of the pairs.
         skipped: what was left out.
-        unpacked: whether the folder is ours, with pictures unpacked from an archive.
+        unpacked: whether the folder is a cache with images unpacked from an archive.
     """
 
     folder: Path
@@ -124,14 +120,50 @@ class Origin:
     unpacked: bool = False
 
 
+def record_from_cells(
+    cells: Mapping[str, Any], *, file: str, row: int | None, inside: str = "", key: str = ""
+) -> Record:
+    """The record of a row of cells by column; ``key`` is the ID of a row that has none.
+
+    ``file_name`` is relative to the folder ``inside``. A value of the wrong type raises a ValueError with the reason.
+
+    Example:
+        >>> record = record_from_cells({"file_name": "a.jpg", "labels": "dog; park"}, file="metadata.csv", row=2)
+        >>> record.id, record.labels
+        ('a.jpg', ('dog', 'park'))
+    """
+    image = _string(_cell(cells, "picture"), "file_name")
+    if image:
+        # Windows writes backslashes; check_records refuses paths that lead out of the folder.
+        image = "/".join(filter(None, [inside, image.replace("\\", "/").removeprefix("./")]))
+    name = _string(_cell(cells, "id"), "id") or key or image or f"{file}:{row}"
+    labels = _cell(cells, "labels")
+    if not isinstance(labels, list):
+        labels = [] if labels is None else str(_string(labels, "labels")).split(";")
+    label_names = tuple(str(_string(label, "labels") or "").strip() for label in labels)
+    return Record(file, row, name, image or None, _string(_cell(cells, "text"), "text"), label_names)
+
+
+def _cell(cells: Mapping[str, Any], field: str) -> Any:
+    return next((cells[name] for name in COLUMNS[field] if cells.get(name) is not None), None)
+
+
+def _string(value: Any, column: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    raise ValueError(f"its {column} is {str(value)[:40]!r}; a string is expected")
+
+
 def check_records(records: Iterable[Record], folder: Path) -> tuple[list[Record], list[Skipped]]:
-    """The usable records, and what was left out of the others; of records with one id the first is kept."""
+    """The usable records, and what was left out; the first of several records with one ID is kept."""
     kept: list[Record] = []
     skipped: list[Skipped] = []
     first_of: dict[str, Record] = {}
     root = folder.resolve()
     for record in records:
-        usable, problems = _usable(record, root, first_of)
+        usable, problems = _check_record(record, root, first_of)
         skipped += problems
         if usable is not None:
             kept.append(usable)
@@ -139,15 +171,18 @@ def check_records(records: Iterable[Record], folder: Path) -> tuple[list[Record]
     return kept, skipped
 
 
-def _usable(record: Record, root: Path, first_of: dict[str, Record]) -> tuple[Record | None, list[Skipped]]:
-    """What is left of a record, or None, and what was left out."""
+def _check_record(record: Record, root: Path, first_of: dict[str, Record]) -> tuple[Record | None, list[Skipped]]:
     labels = tuple(dict.fromkeys(name for label in record.labels if (name := label.strip())))
     found = replace(record, id=record.id.strip(), labels=labels)
+
+    def skip(part: Part, reason: str) -> Skipped:
+        return Skipped(found.file, found.row, _printable(found.id), part, reason)
+
     problem = _id_problem(found, first_of) or _labels_problem(found)
     if problem:
-        return None, [_skip(found, "item", problem)]
+        return None, [skip("item", problem)]
     reasons: dict[Part, str] = {}
-    if found.picture is not None and (problem := picture_problem(root, found.picture)):
+    if found.picture is not None and (problem := image_problem(root, found.picture)):
         reasons["picture"], found = problem, replace(found, picture=None)
     if found.text is not None:
         text, problem = _usable_text(found.text)
@@ -155,13 +190,8 @@ def _usable(record: Record, root: Path, first_of: dict[str, Record]) -> tuple[Re
         if problem:
             reasons["text"] = problem
     if found.picture is None and found.text is None:
-        reason = "; ".join(reasons.values()) or "it has neither a picture nor a text"
-        return None, [_skip(found, "item", reason)]
-    return found, [_skip(found, part, reason) for part, reason in reasons.items()]
-
-
-def _skip(record: Record, part: Part, reason: str) -> Skipped:
-    return Skipped(record.file, record.row, _printable(record.id), part, reason)
+        return None, [skip("item", "; ".join(reasons.values()) or "it has neither an image nor a text")]
+    return found, [skip(part, reason) for part, reason in reasons.items()]
 
 
 def _id_problem(record: Record, first_of: dict[str, Record]) -> str | None:
@@ -171,8 +201,8 @@ def _id_problem(record: Record, first_of: dict[str, Record]) -> str | None:
         return f"its id is longer than {LONGEST_NAME} characters"
     if record.id in first_of:
         first = first_of[record.id]
-        place = f"of {first.file}" + ("" if first.row is None else f", row {first.row}")
-        return f"its id {record.id!r} is that {place} already; a column 'id' with different ids keeps both"
+        row = "" if first.row is None else f", row {first.row}"
+        return f"its id {record.id!r} is already used by {first.file}{row}; a column 'id' with unique ids keeps both"
     return None
 
 
@@ -184,7 +214,7 @@ def _labels_problem(record: Record) -> str | None:
 
 
 def _usable_text(text: str) -> tuple[str | None, str | None]:
-    """What is left of a text, and what is wrong with it."""
+    """The usable part of a text, and what is wrong with it."""
     stripped = text.strip()
     if not stripped:
         return None, "the text is empty"
@@ -195,24 +225,30 @@ def _usable_text(text: str) -> tuple[str | None, str | None]:
     return stripped, None
 
 
-def picture_problem(root: Path, picture: str) -> str | None:
-    """Why a path below a folder (which is resolved already) is no picture of it, or None where it may be one.
+def leads_out(name: str) -> bool:
+    """Whether a relative path might leave its folder: absolute, with a drive, or with "..".
 
     Example:
-        >>> picture_problem(Path("photos").resolve(), "../secret.png")
-        "'../secret.png' leads out of the folder"
+        >>> leads_out("../secret.png"), leads_out("C:/secret.png"), leads_out("2024/a..b.png")
+        (True, True, False)
     """
-    if not _is_name(picture):
-        return f"{_printable(picture)!r} is no name of a file"
-    if PurePosixPath(picture).is_absolute() or PureWindowsPath(picture).drive or ".." in PurePosixPath(picture).parts:
-        return f"{picture!r} leads out of the folder"
+    path = PurePosixPath(name)
+    return path.is_absolute() or bool(PureWindowsPath(name).drive) or ".." in path.parts
+
+
+def image_problem(root: Path, name: str) -> str | None:
+    """Why a path is not a file inside the resolved folder ``root``, or None if it is one."""
+    if not _is_name(name):
+        return f"{_printable(name)!r} is not a valid file name"
+    if leads_out(name):
+        return f"{name!r} leads out of the folder"
     try:
-        path = (root / picture).resolve()
+        path = (root / name).resolve()
         if not path.is_relative_to(root):
-            return f"{picture!r} leads out of the folder"
-        return None if path.is_file() else f"{picture!r} does not exist"
+            return f"{name!r} leads out of the folder"
+        return None if path.is_file() else f"{name!r} does not exist"
     except (OSError, RuntimeError) as error:  # a loop of links, a name too long, no permission
-        return f"{picture!r} cannot be reached ({error})"
+        return f"{name!r} cannot be accessed ({error})"
 
 
 def _is_unicode(text: str) -> bool:
@@ -224,18 +260,14 @@ def _is_name(text: str) -> bool:
 
 
 def _printable(text: str) -> str:
-    """A text that any file can hold."""
+    """The text with characters escaped that a UTF-8 file cannot contain."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0")
 
 
 def to_pairs(records: Sequence[Record], *, folder: Path, source: str) -> Pairs:
-    """Pairs with raw columns: pictures as paths below ``folder``, texts as strings.
-
-    Raises:
-        DataError: there is no record.
-    """
+    """Pairs with raw columns: images as paths below ``folder``, texts as strings."""
     if not records:
-        raise DataError(f"{source} holds no items; give at least one picture or text.")
+        raise DataError(f"{source} contains no items; at least one image or text is needed.")
     has_image = np.array([record.picture is not None for record in records])
     has_text = np.array([record.text is not None for record in records])
     names = tuple(sorted({label for record in records for label in record.labels}))
@@ -249,18 +281,3 @@ def to_pairs(records: Sequence[Record], *, folder: Path, source: str) -> Pairs:
         has_text=has_text,
         source=source,
     )
-
-
-def multi_hot(labels: Sequence[Iterable[str]], names: Sequence[str]) -> LabelArray:
-    """Names of labels an item as 0/1 (n, classes).
-
-    Example:
-        >>> multi_hot([["cat"], ["cat", "dog"]], ["cat", "dog"])
-        array([[1, 0],
-               [1, 1]], dtype=uint8)
-    """
-    column = {name: i for i, name in enumerate(names)}
-    array = np.zeros((len(labels), len(names)), dtype=np.uint8)
-    for row, given in enumerate(labels):
-        array[row, [column[name] for name in given]] = 1
-    return array

@@ -1,4 +1,4 @@
-"""Splits: which rows are searched, which ask, and which are learned from; and their file form, by id."""
+"""Splits into database, query and training rows, and their files, which list the items by ID."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _MOST_VALIDATION = 2000
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows of some items by their role; rows in none of the parts are left out.
+    """Row numbers by part; rows in none of the parts are not used.
 
     Args:
-        name: what a result calls this split.
-        database: int64 (m,) rows that are searched.
-        query: int64 (q,) rows that ask; none of them is in ``database`` or ``train``.
-        train: int64 (t,) rows that are learned from.
+        name: the name of the split in results.
+        database: int64 (m,) rows to search.
+        query: int64 (q,) query rows; none of them is in ``database`` or ``train``.
+        train: int64 (t,) rows to train on.
 
     Raises:
-        DataError: a part is not a list of different row numbers, or a query is also in another part.
+        DataError: a part is not a list of unique row numbers, or a query row is also in another part.
 
     Example:
         >>> split = Split("tiny", database=[0, 1, 2], query=[3], train=[0, 1])
@@ -54,12 +54,12 @@ class Split:
             if shared.size:
                 raise DataError(
                     f"split {self.name!r}: {shared.size} rows are both in query and in {part}, the first is row "
-                    f"{shared[0]}; a query must not be among what is searched or learned from."
+                    f"{shared[0]}; queries must not be in the database or the training rows."
                 )
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of the rows of all parts in their order, in hexadecimal."""
+        """The SHA-256 of the rows of all parts in order, in hexadecimal."""
         digest = hashlib.sha256()
         for part in PARTS:
             rows = getattr(self, part)
@@ -68,22 +68,18 @@ class Split:
         return digest.hexdigest()
 
     def check(self, n: int) -> Split:
-        """Return this split, or refuse it for data of ``n`` items."""
+        """Return this split, or raise a DataError if it does not fit ``n`` items."""
         for part in PARTS:
             rows = getattr(self, part)
             if rows.size and rows.max() >= n:
                 raise DataError(
-                    f"split {self.name!r}: {part} has row {rows.max()}, but there are {n} items; use the split that "
-                    "was made for this data."
+                    f"split {self.name!r}: {part} has row {rows.max()}, but there are {n} items; use the split made "
+                    "for this data."
                 )
         return self
 
     def save(self, path: Path, ids: IdArray) -> str:
-        """Write the split as JSON: the ids of each part, the ids of all items as a hash, and a hash of the content.
-
-        Returns:
-            The SHA-256 of the content, as the file states it.
-        """
+        """Write the IDs of each part and a hash of all IDs as JSON, and return the SHA-256 of the content."""
         self.check(len(ids))
         content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": self.name, "items": _items(ids)}
         content |= {part: [str(name) for name in np.asarray(ids)[getattr(self, part)]] for part in PARTS}
@@ -93,26 +89,21 @@ class Split:
 
     @classmethod
     def load(cls, path: Path, ids: IdArray) -> Split:
-        """Read a split for the items of these ids, in whatever order they are.
-
-        Raises:
-            FormatError: the file is damaged, was changed by hand, or is of a newer version.
-            DataError: the split was made for other items.
-        """
+        """Read a split for the items with these IDs, in any order."""
         if not path.is_file():
-            raise DataError(f"{path} does not exist; give a split file that Split.save wrote.")
+            raise DataError(f"{path} does not exist; give a file written by Split.save.")
         content = _checked_content(read_json(path), path)
         if content["items"] != _items(ids):
             raise DataError(
-                f"{path} splits {content['items']['count']} items with other ids than the {len(ids)} given; use the "
-                "split that was made for this data, or make a new one."
+                f"{path} splits {content['items']['count']} items, whose ids differ from the {len(ids)} given; use the "
+                "split made for this data, or make a new one."
             )
         row_of = {str(name): row for row, name in enumerate(ids)}
         return cls(content["name"], *([row_of[name] for name in content[part]] for part in PARTS))  # type: ignore[arg-type]
 
 
 def random_split(n: int, queries: int, *, seed: int = 0, name: str = "random") -> Split:
-    """Draw queries at random; all other rows are database and training.
+    """Draw queries at random; all other rows are both database and training rows.
 
     Example:
         >>> split = random_split(10, 2)
@@ -120,21 +111,19 @@ def random_split(n: int, queries: int, *, seed: int = 0, name: str = "random") -
         (2, 8, 8)
     """
     if not 1 <= queries < n:
-        raise DataError(f"{queries} queries of {n} items were asked for; give at least 1 and fewer than the items.")
+        raise DataError(
+            f"Got {queries} queries for {n} items; the number must be at least 1 and less than the number of items."
+        )
     query = _drawn(np.arange(n), queries, seed=seed)
     rest = np.setdiff1d(np.arange(n), query)
     return Split(name, rest, query, rest)
 
 
 def hold_out_validation(split: Split, n: int | None = None, *, seed: int = 0) -> Split:
-    """Ask with ``n`` training rows instead of the queries, so that nothing is ever chosen on the queries.
+    """Use ``n`` training rows as queries, so that options are never chosen on the real queries.
 
-    The other database rows are searched, the other training rows are learned from, and the queries are left out.
-
-    Args:
-        split: to take them from.
-        n: how many; None is 2,000, or a tenth of the training rows where that is less.
-        seed: which ones.
+    They are removed from the database and the training rows. The default ``n`` is a tenth of the training rows, at most
+    2,000.
 
     Example:
         >>> whole = Split("tiny", database=[0, 1, 2, 3], query=[4], train=[0, 1, 2, 3])
@@ -146,8 +135,8 @@ def hold_out_validation(split: Split, n: int | None = None, *, seed: int = 0) ->
         n = min(_MOST_VALIDATION, max(1, len(split.train) // 10))
     if not 1 <= n < len(split.train):
         raise DataError(
-            f"{n} validation queries of {len(split.train)} training rows were asked for; give at least 1 and fewer "
-            "than are learned from."
+            f"Got {n} validation queries for {len(split.train)} training rows; the number must be at least 1 and less "
+            "than the number of training rows."
         )
     query = _drawn(split.train, n, seed=seed)
     database, train = (rows[~np.isin(rows, query)] for rows in (split.database, split.train))
@@ -161,9 +150,9 @@ def _drawn(rows: IntArray, count: int, *, seed: int) -> IntArray:
 def _checked_rows(rows: Sequence[int] | IntArray, source: str) -> IntArray:
     array = np.asarray(rows) if len(rows) else np.empty(0, dtype=np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise DataError(f"{source}: {array.dtype} of shape {array.shape} was given; give a list of row numbers.")
+        raise DataError(f"{source}: got {array.dtype} of shape {array.shape}; give a list of row numbers.")
     if array.size and array.min() < 0:
-        raise DataError(f"{source}: row {array.min()} was given; rows are counted from 0.")
+        raise DataError(f"{source}: got row {array.min()}; rows are counted from 0.")
     unique, counts = np.unique(array, return_counts=True)
     if unique.size != array.size:
         raise DataError(f"{source}: row {unique[counts > 1][0]} is listed more than once; list each row once.")
@@ -171,7 +160,7 @@ def _checked_rows(rows: Sequence[int] | IntArray, source: str) -> IntArray:
 
 
 def _items(ids: IdArray) -> dict[str, Any]:
-    """Which items a split is of, whatever their order."""
+    """A fingerprint of the items of a split, independent of their order."""
     names = json.dumps(sorted(str(name) for name in ids), ensure_ascii=False)
     return {"count": len(ids), "sha256": hashlib.sha256(names.encode()).hexdigest()}
 
@@ -182,7 +171,9 @@ def _content_hash(content: Mapping[str, Any]) -> str:
 
 
 def _checked_content(content: Any, path: Path) -> dict[str, Any]:
-    checked = checked_format(content, path, name=FORMAT, version=VERSION, hint="give a file that Split.save wrote")
+    checked = checked_format(content, path, name=FORMAT, version=VERSION, hint="give a file written by Split.save")
     if checked.get("sha256") != _content_hash(checked):
-        raise FormatError(f"{path} was changed after it was written (its SHA-256 differs); restore it or make it anew.")
+        raise FormatError(
+            f"{path} was changed after it was written (its SHA-256 differs); restore it or make a new split."
+        )
     return checked

@@ -1,4 +1,4 @@
-"""The coco66k folder: 61,903 MS COCO pictures with a caption and 80 labels each, split as in the paper."""
+"""The coco66k folder: 61,903 MS COCO images with a caption and labels of 80 classes, split as in the paper."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from rmsh.core.errors import DataError
 from rmsh.data.labels import unpack_labels
 from rmsh.data.pairs import Pairs, listed
-from rmsh.data.readers.matrices import places_in, read_matrix
+from rmsh.data.readers.matrix_files import list_matrices, read_matrix
 from rmsh.data.splits import Split
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ LARGEST_ROOT = 2.4454997  # the square root of the largest feature, stored as 25
 
 
 def is_coco66k(folder: Path) -> bool:
-    """Whether a folder has the files of coco66k; the image features may be absent."""
+    """Whether a folder has the files of coco66k; the image features may be missing."""
     return (folder / PAIRS).is_file() and (folder / LABELS).is_file()
 
 
 def decompand(stored: NDArray[np.uint8]) -> FloatArray:
-    """The features behind their stored bytes: x = (byte / 255 * 2.4454997)^2, float32 of the same shape.
+    """The features from their stored bytes: x = (byte / 255 * 2.4454997)^2, float32 of the same shape.
 
     Example:
         >>> decompand(np.array([0, 255], dtype=np.uint8))
@@ -40,17 +40,9 @@ def decompand(stored: NDArray[np.uint8]) -> FloatArray:
 
 
 def read_coco66k(root: Path, *, image_features: bool = True) -> tuple[Pairs, Split]:
-    """Read the pairs and the split into database (also the training part) and queries.
+    """Read pairs with raw captions, and their split; the database is also the training part.
 
-    Args:
-        root: the folder.
-        image_features: read the picture features, float32 (n, 1280), 317 MB; without them no item has an image.
-
-    Returns:
-        Pairs with raw captions, and their split.
-
-    Raises:
-        DataError: a file is missing, or rows and ids of the files do not fit each other.
+    Image features are float32 (n, 1280), 317 MB; without ``image_features`` no item has an image.
     """
     for name in (PAIRS, LABELS) + ((IMAGE_FEATURES,) if image_features else ()):
         if not (root / name).is_file():
@@ -68,7 +60,7 @@ def _read_pairs(path: Path) -> tuple[NDArray[np.str_], ...]:
     try:
         header, *lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not a text file in UTF-8 ({error}); write it anew.") from error
+        raise DataError(f"{path} is not a text file in UTF-8 ({error}); write it again.") from error
     if tuple(header.split("\t")) != HEADER:
         raise DataError(f"{path}, line 1 is {header[:80]!r}; the tab-separated header {', '.join(HEADER)} is expected.")
     rows = [line.split("\t") for line in lines]
@@ -79,23 +71,23 @@ def _read_pairs(path: Path) -> tuple[NDArray[np.str_], ...]:
     ]
     if wrong:
         raise DataError(
-            f"{path}: these lines are not an id, 'database' or 'query', and a caption with tabs between: "
-            f"{listed(wrong)}; mend or remove them."
+            f"{path}: these lines are not an id, 'database' or 'query', and a caption, separated by tabs: "
+            f"{listed(wrong)}; correct or remove them."
         )
     return tuple(np.array([row[field] for row in rows], dtype=np.str_) for field in range(len(HEADER)))
 
 
 def _read_labels(path: Path, ids: NDArray[np.str_]) -> tuple[LabelArray, tuple[str, ...]]:
-    """Labels (n, classes) and the names of the classes, after a look at the ids beside them."""
-    places = {place.key: place for place in places_in(path)}
-    missing = [key for key in ("ids", "labels", "names") if key not in places]
+    """Labels (n, classes) and class names, after comparing the IDs."""
+    matrices = {matrix.key: matrix for matrix in list_matrices(path)}
+    missing = [key for key in ("ids", "labels", "names") if key not in matrices]
     if missing:
-        raise DataError(f"{path} has no key {missing[0]!r}, only {', '.join(map(repr, places))}; write it anew.")
-    label_ids, packed, names = (read_matrix(places[key]) for key in ("ids", "labels", "names"))
+        raise DataError(f"{path} has no key {missing[0]!r}, only {', '.join(map(repr, matrices))}; write it again.")
+    label_ids, packed, names = (read_matrix(matrices[key]) for key in ("ids", "labels", "names"))
     if len(label_ids) != len(ids) or len(packed) != len(ids):
         raise DataError(
             f"{path} has {len(label_ids)} ids and {len(packed)} rows of labels, but {PAIRS} has {len(ids)} rows; both "
-            "files must be of the same items."
+            "files must have the same items."
         )
     differing = np.flatnonzero(label_ids.astype(np.str_) != ids)
     if differing.size:
@@ -105,11 +97,11 @@ def _read_labels(path: Path, ids: NDArray[np.str_]) -> tuple[LabelArray, tuple[s
 
 
 def _read_images(path: Path, n: int) -> FloatArray:
-    (place,) = places_in(path)
-    stored = read_matrix(place)
+    (matrix,) = list_matrices(path)
+    stored = read_matrix(matrix)
     if stored.dtype != np.uint8 or stored.ndim != 2 or len(stored) != n:
         raise DataError(
-            f"{path} holds {stored.dtype} of shape {stored.shape}; uint8 of shape ({n}, features) is expected, one row "
-            f"for each of {PAIRS}."
+            f"{path} contains {stored.dtype} of shape {stored.shape}; uint8 of shape ({n}, features) is expected, "
+            f"one row per row of {PAIRS}."
         )
     return decompand(stored)

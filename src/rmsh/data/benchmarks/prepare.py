@@ -1,9 +1,10 @@
-"""Prepare a benchmark: read what its owner publishes, remove what the protocol removes, draw the split, write."""
+"""Prepare a benchmark: read its published files, apply a protocol, draw the split, and write prepared pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +12,23 @@ import numpy as np
 
 from rmsh.core.errors import DataError
 from rmsh.core.files import sha256
-from rmsh.data.benchmarks import community, mirflickr25k, mscoco, nuswide
-from rmsh.data.benchmarks.protocols import Protocol, draw_split
-from rmsh.data.benchmarks.published import Source, find, missing_files
-from rmsh.data.benchmarks.registry import IMAGE_WIDTH, Benchmark, find_benchmark
+from rmsh.data.benchmarks import READERS, find_benchmark
+from rmsh.data.benchmarks.base import IMAGE_WIDTH, Benchmark, Protocol, Source, find
+from rmsh.data.benchmarks.mirflickr25k import TOPICS
 from rmsh.data.pairs import is_raw
-from rmsh.data.readers.feature_files import read_features
+from rmsh.data.readers.feature_files import read_features, read_matrix_pairs
+from rmsh.data.readers.matrix_files import SUFFIXES, list_matrices
 from rmsh.data.readers.prepared import refuse_finished, write_prepared
 from rmsh.data.splits import Split
 
 if TYPE_CHECKING:
-    from rmsh.core.types import BitArray, IntArray
-    from rmsh.data.pairs import Pairs
-    from rmsh.data.readers.matrix_roles import Role
+    from numpy.typing import NDArray
 
-READERS: dict[str, Callable[[Path], Source]] = {
-    "mirflickr25k": mirflickr25k.read,
-    "nuswide": nuswide.read,
-    "mscoco": mscoco.read,
-}
+    from rmsh.core.types import BitArray, IntArray, LabelArray
+    from rmsh.data.pairs import Pairs
+    from rmsh.data.readers.feature_files import Role
+
+FILE_NAMES_KEY = "fall"  # the key of the image names in some matrix files, in lower case
 
 
 def prepare(
@@ -49,31 +48,31 @@ def prepare(
 
     Args:
         name: "mirflickr25k", "nuswide" or "mscoco".
-        root: the folder with the owner's files, or with the community's matrices.
+        root: the folder with the published files, or with matrices of features, tags and labels.
         out: the folder to write.
         split: a protocol, or the name of one of the benchmark's.
-        seed: what is drawn follows from it.
+        seed: random seed of the split.
         stratified: draw each class in proportion.
-        images: features of the pictures, "FILE" or "FILE:KEY", by id or in the owner's order; in their place.
+        images: "FILE" or "FILE:KEY" with image features, by ID or in the published order, to use instead of images.
         texts: the same for the texts.
-        without_images: leave the pictures out, where only texts and labels are wanted.
-        paper_inputs: refuse features of other widths than the paper's.
+        without_images: omit the images if only texts and labels are needed.
+        paper_inputs: fail if the features are not as wide as the paper's.
 
     Raises:
         DataError: files are missing (the message says who publishes them) or damaged, or there are too few pairs.
         ConfigError: there is no such benchmark or split.
-        InputError: ``out`` holds prepared pairs already.
+        InputError: ``out`` already contains prepared pairs.
     """
     benchmark = find_benchmark(name)
     protocol = benchmark.protocol(split) if isinstance(split, str) else split
     refuse_finished(out)
-    source = _with_frequent_classes(read_source(benchmark, root), protocol.classes)
+    source = _with_frequent_classes(_read_source(benchmark, root), protocol.classes)
     labels, usable = np.asarray(source.pairs.labels), _usable(source, protocol)
     drawn = draw_split(protocol, labels, usable=usable, part=source.part, seed=seed, stratified=stratified)
     rows = np.union1d(drawn.database, drawn.query)
-    pairs, taken = _with_features(source, rows, {"images": images, "texts": texts})
+    pairs, feature_notes = _with_features(source, rows, {"images": images, "texts": texts})
     pairs = _checked_images(pairs, benchmark, without=without_images)
-    notes = [*source.notes, *_removal_notes(source, usable, len(rows)), *taken, *_picture_notes(pairs)]
+    notes = [*source.notes, *_removal_notes(source, usable, len(rows)), *feature_notes, *_image_notes(pairs)]
     facts = {
         "benchmark": name,
         "protocol": asdict(protocol) | {"seed": seed, "stratified": stratified},
@@ -81,27 +80,55 @@ def prepare(
         "vocabulary": list(source.vocabulary) if texts is None else [],
         "inputs": {path.relative_to(root).as_posix(): sha256(path) for path in source.inputs},
     }
-    return write_prepared(out, pairs, _renumbered(drawn, rows), facts=facts)
+    kept = Split(drawn.name, *(np.searchsorted(rows, part) for part in (drawn.database, drawn.query, drawn.train)))
+    return write_prepared(out, pairs, kept, facts=facts)
 
 
-def read_source(benchmark: Benchmark, root: Path) -> Source:
-    """Read a folder in the owner's layout, or the community's matrices where it has none of it."""
+def _read_source(benchmark: Benchmark, root: Path) -> Source:
+    """Read a folder in the published layout, or else matrices."""
     if not root.is_dir():
-        raise missing_files(root, [benchmark.layout], benchmark)
-    if find(root, benchmark.marker) is None and community.files_in(root):
-        return community.read(root)
+        raise benchmark.missing_files(root, [benchmark.layout])
+    if find(root, benchmark.marker) is None and matrix_files_below(root):
+        return read_matrices(root)
     return READERS[benchmark.name](root)
 
 
+def matrix_files_below(root: Path) -> list[Path]:
+    """The matrix files of a folder and of its subfolders."""
+    return sorted(path for pattern in ("*", "*/*") for path in root.glob(pattern) if path.suffix.lower() in SUFFIXES)
+
+
+def read_matrices(root: Path) -> Source:
+    """Read matrices of features, tags and labels, such as mirflickr25k-*.mat; pixels are ignored."""
+    files = matrix_files_below(root)
+    names = [matrix.key for path in files for matrix in list_matrices(path) if matrix.key.lower() == FILE_NAMES_KEY]
+    pairs, split, notes = read_matrix_pairs(files, {"ids": names[0]} if names else {}, source=str(root))
+    labels = pairs.labels
+    if labels is None:
+        raise DataError(f"{root}: the matrices have no labels, which a benchmark needs. Add the file with LAll.")
+    if names:
+        pairs = replace(pairs, ids=np.array([_image_name(name) for name in pairs.ids]))
+    if labels.shape[1] == len(TOPICS):
+        pairs = replace(pairs, class_names=TOPICS)
+        notes += ("the 24 label columns are assumed to be the topics of MIRFLICKR-25K in alphabetical order",)
+    if split is not None:
+        notes += ("the parts of the files were joined, and a new split is drawn",)
+    return Source(pairs, notes=notes, inputs=tuple(files), canonical_id=_image_name)
+
+
+def _image_name(name: str) -> str:
+    return name.rpartition("/")[2].removesuffix(".jpg")
+
+
 def _with_frequent_classes(source: Source, count: int | None) -> Source:
-    """The same items with the most frequent classes alone, in their order."""
+    """The same items with only the most frequent classes, in their order."""
     labels = np.asarray(source.pairs.labels)
     if count is None or count == labels.shape[1]:
         return source
     if labels.shape[1] < count:
         raise DataError(
-            f"{source.pairs.source} has {labels.shape[1]} classes, the split is of the {count} most frequent ones; "
-            "take another split."
+            f"{source.pairs.source} has {labels.shape[1]} classes, but the split uses the {count} most frequent ones; "
+            "use another split."
         )
     chosen = np.sort(np.argsort(-labels.sum(axis=0, dtype=np.int64), kind="stable")[:count])
     names = tuple(source.pairs.class_names[c] for c in chosen)
@@ -111,19 +138,19 @@ def _with_frequent_classes(source: Source, count: int | None) -> Source:
 
 
 def _usable(source: Source, protocol: Protocol) -> BitArray:
-    """(n,) which items the protocol keeps."""
+    """(n,) mask of the items that the protocol keeps."""
     return (source.pairs.labelled | (not protocol.labelled)) & (source.worded | (not protocol.worded))
 
 
 def _removal_notes(source: Source, usable: BitArray, kept: int) -> list[str]:
-    bare, wordless, removed = (int((~mask).sum()) for mask in (source.pairs.labelled, source.worded, usable))
-    notes = [f"{bare:,} of {len(usable):,} pairs have no label, {wordless:,} no word; {removed:,} were removed"]
+    unlabelled, wordless, removed = (int((~mask).sum()) for mask in (source.pairs.labelled, source.worded, usable))
+    notes = [f"{unlabelled:,} of {len(usable):,} pairs have no label, {wordless:,} no word; {removed:,} were removed"]
     left_out = len(usable) - removed - kept
-    return notes + [f"{left_out:,} pairs are in no part of the split and were left out"] * (left_out > 0)
+    return notes + [f"{left_out:,} pairs are in no part of the split and were omitted"] * (left_out > 0)
 
 
 def _with_features(source: Source, rows: IntArray, files: Mapping[Role, str | None]) -> tuple[Pairs, list[str]]:
-    """The items of some rows, with features from files in the place of what the owner publishes."""
+    """The given rows, with features from files instead of the published images or texts."""
     pairs, notes = source.pairs.take(rows), []
     for role, text in files.items():
         if text is not None:
@@ -140,29 +167,119 @@ def _checked_images(pairs: Pairs, benchmark: Benchmark, *, without: bool) -> Pai
         return replace(pairs, images=None, has_image=None)  # type: ignore[arg-type]  # filled in
     if pairs.images is None or not pairs.has_image.any():
         raise DataError(
-            f"{pairs.source} has no pictures. Give their features by --images, or --without-images to do without. "
+            f"{pairs.source} has no images. Give their features with --images, or omit them with --without-images. "
             f"{benchmark.missing}"
         )
     return pairs
 
 
-def _picture_notes(pairs: Pairs) -> list[str]:
+def _image_notes(pairs: Pairs) -> list[str]:
     missing = int((~pairs.has_image).sum())
-    return [f"{missing:,} pictures are missing; their texts stay"] if 0 < missing < len(pairs) else []
+    return [f"{missing:,} images are missing; their texts are kept"] if 0 < missing < len(pairs) else []
 
 
 def _width_notes(pairs: Pairs, benchmark: Benchmark, *, strict: bool) -> list[str]:
-    """Sentences about inputs that are not as wide as the paper's; ``strict`` makes the first an error."""
+    """Notes on inputs that are not as wide as the paper's; with ``strict`` the first is an error."""
     notes = []
     for what, column, width in (("images", pairs.images, IMAGE_WIDTH), ("texts", pairs.texts, benchmark.text_width)):
-        found = "absent" if column is None else "raw" if is_raw(column) else f"{column.shape[1]:,} wide"
+        found = "missing" if column is None else "raw" if is_raw(column) else f"{column.shape[1]:,} wide"
         if found != f"{width:,} wide":
             notes.append(f"the {what} are {found}; the paper's features are {width:,} wide")
     if strict and notes:
-        raise DataError(f"{pairs.source}: {notes[0]}. Give such features, or leave out --paper-inputs.")
+        raise DataError(f"{pairs.source}: {notes[0]}. Give such features, or omit --paper-inputs.")
     return notes
 
 
-def _renumbered(split: Split, rows: IntArray) -> Split:
-    """The same split of the kept rows alone."""
-    return Split(split.name, *(np.searchsorted(rows, part) for part in (split.database, split.query, split.train)))
+def draw_split(
+    protocol: Protocol,
+    labels: LabelArray,
+    *,
+    usable: BitArray,
+    part: NDArray[np.str_] | None = None,
+    seed: int = 0,
+    stratified: bool = False,
+) -> Split:
+    """Draw the queries, then the database from the rest, then the training rows from the database.
+
+    Only ``usable`` rows (n,) are drawn. ``part`` (n,) is the published part of each row, if the protocol names parts.
+    A ``stratified`` split keeps the share of each class.
+
+    Example:
+        >>> protocol = Protocol("tiny", "an example", queries=2, database=5, train=3)
+        >>> split = draw_split(protocol, np.ones((9, 1), dtype=np.uint8), usable=np.arange(9) != 4)
+        >>> len(split.query), len(split.database), len(split.train), 4 in split.database
+        (2, 5, 3, False)
+    """
+    of_database, of_query = (np.flatnonzero(usable & mask) for mask in _part_masks(protocol, part, len(labels)))
+    candidates = of_query[labels[of_query].any(axis=1)]
+    queries = protocol.queries or max(1, len(candidates) // 10)
+    _check_enough(protocol, queries, len(candidates), len(of_database))
+    pick = _drawer(protocol, labels, seed=seed, stratified=stratified)
+    query = pick(candidates, queries)
+    rest = np.setdiff1d(of_database, query)
+    database = rest if protocol.database is None else pick(rest, protocol.database)
+    train = database if protocol.train is None else pick(database, protocol.train)
+    return Split(protocol.name + ("-stratified" if stratified else ""), database, query, train)
+
+
+def _check_enough(protocol: Protocol, queries: int, candidates: int, others: int) -> None:
+    needed = max(protocol.database or 1, protocol.train or 1)
+    spare = others - (0 if protocol.parts else queries)
+    if candidates < queries or spare < needed:
+        raise DataError(
+            f"The split {protocol.name!r} needs {queries:,} queries and {needed:,} other pairs, but there are "
+            f"{candidates:,} and {others:,} pairs to draw from; give the whole data set, or use the split 'tenth'."
+        )
+
+
+def _part_masks(protocol: Protocol, part: NDArray[np.str_] | None, n: int) -> tuple[BitArray, BitArray]:
+    """Masks of the rows that may be in the database, and of those that may be queries."""
+    if protocol.parts is None:
+        everything = np.ones(n, dtype=np.bool_)
+        return everything, everything
+    if part is None:
+        raise DataError(
+            f"The split {protocol.name!r} consists of published parts ({', '.join(protocol.parts)}), which these files "
+            "do not name; give the published files, or use another split."
+        )
+    return part == protocol.parts[0], part == protocol.parts[1]
+
+
+def _drawer(
+    protocol: Protocol, labels: LabelArray, *, seed: int, stratified: bool
+) -> Callable[[IntArray, int], IntArray]:
+    """A function that draws a number of the given rows, in increasing order."""
+    if protocol.in_order:
+        return lambda rows, count: rows[:count]
+    rng = np.random.default_rng(seed)
+    if stratified:
+        return partial(stratified_rows, stratum=rarest_label(labels), rng=rng)
+    return lambda rows, count: np.sort(rng.choice(rows, count, replace=False))
+
+
+def stratified_rows(rows: IntArray, count: int, *, stratum: IntArray, rng: np.random.Generator) -> IntArray:
+    """Draw rows from each stratum in proportion; the largest remainders are rounded up.
+
+    Example:
+        >>> drawn = stratified_rows(np.arange(6), 3, stratum=np.array([0, 0, 0, 0, 1, 1]), rng=np.random.default_rng(0))
+        >>> int((drawn < 4).sum()), int((drawn >= 4).sum())
+        (2, 1)
+    """
+    strata, member, sizes = np.unique(stratum[rows], return_inverse=True, return_counts=True)
+    shares = sizes * count / len(rows)
+    quota = np.floor(shares).astype(np.int64)
+    quota[np.argsort(quota - shares, kind="stable")[: count - quota.sum()]] += 1
+    drawn = [rng.choice(rows[member == s], quota[s], replace=False) for s in range(len(strata))]
+    return np.sort(np.concatenate(drawn))
+
+
+def rarest_label(labels: LabelArray) -> IntArray:
+    """The least frequent label of each row (n,), so that rare classes keep their share; -1 without labels.
+
+    Example:
+        >>> rarest_label(np.array([[1, 1], [1, 0], [0, 0]], dtype=np.uint8))
+        array([ 1,  0, -1])
+    """
+    frequency = labels.sum(axis=0, dtype=np.int64)
+    rarest = np.where(labels, frequency, len(labels) + 1).argmin(axis=1)
+    return np.where(labels.any(axis=1), rarest, -1)

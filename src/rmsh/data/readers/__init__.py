@@ -1,1 +1,1 @@
-"""Readers: each turns one kind of file or folder into pairs."""
+"""Readers: each turns one kind of file or folder into pairs, codes or labels."""

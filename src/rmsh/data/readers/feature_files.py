@@ -1,22 +1,25 @@
-"""Features that were made elsewhere: one row an item, found by its id, or in the order of the owner's list.
+"""Pairs from matrix files: find the matrix of each role (images, texts, labels, ...), check that rows match, read.
 
-Assemble pairs from matrices: check that their rows are the same items, and turn each matrix into a column.
+The role of a matrix follows from the key that the caller names, or from a well-known name. Names are compared without
+case and punctuation. Published files call image features XAll, pixels IAll, tags YAll and labels LAll; others come in
+parts, such as I_tr and I_te.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from scipy import sparse
 
 from rmsh.core.errors import DataError
 from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels, listed
-from rmsh.data.readers.matrices import Place, places_in, read_matrix
-from rmsh.data.readers.matrix_roles import choose, locate, meaning
+from rmsh.data.readers.matrix_files import SUFFIXES, MatrixKey, list_matrices, matrix_files, read_matrix
 from rmsh.data.splits import Split
 
 if TYPE_CHECKING:
@@ -24,85 +27,223 @@ if TYPE_CHECKING:
 
     from rmsh.core.types import IdArray, IntArray
     from rmsh.data.pairs import Column
-    from rmsh.data.readers.matrix_roles import Role
 
-BAG_DENSITY = 0.1  # a binary matrix with fewer ones than this is a bag of words and is kept sparse
+Role: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names"]
+Part: TypeAlias = Literal["all", "database", "train", "query"]
+ROLES: tuple[Role, ...] = get_args(Role)
+BAG_DENSITY = 0.1  # a binary matrix with a smaller share of ones is a bag of words and is kept sparse
+
+_WORDS: dict[Role, tuple[str, ...]] = {
+    "images": ("images", "image", "imgs", "img", "imagefeatures"),
+    "texts": ("texts", "text", "txt", "tags", "captions", "textfeatures"),
+    "labels": ("labels", "label"),
+    "ids": ("ids", "id"),
+    "class_names": ("classnames", "names", "labelnames"),
+}
+# A single letter is ambiguous unless it has an ending; only L alone always means labels.
+_LETTERS: dict[Role, str] = {"images": "i", "texts": "t", "labels": "l"}
+_ENDINGS: dict[Part, tuple[str, ...]] = {
+    "all": ("all",),
+    "database": ("db", "database", "retrieval"),
+    "train": ("tr", "train"),
+    "query": ("te", "test", "query"),
+}
 
 
-def assemble_files(
+def _known_names() -> dict[str, tuple[Role, Part]]:
+    known: dict[str, tuple[Role, Part]] = {"xall": ("images", "all"), "yall": ("texts", "all"), "l": ("labels", "all")}
+    for role, words in _WORDS.items():
+        known |= dict.fromkeys(words, (role, "all"))
+        stems = (*words, _LETTERS[role]) if role in _LETTERS else words
+        known |= {stem + end: (role, part) for part, ends in _ENDINGS.items() for end in ends for stem in stems}
+    return known
+
+
+_KNOWN_NAMES = _known_names()
+
+
+def role_of_key(key: str) -> tuple[Role, Part] | None:
+    """The role and the part that a key's name implies, or None if it is unknown.
+
+    Example:
+        >>> role_of_key("LAll"), role_of_key("I_tr"), role_of_key("param")
+        (('labels', 'all'), ('images', 'train'), None)
+    """
+    return _KNOWN_NAMES.get(re.sub(r"[^a-z0-9/]", "", key.lower()))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The matrices to read.
+
+    Args:
+        matrices: role -> its matrix, or its parts in the order database, query.
+        parts: the parts of each role; ("all",) for whole matrices.
+        notes: what was guessed and what is not used.
+    """
+
+    matrices: Mapping[Role, tuple[MatrixKey, ...]]
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...]
+
+
+def select_matrices(
+    matrices: Sequence[MatrixKey], named: Mapping[str, str], *, skip: Collection[Role], source: str
+) -> Selection:
+    """Select a matrix for each role except the skipped ones: by the named key, otherwise by well-known names."""
+    for role in named:
+        if role not in ROLES:
+            raise DataError(f"A key was given for {role!r}; keys can be given for {', '.join(ROLES)}.")
+    notes: list[str] = []
+    found: dict[Role, dict[Part, MatrixKey]] = {}
+    for role in ROLES:
+        if role in named:
+            found[role] = {"all": _find_key(matrices, named[role], source)}
+        elif role not in skip:
+            found[role] = _guess(matrices, role, notes)
+    found = {role: parts for role, parts in found.items() if parts}
+    if "labels" not in found:
+        found.pop("class_names", None)
+    if not {"images", "texts", "labels", "ids"} & found.keys():
+        raise DataError(
+            f"{source}: no key has a known name for images, texts or labels; the keys are {_described(matrices)}. "
+            "Name them as 'FILE:KEY'."
+        )
+    used = {matrix for parts in found.values() for matrix in parts.values()}
+    unused = ((matrix, role_of_key(matrix.key)) for matrix in matrices if matrix not in used)
+    notes += [f"{matrix} was not used" for matrix, role in unused if role is None or role[0] in named]
+    chosen = {role: tuple(parts.values()) for role, parts in found.items()}
+    return Selection(chosen, _common_parts(found, source), tuple(notes))
+
+
+def _find_key(matrices: Sequence[MatrixKey], key: str, source: str) -> MatrixKey:
+    same = [matrix for matrix in matrices if matrix.key == key]
+    same = same or [matrix for matrix in matrices if matrix.key.lower() == key.lower()]
+    if len(same) > 1:
+        raise DataError(f"{source}: several keys match {key!r}: {_described(same)}; name the file as well.")
+    if not same:
+        raise DataError(f"{source}: there is no key {key!r}; the keys are {_described(matrices)}.")
+    return same[0]
+
+
+def _described(matrices: Sequence[MatrixKey]) -> str:
+    return ", ".join(map(str, matrices)) or "none"
+
+
+def _guess(matrices: Sequence[MatrixKey], role: Role, notes: list[str]) -> dict[Part, MatrixKey]:
+    """The matrices whose names imply a role: one, or one each for the database and the queries."""
+    found: dict[Part, MatrixKey] = {}
+    for matrix in matrices:
+        implied = role_of_key(matrix.key)
+        if implied is None or implied[0] != role:
+            continue
+        if len(matrix.shape) > 2:
+            notes.append(f"{matrix} was skipped: it has {len(matrix.shape)} dimensions, like pixels; features have 2")
+            continue
+        for other in found:
+            if implied[1] == other or "all" in (implied[1], other):
+                raise DataError(f"Two keys match the {role}: {found[other]} and {matrix}; name the right one.")
+        found[implied[1]] = matrix
+    if "database" in found and "train" in found:
+        notes.append(f"{found.pop('train')} was skipped: training uses the database, which usually has these rows")
+    notes += [f"{role} were taken from {matrix}" for matrix in found.values()]
+    return {part: found[part] for part in get_args(Part) if part in found}
+
+
+def _common_parts(found: Mapping[Role, Mapping[Part, MatrixKey]], source: str) -> tuple[Part, ...]:
+    """The parts of every role; class names are the same for every part."""
+    parts = {role: tuple(matrices) for role, matrices in found.items() if role != "class_names"}
+    if len(set(parts.values())) > 1:
+        shown = ", ".join(f"{role} for {' and '.join(names)}" for role, names in parts.items())
+        raise DataError(f"{source}: the matrices come in different parts ({shown}); all need the same parts.")
+    return next(iter(parts.values()))
+
+
+def locate(text: str, role: Role) -> MatrixKey:
+    """The matrix named by "FILE" or "FILE:KEY"; FILE alone must have one matrix, or one with a name for the role."""
+    file, colon, key = text.rpartition(":")
+    # A drive letter has a colon too, so that the part before it must be a matrix file.
+    path, key = (Path(file), key) if colon and Path(file).suffix.lower() in SUFFIXES else (Path(text), "")
+    matrices = [matrix for file in matrix_files(path) for matrix in list_matrices(file)]
+    if key:
+        return _find_key(matrices, key, str(path))
+    if len(matrices) == 1:
+        return matrices[0]
+    guessed = _guess(matrices, role, [])
+    if tuple(guessed) != ("all",):
+        raise DataError(
+            f"{path}: it is not clear which key has the {role}; the keys are {_described(matrices)}. "
+            f"Write '{text}:KEY'."
+        )
+    return guessed["all"]
+
+
+def read_matrix_pairs(
     files: Sequence[Path], keys: Mapping[str, str], *, skip: Collection[Role] = (), source: str
 ) -> tuple[Pairs, Split | None, tuple[str, ...]]:
-    """Read pairs from files of matrices, with their split where the matrices come in parts, and notes on the guesses.
-
-    Raises:
-        DataError: the message names the file, the key or the row, what was expected and what to do.
-    """
-    places = [place for file in files for place in places_in(file)]
-    chosen = choose(places, keys, skip=skip, source=source)
-    pairs, notes = assemble(chosen.places, source=source)
+    """Pairs from matrix files, their split if the matrices come in parts, and notes on what was guessed."""
+    matrices = [matrix for file in files for matrix in list_matrices(file)]
+    selection = select_matrices(matrices, keys, skip=skip, source=source)
+    pairs, notes = pairs_from_matrices(selection.matrices, source=source)
     split = None
-    if len(chosen.parts) == 2:
-        searched = next(_rows(role, parts[0]) for role, parts in chosen.places.items() if role != "class_names")
-        database = np.arange(searched)
-        split = Split(Path(source).stem, database, np.arange(searched, len(pairs)), database)
-    return pairs, split, chosen.notes + notes
+    if len(selection.parts) == 2:
+        rows = next(_rows(role, parts[0]) for role, parts in selection.matrices.items() if role != "class_names")
+        database = np.arange(rows)
+        split = Split(Path(source).stem, database, np.arange(rows, len(pairs)), database)
+    return pairs, split, selection.notes + notes
 
 
-def assemble(places: Mapping[Role, Sequence[Place]], *, source: str) -> tuple[Pairs, tuple[str, ...]]:
-    """Read pairs from one matrix a role, or from several whose rows follow each other; items without ids are numbered.
-
-    Raises:
-        DataError: the rows are not the same items, or a matrix holds what its role does not allow.
-    """
-    by_item = {role: parts for role, parts in places.items() if role != "class_names"}
+def pairs_from_matrices(matrices: Mapping[Role, Sequence[MatrixKey]], *, source: str) -> tuple[Pairs, tuple[str, ...]]:
+    """Pairs from one matrix per role, or from consecutive parts; items without IDs are numbered."""
+    by_item = {role: parts for role, parts in matrices.items() if role != "class_names"}
     for part in zip(*by_item.values(), strict=True):
         _check_rows(dict(zip(by_item, part, strict=True)), source)
-    columns: dict[str, Any] = {role: _stacked(role, parts) for role, parts in places.items()}
-    n = sum(_rows(role, place) for role, parts in [*by_item.items()][:1] for place in parts)
+    columns: dict[str, Any] = {role: _read_parts(role, parts) for role, parts in matrices.items()}
+    n = sum(_rows(role, matrix) for role, parts in [*by_item.items()][:1] for matrix in parts)
     if n == 0:
-        raise DataError(f"{source}: the matrices have no rows; give at least one item.")
+        raise DataError(f"{source}: the matrices have no rows; at least one item is needed.")
     pairs = Pairs(**({"ids": np.arange(n)} | columns), source=source)
-    return pairs, _wordless_note(pairs)
+    return pairs, _empty_text_note(pairs)
 
 
-def _rows(role: Role, place: Place) -> int:
-    """How many items a matrix has; a list of ids may be a row or a column."""
-    if not place.shape:
-        raise DataError(f"{place.where} is a single value; a matrix with one row an item is expected.")
-    return math.prod(place.shape) if role == "ids" else place.shape[0]
+def _rows(role: Role, matrix: MatrixKey) -> int:
+    """The number of items; a list of IDs may be a row or a column."""
+    if not matrix.shape:
+        raise DataError(f"{matrix.where} is a single value; a matrix with one row per item is expected.")
+    return math.prod(matrix.shape) if role == "ids" else matrix.shape[0]
 
 
-def _check_rows(places: Mapping[Role, Place], source: str) -> None:
-    counts = {role: _rows(role, place) for role, place in places.items()}
+def _check_rows(matrices: Mapping[Role, MatrixKey], source: str) -> None:
+    counts = {role: _rows(role, matrix) for role, matrix in matrices.items()}
     if len(set(counts.values())) == 1:
         return
-    shown = ", ".join(f"{counts[role]} of {role} ({place})" for role, place in places.items())
-    widths = {place.shape[1:] for place in places.values()}
+    shown = ", ".join(f"{counts[role]} of {role} ({matrix})" for role, matrix in matrices.items())
+    widths = {matrix.shape[1:] for matrix in matrices.values()}
     rows = widths.pop() if len(widths) == 1 else counts.values()  # equal widths: all of them may be transposed
     raise DataError(
-        f"{source}: the matrices have different numbers of rows: {shown}; give one row an item in each."
-        + transposed_hint(places.values(), rows)
+        f"{source}: the matrices have different numbers of rows: {shown}; each needs one row per item."
+        + transposed_hint(matrices.values(), rows)
     )
 
 
-def transposed_hint(places: Iterable[Place], rows: Collection[int]) -> str:
-    """A sentence on those matrices that would have the right number of rows if they were transposed, or nothing.
+def transposed_hint(matrices: Iterable[MatrixKey], rows: Collection[int]) -> str:
+    """A sentence naming the matrices that would have the right number of rows if transposed, or "".
 
     Example:
-        >>> transposed_hint([Place(Path("a.npy"), "a", (8, 500))], [500])
-        " Perhaps transposed (features x items): a.npy, key 'a'; transpose it."
+        >>> transposed_hint([MatrixKey(Path("a.npy"), "a", (8, 500))], [500])
+        " Possibly transposed (features x items): a.npy, key 'a'; transpose it."
     """
-    turned = [place.where for place in places if len(place.shape) == 2 and place.shape[1] in rows]
-    return f" Perhaps transposed (features x items): {' and '.join(turned)}; transpose it." if turned else ""
+    turned = [matrix.where for matrix in matrices if len(matrix.shape) == 2 and matrix.shape[1] in rows]
+    return f" Possibly transposed (features x items): {' and '.join(turned)}; transpose it." if turned else ""
 
 
-def _stacked(role: Role, parts: Sequence[Place]) -> Any:
-    columns = [_column(role, read_matrix(place), place.where) for place in parts]
+def _read_parts(role: Role, parts: Sequence[MatrixKey]) -> Any:
+    columns = [_column(role, read_matrix(matrix), matrix.where) for matrix in parts]
     if len(columns) == 1:
         return columns[0]
     if len({column.shape[1:] for column in columns}) > 1:
-        shown = " and ".join(str(place) for place in parts)
-        raise DataError(f"The parts of {role} have different widths: {shown}; give parts with the same features.")
+        shown = " and ".join(map(str, parts))
+        raise DataError(f"The parts of {role} have different widths: {shown}; all parts need the same features.")
     if any(sparse.issparse(column) for column in columns):
         return sparse.vstack(columns, format="csr")
     return np.concatenate(columns)
@@ -115,101 +256,75 @@ def _column(role: Role, matrix: Any, source: str) -> Any:
         return checked_ids(_strings(matrix, source), source)
     if role == "labels":
         return checked_labels(matrix, matrix.shape[0], source)
-    if sparse.issparse(matrix):
-        return checked_column(matrix, matrix.shape[0], source)
-    if matrix.dtype.kind in "SU":
-        return _strings(matrix, source)
-    return checked_column(_bag_of_words(matrix) if role == "texts" else matrix, matrix.shape[0], source)
+    if not sparse.issparse(matrix):
+        if matrix.dtype.kind in "SU":
+            return _strings(matrix, source)
+        matrix = _bag_of_words(matrix) if role == "texts" else matrix
+    return checked_column(matrix, matrix.shape[0], source)
 
 
 def _strings(values: Any, source: str) -> NDArray[np.str_]:
-    """A list of strings or whole numbers, which MATLAB stores as a matrix of one row or column."""
+    """A list of strings or integers, which MATLAB stores as a matrix of one row or column."""
     if sparse.issparse(values) or math.prod(values.shape) != max(values.shape, default=0):
-        raise DataError(f"{source}: the shape is {values.shape}; a list of strings or whole numbers is expected.")
+        raise DataError(f"{source}: the shape is {values.shape}; a list of strings or integers is expected.")
     flat = values.ravel()
     if flat.dtype.kind == "S":
         try:
             return np.asarray(np.strings.decode(flat, "utf-8"))
         except UnicodeDecodeError as error:
-            raise DataError(f"{source}: the strings are not in UTF-8 ({error}); write them in UTF-8.") from error
+            raise DataError(f"{source}: the strings are not valid UTF-8 ({error}); write them in UTF-8.") from error
     if flat.dtype.kind == "f" and np.isfinite(flat).all() and (flat == np.floor(flat)).all():
         flat = flat.astype(np.int64)
     if flat.dtype.kind not in "Uiu":
-        raise DataError(f"{source}: values of dtype {values.dtype} were found; strings or whole numbers are expected.")
+        raise DataError(f"{source}: the dtype is {values.dtype}; strings or integers are expected.")
     return np.asarray(flat, dtype=np.str_)
 
 
 def _bag_of_words(matrix: NDArray[Any]) -> Any:
-    """A binary matrix of few ones as CSR, any other as it is."""
+    """A thin binary matrix as CSR, any other unchanged."""
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub" or np.count_nonzero(matrix) >= BAG_DENSITY * matrix.size:
         return matrix
     bag = sparse.csr_array(matrix)
     return bag if (bag.data == 1).all() else matrix
 
 
-def _wordless_note(pairs: Pairs) -> tuple[str, ...]:
+def _empty_text_note(pairs: Pairs) -> tuple[str, ...]:
     if pairs.texts is None or not sparse.issparse(pairs.texts):
         return ()
     bag: Any = pairs.texts
-    wordless = int(np.count_nonzero(np.diff(bag.indptr) == 0))
-    return (f"{wordless:,} of {len(pairs):,} texts have no words",) if wordless else ()
+    empty = int(np.count_nonzero(np.diff(bag.indptr) == 0))
+    return (f"{empty:,} of {len(pairs):,} texts have no words",) if empty else ()
 
 
 def read_features(
     text: str, role: Role, ids: IdArray, *, wanted: IntArray, canonical_id: Callable[[str], str]
 ) -> tuple[Column, str]:
-    """Read the features of some items from "FILE" or "FILE:KEY".
+    """Features (m, d) of the ``wanted`` rows of ``ids`` from "FILE" or "FILE:KEY", and a note on their origin.
 
-    Args:
-        text: the file; where it has ids beside the matrix, rows are found by them, otherwise it must have one row for
-            each of ``ids``, in their order.
-        role: "images" or "texts".
-        ids: (n,) of all items, in the owner's order.
-        wanted: (m,) the rows of the items to read.
-        canonical_id: turns the file's spelling of an id into ours.
-
-    Returns:
-        Features (m, d), and a sentence about where they are from.
-
-    Raises:
-        DataError: items are not in the file, or it is not clear which row is whose.
+    Rows are found by the IDs in the file, spelt as ``canonical_id`` returns them; a file without IDs must have one row
+    for each of ``ids``, in their order.
     """
-    place = locate(text, role)
-    beside = [other for other in places_in(place.path) if meaning(other.key) == ("ids", "all")]
-    pairs, _ = assemble({role: (place,)}, source=place.where)
+    matrix = locate(text, role)
+    id_lists = [other for other in list_matrices(matrix.path) if role_of_key(other.key) == ("ids", "all")]
+    pairs, _ = pairs_from_matrices({role: (matrix,)}, source=matrix.where)
     column = cast("Column", pairs.images if role == "images" else pairs.texts)
-    if beside:
-        rows, how = rows_of(_read_ids(beside[0], canonical_id), ids[wanted], place.where), "by id"
-    elif len(pairs) == len(ids):
-        rows, how = wanted, "in the owner's order"
-    else:
+    if id_lists:
+        listing, _ = pairs_from_matrices({"ids": (id_lists[0],)}, source=id_lists[0].where)
+        row_of = {canonical_id(str(name)): row for row, name in enumerate(listing.ids)}
+        return column[_rows_of(row_of, ids[wanted], matrix.where)], f"{role} are features from {matrix}, rows by id"
+    if len(pairs) != len(ids):
         raise DataError(
-            f"{place.where} has {len(pairs):,} rows and no ids beside it, and there are {len(ids):,} items; add the "
-            "key 'ids' with one id a row, or give one row an item in the owner's order."
+            f"{matrix.where} has {len(pairs):,} rows and the file has no ids, but there are {len(ids):,} items; add "
+            "the key 'ids' with one ID per row, or give one row per item in the published order."
         )
-    return column[rows], f"{role} are features from {place}, rows {how}"
+    return column[wanted], f"{role} are features from {matrix}, rows in the published order"
 
 
-def _read_ids(place: Place, canonical_id: Callable[[str], str]) -> IdArray:
-    pairs, _ = assemble({"ids": (place,)}, source=place.where)
-    return np.array([canonical_id(name) for name in pairs.ids], dtype=np.str_)
-
-
-def rows_of(available: IdArray, wanted: IdArray, source: str) -> IntArray:
-    """The row of each wanted id, int64 (m,).
-
-    Raises:
-        DataError: an id is not there; the first ten are named.
-
-    Example:
-        >>> rows_of(np.array(["b", "a"]), np.array(["a", "a", "b"]), "features")
-        array([1, 1, 0])
-    """
-    row = {str(name): number for number, name in enumerate(available)}
-    absent = [str(name) for name in wanted if str(name) not in row]
+def _rows_of(row_of: Mapping[str, int], wanted: IdArray, source: str) -> IntArray:
+    absent = [str(name) for name in wanted if str(name) not in row_of]
     if absent:
         raise DataError(
-            f"{source}: {len(absent):,} of {len(wanted):,} items have no row there, such as {listed(absent)}; give "
-            "features of all of them."
+            f"{source}: {len(absent):,} of {len(wanted):,} items have no row, such as {listed(absent)}; features of "
+            "all items are needed."
         )
-    return np.array([row[str(name)] for name in wanted], dtype=np.int64)
+    return np.array([row_of[str(name)] for name in wanted], dtype=np.int64)

@@ -1,10 +1,10 @@
 """Prepared pairs: a folder with items, features, labels and splits, whose manifest is written last.
 
-manifest.json                  what it is, how it came about, and the SHA-256 of every other file
-items.parquet                  id, has_image, has_text; image (a path) and text where these are raw
+manifest.json                  description, provenance, and the SHA-256 of every other file
+items.parquet                  id, has_image, has_text; also image (a path) and text if these are raw
 labels.npy                     0/1 (n, classes)
-images.npy, texts.npy          features where there are some; texts.npz where they are a sparse bag of words
-split.json, validation.json    who is searched, who asks, who is learned from; and the same to choose options on
+images.npy, texts.npy          features, if any; texts.npz for a sparse bag of words
+split.json, validation.json    database, query and training items; the same for choosing options
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ from scipy import sparse
 from rmsh.core.errors import DataError, FormatError, InputError
 from rmsh.core.files import atomic, checked_format, read_json, sha256, write_json
 from rmsh.data.pairs import Pairs, is_raw
-from rmsh.data.readers.matrices import places_in, read_matrix
-from rmsh.data.splits import Split, hold_out_validation
+from rmsh.data.readers.matrix_files import list_matrices, read_matrix
+from rmsh.data.splits import PARTS, Split, hold_out_validation
 
 if TYPE_CHECKING:
-    from rmsh.data.pairs import Column
-    from rmsh.data.readers.matrix_roles import Role
+    from rmsh.data.readers.feature_files import Role
 
 FORMAT, VERSION = "rmsh-pairs", 1
 MANIFEST, ITEMS, LABELS = "manifest.json", "items.parquet", "labels.npy"
 SPLIT, VALIDATION = "split.json", "validation.json"
-RAW = {"images": "image", "texts": "text"}  # the column of the items that holds a raw modality
+RAW = {"images": "image", "texts": "text"}  # the column of items.parquet for a raw modality
 
 
 def refuse_finished(folder: Path) -> None:
-    """Refuse a folder that holds prepared pairs already."""
+    """Raise an InputError if the folder already contains prepared pairs."""
     if (folder / MANIFEST).exists():
-        raise InputError(f"{folder} holds prepared pairs already; give another folder, or remove this one.")
+        raise InputError(f"{folder} already contains prepared pairs; give another folder, or remove this one.")
 
 
 def write_prepared(folder: Path, pairs: Pairs, split: Split, *, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,7 +53,7 @@ def write_prepared(folder: Path, pairs: Pairs, split: Split, *, facts: Mapping[s
             write(file)
     held = hold_out_validation(split)
     splits = {SPLIT: split.save(folder / SPLIT, pairs.ids), VALIDATION: held.save(folder / VALIDATION, pairs.ids)}
-    parts = {part: len(getattr(split, part)) for part in ("database", "query", "train")}
+    parts = {part: len(getattr(split, part)) for part in PARTS}
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -70,13 +69,11 @@ def write_prepared(folder: Path, pairs: Pairs, split: Split, *, facts: Mapping[s
 
 
 def _items(pairs: Pairs) -> Any:
-    columns = {"id": pairs.ids, "has_image": pairs.has_image, "has_text": pairs.has_text}
-    raw = {RAW[role]: column for role, column in (("images", pairs.images), ("texts", pairs.texts)) if _is_raw(column)}
-    return pa.table({name: pa.array(column) for name, column in (columns | raw).items()})
-
-
-def _is_raw(column: Column | None) -> bool:
-    return column is not None and is_raw(column)
+    columns: dict[str, Any] = {"id": pairs.ids, "has_image": pairs.has_image, "has_text": pairs.has_text}
+    for role, column in (("images", pairs.images), ("texts", pairs.texts)):
+        if column is not None and is_raw(column):
+            columns[RAW[role]] = column
+    return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
 def _saver(column: Any) -> Callable[[IO[bytes]], None]:
@@ -86,22 +83,12 @@ def _saver(column: Any) -> Callable[[IO[bytes]], None]:
 
 
 def is_prepared(folder: Path) -> bool:
-    """Whether a folder holds prepared pairs, whole and of whatever version."""
+    """Whether a folder contains finished prepared pairs of any version."""
     return (folder / ITEMS).is_file() and (folder / MANIFEST).is_file()
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of prepared pairs.
-
-    Raises:
-        FormatError: it is damaged or of a newer version.
-    """
-    path = folder / MANIFEST
-    return checked_format(read_json(path), path, name=FORMAT, version=VERSION, hint="prepare the pairs anew")
-
-
 def prepared_note(manifest: Mapping[str, Any]) -> str:
-    """A sentence that says whose split it is, for the user to read."""
+    """A sentence that names the benchmark and its split."""
     return (
         f"{manifest['benchmark']} with the split {manifest['split']['name']!r}, seed {manifest['protocol']['seed']}, "
         f"SHA-256 {manifest['splits'][SPLIT]}"
@@ -109,17 +96,13 @@ def prepared_note(manifest: Mapping[str, Any]) -> str:
 
 
 def read_prepared(folder: Path, skip: Collection[Role] = ()) -> tuple[Pairs, Split, dict[str, Any]]:
-    """Read prepared pairs but the skipped roles, with their split and manifest.
-
-    Raises:
-        FormatError: a file is damaged or of a newer version.
-        DataError: a file is missing, or the files do not fit each other.
-    """
-    manifest = read_manifest(folder)
+    """Read prepared pairs except the skipped roles, with their split and manifest."""
+    path = folder / MANIFEST
+    manifest = checked_format(read_json(path), path, name=FORMAT, version=VERSION, hint="prepare the pairs again")
     missing = [name for name in (*manifest["files"], SPLIT) if not (folder / name).is_file()]
     if missing:
         raise DataError(
-            f"{folder} lacks {', '.join(missing)}, which its manifest names; restore it or prepare it anew."
+            f"{folder} lacks {', '.join(missing)}, listed in its manifest; restore it or prepare the pairs again."
         )
     items = _read_items(folder / ITEMS)
     columns = {role: _read_column(folder, role, items, manifest) for role in RAW if role not in skip}
@@ -140,11 +123,11 @@ def _read_items(path: Path) -> Any:
     try:
         return parquet.read_table(path)
     except pa.ArrowException as error:
-        raise FormatError(f"{path} is damaged ({error}); restore it or prepare it anew.") from error
+        raise FormatError(f"{path} is damaged ({error}); restore it or prepare the pairs again.") from error
 
 
 def _read_column(folder: Path, role: str, items: Any, manifest: Mapping[str, Any]) -> Any:
-    """A modality, raw from the items or as features from its file; None where it is absent."""
+    """A modality, raw from the items or as features from its file, or None."""
     if RAW[role] in items.column_names:
         return _strings(items, RAW[role])
     names = [name for name in manifest["files"] if Path(name).stem == role]
@@ -152,8 +135,8 @@ def _read_column(folder: Path, role: str, items: Any, manifest: Mapping[str, Any
 
 
 def _read_file(path: Path) -> Any:
-    (place,) = places_in(path)
-    return read_matrix(place)
+    (matrix,) = list_matrices(path)
+    return read_matrix(matrix)
 
 
 def _strings(items: Any, name: str) -> Any:

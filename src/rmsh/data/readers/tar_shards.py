@@ -1,9 +1,9 @@
-"""Tar shards in the form of webdataset: members of one name before the first dot are one item.
+"""Tar shards in the webdataset layout: members with the same name up to the first dot form one item.
 
-A picture's suffix makes it the picture; ``.txt`` is the text; ``.json`` holds ``text`` or ``caption``, ``labels`` and
-``id``; ``.cls`` is a label. Pictures are unpacked, as encoders and the search page read files. Nothing of an archive
-decides where a file goes but a checked relative name, and only plain files are read: links, devices and sparse files,
-which claim any size, are listed as left out.
+A member with the suffix of an image is the item's image; ``.txt`` is its text; ``.json`` has ``text`` or ``caption``,
+``labels`` and ``id``; ``.cls`` is a label. Images are unpacked because encoders and the search page read files. A file
+is written only under a checked relative name, and only regular members are read: links, devices and sparse files, which
+can claim any size, are skipped.
 """
 
 from __future__ import annotations
@@ -14,79 +14,52 @@ import tarfile
 import time
 from collections.abc import Sequence
 from hashlib import sha256
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, Progress, ignore
-from rmsh.data.readers.folder import LARGEST_TEXT, PICTURE_SUFFIXES
-from rmsh.data.readers.metadata import record_of
-from rmsh.data.records import Origin, Record, Skipped, check_records
+from rmsh.data.readers.folder import IMAGE_SUFFIXES, LARGEST_TEXT
+from rmsh.data.records import Origin, Record, Skipped, check_records, leads_out, record_from_cells
 
-LARGEST_PICTURE = 256 << 20  # bytes of a picture file
+LARGEST_IMAGE = 256 << 20  # bytes
 
 
 def shards_in(path: Path) -> list[Path]:
-    """The shards that a path names: itself, or those directly in a folder."""
+    """The path itself if it is a shard, or the shards directly in a folder."""
     if path.is_dir():
         return sorted(file for file in path.iterdir() if file.suffix.lower() == ".tar")
     return [path] if path.suffix.lower() == ".tar" else []
 
 
-def shards_name(shards: Sequence[Path]) -> str:
-    """A name for the unpacked pictures of shards: another one when a shard is another file.
-
-    Example:
-        >>> len(shards_name([]))
-        16
-    """
+def shards_key(shards: Sequence[Path]) -> str:
+    """A name for the folder of unpacked images, which changes when a shard does."""
     facts = [(str(shard.resolve()), (stat := shard.stat()).st_size, stat.st_mtime_ns) for shard in shards]
     return sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def read_webdataset(
-    shards: Sequence[Path], *, into: Path, on_progress: OnProgress = ignore
-) -> tuple[Origin, list[str]]:
-    """Read the items of shards and unpack their pictures.
-
-    Args:
-        shards: uncompressed .tar files.
-        into: the folder to unpack into; a picture that is there already, with its size, is not written again.
-        on_progress: is told of every shard.
-
-    Returns:
-        The records with what was left out of them, and notes.
-
-    Raises:
-        DataError: a shard is damaged, or compressed.
-    """
+def read_shards(shards: Sequence[Path], *, into: Path, on_progress: OnProgress = ignore) -> tuple[Origin, list[str]]:
+    """The checked records of uncompressed shards, and notes; images are unpacked into a folder unless already there."""
     records: list[Record] = []
     skipped: list[Skipped] = []
     start = time.perf_counter()
     into.mkdir(parents=True, exist_ok=True)
     for done, shard in enumerate(shards, start=1):
-        found, none = _read_shard(shard, into, prefix=f"{shard.stem}/" if len(shards) > 1 else "")
-        records, skipped = records + found, skipped + none
+        samples, problems = _read_members(shard, into, prefix=f"{shard.stem}/" if len(shards) > 1 else "")
+        skipped += problems
+        for row, (key, cells) in enumerate(samples.items(), start=1):
+            try:
+                records.append(record_from_cells(cells, file=shard.name, row=row, key=key))
+            except ValueError as error:
+                skipped.append(Skipped(shard.name, row, key, "item", str(error)))
         on_progress(Progress("unpack", done, len(shards), "shard", time.perf_counter() - start))
     kept, more = check_records(records, into)
-    return Origin(into, tuple(kept), (*skipped, *more), unpacked=True), [
-        f"{len(shards):,} shards, {len(records):,} items"
-    ]
-
-
-def _read_shard(shard: Path, into: Path, *, prefix: str) -> tuple[list[Record], list[Skipped]]:
-    samples, skipped = _read_members(shard, into, prefix)
-    records: list[Record] = []
-    for row, (key, cells) in enumerate(samples.items(), start=1):
-        try:
-            records.append(record_of(cells, file=shard.name, row=row, key=key))
-        except ValueError as error:
-            skipped.append(Skipped(shard.name, row, key, "item", str(error)))
-    return records, skipped
+    notes = [f"{len(shards):,} shards, {len(records):,} items"]
+    return Origin(into, tuple(kept), (*skipped, *more), unpacked=True), notes
 
 
 def _read_members(shard: Path, into: Path, prefix: str) -> tuple[dict[str, dict[str, Any]], list[Skipped]]:
-    """The cells of each item by its key, and members that were left out; pictures are unpacked."""
+    """The cells of each item by its key, and the members that were skipped."""
     samples: dict[str, dict[str, Any]] = {}
     skipped: list[Skipped] = []
     try:
@@ -95,16 +68,19 @@ def _read_members(shard: Path, into: Path, prefix: str) -> tuple[dict[str, dict[
                 if member.isdir():
                     continue
                 key, suffix = _key_and_suffix(member.name)
-                problem = _problem(member, suffix)
+                problem = _member_problem(member, suffix)
                 if problem is None and (file := archive.extractfile(member)) is not None:
                     cells = samples.setdefault(prefix + key, {})
-                    problem = _take(cells, file, suffix, member=member, into=into, prefix=prefix)
+                    if suffix in IMAGE_SUFFIXES:
+                        problem = _add_image(cells, file, member, into=into, prefix=prefix)
+                    else:
+                        problem = _add_text(cells, file, suffix)
                 if problem:
                     skipped.append(Skipped(shard.name, None, prefix + key, "item", f"{member.name!r}: {problem}"))
     except (tarfile.TarError, EOFError, OSError) as error:
         raise DataError(
-            f"{shard} cannot be read as an uncompressed tar file ({error}); unpack it if it is compressed, or fetch it "
-            "anew."
+            f"{shard} cannot be read as an uncompressed tar file ({error}); decompress it if it is compressed, or "
+            "download it again."
         ) from error
     return samples, skipped
 
@@ -121,25 +97,37 @@ def _key_and_suffix(name: str) -> tuple[str, str]:
     return str(path.with_name(stem)) if stem else str(path), (dot + suffix).lower()
 
 
-def _problem(member: tarfile.TarInfo, suffix: str) -> str | None:
+def _member_problem(member: tarfile.TarInfo, suffix: str) -> str | None:
     if not member.isreg() or member.issparse():
-        return "it is a link, a device or a sparse file; only plain files are read"
-    name = member.name
-    if name.startswith("/") or "\\" in name or ".." in PurePosixPath(name).parts or PureWindowsPath(name).drive:
+        return "it is a link, a device or a sparse file; only regular files are read"
+    if "\\" in member.name or leads_out(member.name):
         return "its name leads out of the folder"
-    limit = LARGEST_PICTURE if suffix in PICTURE_SUFFIXES else LARGEST_TEXT
+    limit = LARGEST_IMAGE if suffix in IMAGE_SUFFIXES else LARGEST_TEXT
     return f"it has {member.size:,} bytes, {limit:,} are allowed" if member.size > limit else None
 
 
-def _take(
-    cells: dict[str, Any], file: IO[bytes], suffix: str, *, member: tarfile.TarInfo, into: Path, prefix: str
+def _add_image(
+    cells: dict[str, Any], file: IO[bytes], member: tarfile.TarInfo, *, into: Path, prefix: str
 ) -> str | None:
-    """Add what a member says to the cells of its item, or return why it says nothing."""
-    if suffix in PICTURE_SUFFIXES:
-        if "file_name" in cells:
-            return f"its item has the picture {cells['file_name']!r} already"
-        cells["file_name"] = prefix + member.name.removeprefix("./")
-        return _unpack(file, into / cells["file_name"], member.size)
+    """Unpack an image unless a file of its size is there, or return the reason why it was skipped."""
+    if "file_name" in cells:
+        return f"its item already has the image {cells['file_name']!r}"
+    cells["file_name"] = prefix + member.name.removeprefix("./")
+    path = into / cells["file_name"]
+    try:
+        if path.is_file() and path.stat().st_size == member.size:
+            return None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".{path.name}.tmp")
+        unfinished.write_bytes(file.read())
+        os.replace(unfinished, path)
+    except (OSError, ValueError) as error:
+        return f"it cannot be written ({error})"
+    return None
+
+
+def _add_text(cells: dict[str, Any], file: IO[bytes], suffix: str) -> str | None:
+    """Add the content of a member to its item, or return the reason why it was skipped."""
     try:
         content = file.read().decode("utf-8-sig")
         if suffix == ".json":
@@ -150,18 +138,4 @@ def _take(
             cells["labels"] = [content]
     except (ValueError, TypeError, RecursionError) as error:
         return f"it cannot be read ({error})"
-    return None
-
-
-def _unpack(file: IO[bytes], path: Path, size: int) -> str | None:
-    """Write a picture unless it is there with its size."""
-    try:
-        if path.is_file() and path.stat().st_size == size:
-            return None
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.tmp")
-        unfinished.write_bytes(file.read())
-        os.replace(unfinished, path)
-    except (OSError, ValueError) as error:
-        return f"it cannot be written ({error})"
     return None

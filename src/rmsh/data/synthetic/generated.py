@@ -1,8 +1,8 @@
-"""Generated pairs: features of pictures and texts that show the same things, for demonstrations and tests.
+"""Generated pairs: related image and text features with labels, for demonstrations and tests.
 
-An item has one to four labels. Some classes are frequent and some rare, and classes of one scene (such as kitchen
-things) occur together. Each label of an item is more or less prominent; both modalities see the same prominence through
-their own nonlinear mixture and with their own noise, so that one can be found by the other, but not without error.
+An item has one to four labels. Some classes are frequent and some rare, and classes of one scene (such as a kitchen)
+occur together. Each label of an item has a prominence; each modality is a nonlinear mixture of the same prominences
+with separate noise, so that retrieval across modalities works, but not without error.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ SCENES = (
     ("table", "cup", "bread", "knife", "apple", "cake"),
     ("boat", "bird", "beach", "cloud", "fish", "island"),
 )
-# One class of each scene in turn, so that a few classes already come from all scenes.
+# One class of each scene in turn, so that even a few classes cover all scenes.
 CLASS_NAMES = tuple(name for rank in zip(*SCENES, strict=True) for name in rank)
-LABEL_COUNTS = (0.35, 0.3, 0.2, 0.15)  # how often an item has 1, 2, 3, 4 labels
-TOGETHER = 2.0  # how much the log-odds of a class rise when the item shows its scene
-WORDS_PER_CLASS = 4.0  # how many words a class of usual prominence brings, repeated ones counted
+LABEL_COUNTS = (0.35, 0.3, 0.2, 0.15)  # probability of 1, 2, 3, 4 labels
+TOGETHER = 2.0  # increase of the log-odds of a class if the item shows its scene
+WORDS_PER_CLASS = 4.0  # expected words, with repetitions, of a class with prominence 1
 
 
 def generate_pairs(
@@ -48,15 +48,15 @@ def generate_pairs(
         classes: the number of classes, 4 to 24.
         image_dim: the width of the image features.
         text_dim: the width of the text features, or the number of words with ``sparse_text``.
-        noise: how much the features are disturbed; 0 is easy, 3 is hard.
-        seed: the same seed gives the same pairs.
+        noise: the noise of the features; 0 is easy, 3 is hard.
+        seed: random seed.
         sparse_text: texts are bags of words, 0/1 in CSR form, instead of dense features.
 
     Returns:
         Pairs of ``n`` items with images, texts and labels.
 
     Raises:
-        DataError: a number is out of its range.
+        DataError: a number is out of range.
 
     Example:
         >>> pairs = generate_pairs(100, sparse_text=True)
@@ -65,8 +65,8 @@ def generate_pairs(
     """
     if n < 1 or not 4 <= classes <= len(CLASS_NAMES) or min(image_dim, text_dim) < 1 or not noise >= 0:
         raise DataError(
-            f"n={n}, classes={classes}, image_dim={image_dim}, text_dim={text_dim}, noise={noise} were asked for; give "
-            f"at least 1 item, 4 to {len(CLASS_NAMES)} classes, at least 1 dimension and a noise from 0 up."
+            f"Got n={n}, classes={classes}, image_dim={image_dim}, text_dim={text_dim}, noise={noise}; give at least "
+            f"1 item, 4 to {len(CLASS_NAMES)} classes, at least 1 dimension and a noise of at least 0."
         )
     rng = np.random.default_rng(seed)
     labels = _draw_labels(n, classes, rng)
@@ -83,7 +83,7 @@ def generate_pairs(
 
 
 def _draw_labels(n: int, classes: int, rng: np.random.Generator) -> LabelArray:
-    """One to four classes an item, by the largest of noisy log-odds: a first class, then others that go with it."""
+    """One to four classes per item, by the largest of noisy log-odds: a first class, then others of its scene."""
     log_odds = -0.7 * np.log(1 + np.arange(classes))  # the frequencies fall like a power of the rank
     scene = np.arange(classes) % len(SCENES)
     first = np.argmax(log_odds + rng.gumbel(size=(n, classes)), axis=1)
@@ -95,7 +95,7 @@ def _draw_labels(n: int, classes: int, rng: np.random.Generator) -> LabelArray:
 
 
 def _draw_features(prominence: ScoreArray, dim: int, noise: float, rng: np.random.Generator) -> ScoreArray:
-    """What a frozen network might give: a random nonlinear layer over the disturbed content, (n, dim)."""
+    """Features like those of a frozen network: a random nonlinear layer over noisy content, (n, dim)."""
     n, classes = prominence.shape
     hidden = 2 * classes
     content = prominence @ rng.normal(size=(classes, hidden)) + noise * rng.normal(size=(n, hidden))
@@ -104,7 +104,7 @@ def _draw_features(prominence: ScoreArray, dim: int, noise: float, rng: np.rando
 
 
 def _draw_words(prominence: ScoreArray, words: int, noise: float, rng: np.random.Generator) -> Any:
-    """Which words a text has, CSR (n, words): each class has its own likely words, noise makes all likelier."""
+    """The words of each text, CSR (n, words): each class has likely words, and noise makes all words likelier."""
     likely = rng.gamma(0.1, size=(prominence.shape[1], words))
     rates = prominence @ (likely / likely.sum(axis=1, keepdims=True)) + 0.1 * noise / words
     present = rng.random(rates.shape) < 1 - np.exp(-WORDS_PER_CLASS * rates)

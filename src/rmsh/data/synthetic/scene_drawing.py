@@ -1,4 +1,4 @@
-"""Draws generated scenes: icons in harmonious colours, none over another, smooth at their edges."""
+"""Drawing generated scenes: icons in matching colours, without overlap, with smooth edges."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rmsh.core.errors import MissingExtraError, install_command
 
 _PACKAGE = "fontawesomefree"
 _FILES = "fontawesomefree/static/fontawesomefree"
-_MASTER = 384  # the size, in pixels, that an icon is drawn at once and then shrunk from
-_MARGIN = 10  # around it
-_STEP = 4  # pixels
+_MASTER = 384  # pixels; each icon is drawn once at this size, then shrunk
+_MARGIN = 10  # pixels around it
+_STEP = 4  # pixels between the sizes of shrunk icons
 
 Colour = tuple[int, int, int]
-Place = tuple[float, float, float]  # centre and side of a square, as parts of the picture's side
+Place = tuple[float, float, float]  # centre and side of a square, relative to the side of the image
 
 
-# Ways to place one to four things, in squares that do not overlap; their mirror images are others.
+# Layouts for one to four objects, in squares that do not overlap; they may be mirrored.
 LAYOUTS: dict[int, tuple[tuple[Place, ...], ...]] = {
     1: (((0.5, 0.5, 0.8),), ((0.45, 0.54, 0.66),)),
     2: (
@@ -46,7 +46,7 @@ LAYOUTS: dict[int, tuple[tuple[Place, ...], ...]] = {
 
 @dataclass(frozen=True)
 class Style:
-    """The colours of a scene: two of the ground, inks that stand out from it, and what a person calls the ground."""
+    """The colours of a scene: two for the background, contrasting inks, and the name of the background."""
 
     ground: tuple[Colour, Colour]
     inks: tuple[Colour, ...]
@@ -59,7 +59,7 @@ _ANGLES = (5, 55, 95, 145, 190, 245, 290, 330)  # of these hues, in degrees of O
 
 @cache
 def make_style(hue: int, *, dark: bool) -> Style:
-    """One of eight hues for the ground, light or dark, with inks of opposite and of kindred hues."""
+    """A light or dark background in one of eight hues, with inks of opposite and similar hues."""
     angle = _ANGLES[hue]
     light, pale, ink = (0.32, 0.26, 0.86) if dark else (0.95, 0.89, 0.48)
     ground = _colour(light, 0.045, angle), _colour(pale, 0.06, angle + 25)
@@ -107,18 +107,18 @@ def draw(
     style: Style,
     side: int,
 ) -> Image.Image:
-    """A square picture with an icon at each place, turned by some degrees."""
-    picture = _ground(style, side).copy()
+    """A square image with a rotated icon at each place."""
+    image = _ground(style, side).copy()
     for icon, (x, y, size), turn, ink in zip(icons, places, turns, inks, strict=True):
         mask = _turned(icon, turn, size * side)
         corner = round(x * side - mask.width / 2), round(y * side - mask.height / 2)
-        picture.paste(ink, corner, mask)
-    return picture
+        image.paste(ink, corner, mask)
+    return image
 
 
 @cache
 def _ground(style: Style, side: int) -> Image.Image:
-    """A soft light from the upper left in the two colours of the ground."""
+    """A soft light from the upper left in the two colours of the background."""
     across = np.linspace(0, 1, side)
     distance = np.hypot(across[None, :] - 0.3, across[:, None] - 0.25)
     grey = Image.fromarray(np.uint8(255 * np.clip(distance / 1.05, 0, 1)))
@@ -126,11 +126,11 @@ def _ground(style: Style, side: int) -> Image.Image:
 
 
 def _turned(icon: str, degrees: float, size: float) -> Image.Image:
-    """The shape of an icon, turned, so large that it just fits into a square."""
+    """The rotated shape of an icon, as large as fits into a square."""
     width, height = _master(icon).size
     angle = radians(abs(degrees))
     largest = max(width * cos(angle) + height * sin(angle), width * sin(angle) + height * cos(angle))
-    # Sizes go in steps, so that an icon is shrunk once for each and then only turned.
+    # Sizes are rounded down to steps, so that each icon is shrunk only a few times.
     longer = size * max(width, height) / largest
     return _shrunk(icon, max(int(longer) // _STEP * _STEP, _STEP)).rotate(
         degrees, Image.Resampling.BICUBIC, expand=True
@@ -147,7 +147,7 @@ def _shrunk(icon: str, longer: int) -> Image.Image:
 
 @cache
 def _master(icon: str) -> Image.Image:
-    """The shape of an icon, cut out with a margin, without which its edges would be hard when it is turned."""
+    """The shape of an icon with a margin, which keeps its edges smooth when it is rotated."""
     letter = chr(int(_unicodes()[icon], 16))
     font = ImageFont.truetype(str(_font_folder() / "webfonts" / "fa-solid-900.ttf"), _MASTER)
     left, top, right, bottom = font.getbbox(letter)

@@ -1,13 +1,16 @@
-"""Generated scenes: pictures of one to four icons with captions and labels, as many as wanted.
+"""Generated scenes: images of one to four icons with captions and labels, in any number.
 
-A person sees at once whether a hit is right, and relevance has grades: scenes may share things, or only their themes.
-Scene number i depends on the seed and on i alone, so that a larger set begins with the smaller one.
+Correct results are obvious, and relevance has grades: scenes may share objects, or only their themes. Scene number i
+depends only on the seed and on i, so a larger set begins with the smaller one.
 
-What a generated scene shows: which things, where, in which colours, and what a person says of it.
+scene_objects.csv lists the objects: theme, icon, and names separated by "|", the first of which is the label; a name
+that begins with neither "some" nor "the" gets an article. The icons are those of Font Awesome Free 6.6.0 by Fonticons,
+Inc. (https://fontawesome.com), licensed CC BY 4.0; the names are selected from its search terms.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -21,20 +24,24 @@ import numpy as np
 from rmsh.core.errors import DataError
 from rmsh.core.files import read_json, write_json, write_text
 from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.data.labels import multi_hot
 from rmsh.data.pairs import Pairs
 from rmsh.data.synthetic.scene_drawing import HUES, LAYOUTS, Place, Style, draw, make_style
-from rmsh.data.synthetic.scene_objects import CREDIT, LABELS, THINGS, Thing
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from rmsh.core.types import LabelArray
+CREDIT = "Icons: Font Awesome Free 6.6.0 by Fonticons, Inc., https://fontawesome.com, CC BY 4.0."
 
-_COUNTS = (0.25, 0.35, 0.25, 0.15)  # how often a scene has 1, 2, 3, 4 things
-_RARER = 0.25  # by how much the log-odds fall from one thing of a theme to the next
-_TOGETHER = 1.6  # by how much they rise for things of the first one's theme
-_DARK = 0.25  # how often the ground is dark
+_COUNTS = (0.25, 0.35, 0.25, 0.15)  # probability of 1, 2, 3, 4 objects
+_RARER = 0.25  # decrease of the log-odds from one object of a theme to the next
+_TOGETHER = 1.6  # increase of the log-odds for objects of the first one's theme
+_DARK = 0.25  # probability of a dark background
 _MOST_TURN = 15.0  # degrees
+_FORM = 1  # version of the scenes; it changes if the same seed gives other images or captions
+_QUALITY = 90  # of the JPEG files
+_REPORT_EVERY = 500  # scenes
+_THREADS = 4
 _ONE = ("{all}", "{all}", "just {all}", "{all} by itself", "a picture of {all}", "{all} on a {ground} background")
 _MORE = (
     "{all}",
@@ -48,21 +55,57 @@ _MORE = (
 
 
 @dataclass(frozen=True)
+class SceneObject:
+    """An object of scenes: its icon, its label, its theme, and its names in captions, each with an article."""
+
+    icon: str
+    label: str
+    theme: str
+    phrases: tuple[str, ...]
+
+
+def _read_objects() -> tuple[SceneObject, ...]:
+    with Path(__file__).with_name("scene_objects.csv").open(encoding="utf-8", newline="") as file:
+        rows = [(row["theme"], row["icon"], row["names"].split("|")) for row in csv.DictReader(file)]
+    return tuple(
+        SceneObject(icon, names[0].removeprefix("some ").removeprefix("the "), theme, tuple(map(_with_article, names)))
+        for theme, icon, names in rows
+    )
+
+
+def _with_article(words: str) -> str:
+    """Put "a" or "an" before words that have no article.
+
+    Example:
+        >>> _with_article("umbrella"), _with_article("the sun")
+        ('an umbrella', 'the sun')
+    """
+    if words.startswith(("some ", "the ")):
+        return words
+    return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
+
+
+OBJECTS = _read_objects()
+THEMES = tuple(dict.fromkeys(thing.theme for thing in OBJECTS))
+LABELS = (*(thing.label for thing in OBJECTS), *THEMES)  # 60 objects, then their 12 themes
+
+
+@dataclass(frozen=True)
 class Scene:
-    """What a scene shows and how, before it is drawn.
+    """The content of a scene before it is drawn.
 
     Args:
-        number: its place in the set.
-        things: what it shows, one to four different ones.
-        caption: a sentence about it.
+        number: its number in the set.
+        things: one to four different objects.
+        caption: a sentence that describes it.
         style: its colours.
-        places: where the things are.
-        turns: by how many degrees they are turned.
-        inks: which ink of the style each has.
+        places: the position of each object.
+        turns: the rotation of each object in degrees.
+        inks: the index of each object's ink in the style.
     """
 
     number: int
-    things: tuple[Thing, ...]
+    things: tuple[SceneObject, ...]
     caption: str
     style: Style
     places: tuple[Place, ...]
@@ -71,22 +114,18 @@ class Scene:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The things, then their themes."""
+        """The objects, then their themes."""
         return tuple(dict.fromkeys([*(thing.label for thing in self.things), *(thing.theme for thing in self.things)]))
 
     def draw(self, side: int = 256) -> Image:
-        """The picture, RGB, ``side`` pixels wide and high.
-
-        Raises:
-            MissingExtraError: the package with the icons is not installed.
-        """
+        """The image, RGB, ``side`` pixels wide and high."""
         icons = [thing.icon for thing in self.things]
         inks = [self.style.inks[ink] for ink in self.inks]
         return draw(icons, self.places, turns=self.turns, inks=inks, style=self.style, side=side)
 
 
 def plan_scene(number: int, *, seed: int = 0) -> Scene:
-    """The scene of a number.
+    """The scene with a number.
 
     Example:
         >>> scene = plan_scene(3)
@@ -95,7 +134,7 @@ def plan_scene(number: int, *, seed: int = 0) -> Scene:
          ('scissors', 'blender', 'wrench', 'hospital', 'tool', 'drink', 'building'))
     """
     rng = np.random.default_rng([seed, number])
-    things = _choose_things(rng)
+    things = _draw_objects(rng)
     style = make_style(int(rng.integers(len(HUES))), dark=bool(rng.random() < _DARK))
     turns = rng.uniform(-_MOST_TURN, _MOST_TURN, len(things))
     inks = rng.permutation(len(style.inks))[: len(things)]
@@ -104,27 +143,27 @@ def plan_scene(number: int, *, seed: int = 0) -> Scene:
         things=things,
         caption=_caption(things, style.name, rng),
         style=style,
-        places=_choose_places(len(things), rng),
+        places=_draw_places(len(things), rng),
         turns=tuple(turns.tolist()),
         inks=tuple(inks.tolist()),
     )
 
 
-_LOG_ODDS = -_RARER * np.array([[thing.theme for thing in THINGS[:i]].count(t.theme) for i, t in enumerate(THINGS)])
-_THEME = np.array([LABELS.index(thing.theme) for thing in THINGS])
+_LOG_ODDS = -_RARER * np.array([[thing.theme for thing in OBJECTS[:i]].count(t.theme) for i, t in enumerate(OBJECTS)])
+_THEME = np.array([LABELS.index(thing.theme) for thing in OBJECTS])
 
 
-def _choose_things(rng: np.random.Generator) -> tuple[Thing, ...]:
-    """A first thing by frequency, then others that like to go with it: the largest of noisy log-odds."""
+def _draw_objects(rng: np.random.Generator) -> tuple[SceneObject, ...]:
+    """A first object by frequency, then others, preferably of its theme: the largest of noisy log-odds."""
     count = rng.choice(len(_COUNTS), p=_COUNTS) + 1
-    first = int(np.argmax(_LOG_ODDS + rng.gumbel(size=len(THINGS))))
-    scores = _LOG_ODDS + _TOGETHER * (_THEME[first] == _THEME) + rng.gumbel(size=len(THINGS))
+    first = int(np.argmax(_LOG_ODDS + rng.gumbel(size=len(OBJECTS))))
+    scores = _LOG_ODDS + _TOGETHER * (_THEME[first] == _THEME) + rng.gumbel(size=len(OBJECTS))
     scores[first] = np.inf
-    return tuple(THINGS[i] for i in np.argsort(-scores)[:count])
+    return tuple(OBJECTS[i] for i in np.argsort(-scores)[:count])
 
 
-def _choose_places(count: int, rng: np.random.Generator) -> tuple[Place, ...]:
-    """A layout or its mirror image, its squares in any order."""
+def _draw_places(count: int, rng: np.random.Generator) -> tuple[Place, ...]:
+    """A layout or its mirror image, with its squares in random order."""
     layouts = LAYOUTS[count]
     cells = layouts[rng.integers(len(layouts))]
     across, down = rng.random(2) < 0.5
@@ -133,14 +172,14 @@ def _choose_places(count: int, rng: np.random.Generator) -> tuple[Place, ...]:
 
 
 def _inside(cell: Place, rng: np.random.Generator) -> Place:
-    """A somewhat smaller square somewhere in a square."""
+    """A slightly smaller square at a random position inside a square."""
     x, y, side = cell
     smaller = side * rng.uniform(0.85, 1.0)
     slack = (side - smaller) / 2
     return x + slack * rng.uniform(-1, 1), y + slack * rng.uniform(-1, 1), smaller
 
 
-def _caption(things: Sequence[Thing], ground: str, rng: np.random.Generator) -> str:
+def _caption(things: Sequence[SceneObject], ground: str, rng: np.random.Generator) -> str:
     names = [thing.phrases[rng.integers(len(thing.phrases))] for thing in things]
     rng.shuffle(names)
     forms = _ONE if len(names) == 1 else _MORE
@@ -150,7 +189,7 @@ def _caption(things: Sequence[Thing], ground: str, rng: np.random.Generator) -> 
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names as a person says them one after another.
+    """Names as an enumeration.
 
     Example:
         >>> _listed(["a dog", "a cat", "the moon"])
@@ -159,14 +198,8 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-_FORM = 1  # of the scenes: another number means other pictures or captions for the same seed
-_QUALITY = 90  # of the JPEG files
-_TOGETHER_scenes = 500  # scenes between two reports
-_THREADS = 4
-
-
 def scene_pairs(n: int, *, seed: int = 0, folder: Path | None = None) -> Pairs:
-    """Captions and labels of n scenes, with the paths of their pictures where a folder holds them.
+    """Captions and labels of n scenes, with the paths of their images if a folder is given.
 
     Example:
         >>> pairs = scene_pairs(50)
@@ -179,7 +212,7 @@ def scene_pairs(n: int, *, seed: int = 0, folder: Path | None = None) -> Pairs:
         ids=np.array(names),
         images=None if folder is None else np.array([str(folder / name) for name in names]),
         texts=np.array([scene.caption for scene in scenes]),
-        labels=_multi_hot(scenes),
+        labels=multi_hot([scene.labels for scene in scenes], LABELS),
         class_names=LABELS,
         source="generated scenes",
     )
@@ -188,29 +221,29 @@ def scene_pairs(n: int, *, seed: int = 0, folder: Path | None = None) -> Pairs:
 def write_scenes(
     folder: Path | str, n: int, *, seed: int = 0, side: int = 256, on_progress: OnProgress = ignore
 ) -> Pairs:
-    """Write n scenes as a folder of pictures with ``metadata.jsonl`` (file_name, text, labels) and a credit.
+    """Write n scenes as a folder of images with ``metadata.jsonl`` (file_name, text, labels) and CREDIT.txt.
 
-    A folder that holds just these scenes is left as it is.
+    A folder that already contains exactly these scenes is left unchanged.
 
     Args:
-        folder: is made where it does not exist.
-        n: how many.
-        seed: the same seed gives the same scenes.
-        side: of the pictures, in pixels.
-        on_progress: is told how far it is.
+        folder: the folder to write; it is created if it does not exist.
+        n: the number of scenes.
+        seed: random seed.
+        side: width and height of the images in pixels.
+        on_progress: called with a Progress.
 
     Returns:
         Pairs of the paths, captions and labels.
 
     Raises:
-        DataError: the folder holds something else.
+        DataError: the folder contains something else.
         MissingExtraError: the package with the icons is not installed.
     """
     folder, made = Path(folder), {"form": _FORM, "scenes": n, "seed": seed, "side": side, "credit": CREDIT}
     manifest = folder / "manifest.json"
     if not manifest.exists() or read_json(manifest) != made:
         if folder.exists() and any(folder.iterdir()):
-            raise DataError(f"{folder} is not empty and holds other things than these scenes; give another folder.")
+            raise DataError(f"{folder} is not empty and does not contain these scenes; give another folder.")
         _write(folder, list(_planned(n, seed)), side, on_progress)
         write_json(manifest, made)
     return scene_pairs(n, seed=seed, folder=folder)
@@ -218,20 +251,12 @@ def write_scenes(
 
 def _planned(n: int, seed: int) -> Iterator[Scene]:
     if n < 1:
-        raise DataError(f"{n} scenes were asked for; ask for at least one.")
+        raise DataError(f"Got {n} scenes; at least one is needed.")
     return (plan_scene(number, seed=seed) for number in range(n))
 
 
 def _file_name(scene: Scene) -> str:
     return f"{scene.number // 1000:03}/{scene.number:06}.jpg"  # folders stay small
-
-
-def _multi_hot(scenes: Sequence[Scene]) -> LabelArray:
-    column = {label: number for number, label in enumerate(LABELS)}
-    labels = np.zeros((len(scenes), len(LABELS)), dtype=np.uint8)
-    for row, scene in enumerate(scenes):
-        labels[row, [column[label] for label in scene.labels]] = 1
-    return labels
 
 
 def _write(folder: Path, scenes: Sequence[Scene], side: int, on_progress: OnProgress) -> None:
@@ -243,8 +268,8 @@ def _write(folder: Path, scenes: Sequence[Scene], side: int, on_progress: OnProg
         scene.draw(side).save(folder / _file_name(scene), quality=_QUALITY)
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        for first in range(0, len(scenes), _TOGETHER_scenes):
-            part = scenes[first : first + _TOGETHER_scenes]
+        for first in range(0, len(scenes), _REPORT_EVERY):
+            part = scenes[first : first + _REPORT_EVERY]
             list(pool.map(save, part))
             on_progress(Progress("draw scenes", first + len(part), len(scenes), "scene", time.perf_counter() - start))
     lines = [

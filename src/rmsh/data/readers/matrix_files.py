@@ -1,0 +1,264 @@
+"""Matrix files: list the arrays of an .npy, .npz, .mat or HDF5 file by key and shape, and read one of them.
+
+A file with a single unnamed matrix uses the file's stem as its key. Pickles are never loaded.
+
+MATLAB up to version 7.2 has its own format; version 7.3 is HDF5 and marks its objects with the attribute
+``MATLAB_class``. Its dense matrices are stored by column, so HDF5 sees them transposed; its sparse matrices are groups
+of ``data``, ``ir`` (rows) and ``jc`` (column starts) with the number of rows in the attribute ``MATLAB_sparse``; its
+characters are numbers, and its cells are references to other datasets.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+from scipy import io, sparse
+
+from rmsh.core.errors import DataError, RmshError, require
+
+Shapes: TypeAlias = dict[str, tuple[int, ...]]
+
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+USER_BLOCK = 512  # bytes of MATLAB's header in front of the HDF5 part of a version 7.3 file
+SPARSE_MEMBERS = {"format", "shape", "data"}  # written by scipy.sparse.save_npz for every sparse format
+
+
+@dataclass(frozen=True)
+class MatrixKey:
+    """A matrix in a file: the file, its key there, and its shape."""
+
+    path: Path
+    key: str
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"key {self.key!r} ({self.size}) of {self.path.name}"
+
+    @property
+    def where(self) -> str:
+        """The whole path and the key, for error messages."""
+        return f"{self.path}, key {self.key!r}"
+
+    @property
+    def size(self) -> str:
+        """The shape for people.
+
+        Example:
+            >>> MatrixKey(Path("a.npy"), "a", (20015, 24)).size
+            '20,015 x 24'
+        """
+        return " x ".join(f"{length:,}" for length in self.shape) or "a single value"
+
+
+def matrix_files(path: Path) -> list[Path]:
+    """The path itself if it is a matrix file, or the matrix files directly in a folder."""
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
+        if not found:
+            raise DataError(f"{path} is a folder without matrix files; it must contain files of {_suffixes()}.")
+        return found
+    if not path.exists():
+        raise DataError(
+            f"{path} does not exist; give a file of {_suffixes()}, a folder of such files, or a known name."
+        )
+    if path.suffix.lower() not in SUFFIXES:
+        raise DataError(f"{path} has the suffix {path.suffix!r}; matrices are read from {_suffixes()}.")
+    return [path]
+
+
+def _suffixes() -> str:
+    return ", ".join(SUFFIXES[:-1]) + f" or {SUFFIXES[-1]}"
+
+
+def list_matrices(path: Path) -> list[MatrixKey]:
+    """The matrices of a file, from its headers alone."""
+    with _parser_errors(path):
+        shapes = _READERS[path.suffix.lower()][0](path)
+    return [MatrixKey(path, key, shape) for key, shape in shapes.items()]
+
+
+def read_matrix(matrix: MatrixKey) -> Any:
+    """An array (memory-mapped if the format allows it), a CSR matrix, or an array of strings."""
+    with _parser_errors(matrix.path):
+        return _READERS[matrix.path.suffix.lower()][1](matrix.path, matrix.key)
+
+
+@contextmanager
+def _parser_errors(path: Path) -> Iterator[None]:
+    """Turn any exception that a parser raises for a damaged file into a DataError."""
+    try:
+        yield
+    except RmshError:
+        raise
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        raise DataError(
+            f"{path} cannot be read as {path.suffix} ({reason}); check the file or write it again."
+        ) from error
+
+
+def _numpy_shapes(path: Path) -> Shapes:
+    if path.suffix.lower() == ".npy":
+        with path.open("rb") as file:
+            return {path.stem: _header(file)[0]}
+    with zipfile.ZipFile(path) as archive:
+        members = _members(archive)
+        if members.keys() >= SPARSE_MEMBERS:
+            with np.load(path, allow_pickle=False) as arrays:
+                return {path.stem: tuple(int(size) for size in arrays["shape"])}
+        return {key: _member_header(archive, name)[0] for key, name in members.items()}
+
+
+def _read_numpy(path: Path, key: str) -> Any:
+    if path.suffix.lower() == ".npy":
+        with path.open("rb") as file:
+            _refuse_objects(_header(file)[1], path, key)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    with zipfile.ZipFile(path) as archive:
+        members = _members(archive)
+        if members.keys() >= SPARSE_MEMBERS:
+            return sparse.csr_array(sparse.load_npz(path))
+        _refuse_objects(_member_header(archive, members[key])[1], path, key)
+    with np.load(path, allow_pickle=False) as arrays:
+        return arrays[key]
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, str]:
+    return {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
+
+
+def _member_header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    with archive.open(member) as file:
+        return _header(file)
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read_header(file)
+    return shape, dtype
+
+
+def _refuse_objects(dtype: np.dtype[Any], path: Path, key: str) -> None:
+    if dtype.hasobject:
+        raise DataError(
+            f"{path}, key {key!r} is a pickled array of Python objects, which is never loaded; save numbers or strings "
+            "of a fixed dtype instead."
+        )
+
+
+def _matlab_shapes(path: Path) -> Shapes:
+    if _is_hdf5(path):
+        return _hdf5_shapes(path)
+    return {name: tuple(shape) for name, shape, _ in io.whosmat(path)}
+
+
+def _read_matlab(path: Path, key: str) -> Any:
+    if _is_hdf5(path):
+        return _read_hdf5(path, key)
+    value = io.loadmat(path, variable_names=[key])[key]
+    if sparse.issparse(value):
+        return sparse.csr_array(value)
+    if value.dtype.kind == "O":
+        cells = [np.asarray(cell) for cell in value.flat]
+        if not all(cell.dtype.kind == "U" and cell.size <= 1 for cell in cells):
+            raise _not_strings(path, key)
+        texts = [str(cell.item()) if cell.size else "" for cell in cells]
+        return np.array(texts, dtype=np.str_).reshape(value.shape)
+    if value.dtype.names is not None:
+        raise DataError(f"{path}, key {key!r} is a MATLAB struct; save the matrix inside it as a separate variable.")
+    # MATLAB pads the rows of a character matrix with blanks to equal length.
+    return np.strings.rstrip(value) if value.dtype.kind == "U" else value
+
+
+def _is_hdf5(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(USER_BLOCK + len(HDF5_SIGNATURE))
+    return head.startswith(HDF5_SIGNATURE) or head.endswith(HDF5_SIGNATURE)
+
+
+def _not_strings(path: Path, key: str) -> DataError:
+    return DataError(
+        f"{path}, key {key!r} is a MATLAB cell array that contains more than strings; save a numeric matrix instead."
+    )
+
+
+def _hdf5_shapes(path: Path) -> Shapes:
+    """The shape of each dataset as its writer saw it; a dataset in a group has the key "group/dataset"."""
+    found: Shapes = {}
+
+    def visit(name: str, node: Any) -> None:
+        # Names with "#" are internal to MATLAB; the parts of a sparse matrix are not matrices themselves.
+        if name.startswith("#") or "MATLAB_sparse" in node.parent.attrs:
+            return
+        if "MATLAB_sparse" in node.attrs:
+            found[name] = _sparse_shape(node)
+        elif hasattr(node, "shape"):
+            found[name] = tuple(reversed(node.shape)) if _matlab_class(node) else tuple(node.shape)
+
+    with require("h5py", "hdf5").File(path, "r") as file:
+        file.visititems(visit)
+    return found
+
+
+def _read_hdf5(path: Path, key: str) -> Any:
+    h5py = require("h5py", "hdf5")
+    with h5py.File(path, "r") as file:
+        node = file[key]
+        if "MATLAB_sparse" in node.attrs:
+            return _read_sparse(node)
+        matlab_class = _matlab_class(node)
+        if matlab_class == "cell":
+            return _read_cells(node, file, path, key)
+        if matlab_class == "char":
+            return np.array(["".join(map(chr, row)).rstrip() for row in node[()].T], dtype=np.str_)
+        if node.dtype.kind != "O":
+            return node[()].T if matlab_class else node[()]
+        if h5py.check_string_dtype(node.dtype) is None:
+            raise DataError(f"{path}, key {key!r} contains objects of dtype {node.dtype}; store numbers or strings.")
+        return np.array(node.asstr()[()], dtype=np.str_)
+
+
+def _matlab_class(node: Any) -> str:
+    value = node.attrs.get("MATLAB_class", "")
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _sparse_shape(group: Any) -> tuple[int, int]:
+    return int(group.attrs["MATLAB_sparse"]), len(group["jc"]) - 1
+
+
+def _read_sparse(group: Any) -> Any:
+    starts = group["jc"][()].astype(np.int64)
+    empty = "data" not in group  # MATLAB omits both arrays if nothing is stored
+    rows = np.empty(0, dtype=np.int64) if empty else group["ir"][()].astype(np.int64)
+    values = np.empty(0, dtype=np.float32) if empty else group["data"][()]
+    return sparse.csr_array(sparse.csc_array((values, rows, starts), shape=_sparse_shape(group)))
+
+
+def _read_cells(node: Any, file: Any, path: Path, key: str) -> Any:
+    cells = [file[reference] for reference in node[()].T.flat]
+    if any(_matlab_class(cell) != "char" for cell in cells):
+        raise _not_strings(path, key)
+    # MATLAB stores an empty string as its size, marked by an attribute.
+    texts = ["" if "MATLAB_empty" in cell.attrs else "".join(map(chr, cell[()].T.flat)) for cell in cells]
+    return np.array(texts, dtype=np.str_).reshape(node.shape[::-1])
+
+
+_Reader: TypeAlias = tuple[Callable[[Path], Shapes], Callable[[Path, str], Any]]
+_NUMPY: _Reader = (_numpy_shapes, _read_numpy)
+_HDF5: _Reader = (_hdf5_shapes, _read_hdf5)
+_READERS: dict[str, _Reader] = {
+    ".npz": _NUMPY,
+    ".npy": _NUMPY,
+    ".mat": (_matlab_shapes, _read_matlab),
+    ".h5": _HDF5,
+    ".hdf5": _HDF5,
+}
+SUFFIXES = tuple(_READERS)

@@ -1,0 +1,222 @@
+"""Matrix files: every format gives the same arrays, and damaged files are refused."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import io, sparse
+
+from rmsh.core.errors import DataError, MissingExtraError, require
+from rmsh.data.readers.matrix_files import MatrixKey, list_matrices, matrix_files, read_matrix
+
+
+def contents(path: Path) -> dict[str, tuple[int, ...]]:
+    return {matrix.key: matrix.shape for matrix in list_matrices(path)}
+
+
+def read(path: Path, key: str) -> Any:
+    (matrix,) = (matrix for matrix in list_matrices(path) if matrix.key == key)
+    return read_matrix(matrix)
+
+
+def test_a_folder_gives_its_matrix_files_in_order(tmp_path: Path):
+    for name in ("b.npy", "a.NPZ", "notes.txt", "c.mat", "d.h5", "e.hdf5"):
+        (tmp_path / name).touch()
+    assert [file.name for file in matrix_files(tmp_path)] == ["a.NPZ", "b.npy", "c.mat", "d.h5", "e.hdf5"]
+
+
+def test_a_folder_without_matrices_is_refused(tmp_path: Path):
+    with pytest.raises(DataError, match=r".npz, .npy, .mat, .h5 or .hdf5"):
+        matrix_files(tmp_path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path):
+    with pytest.raises(DataError, match=r"nothing.npz does not exist; give a file of .npz"):
+        matrix_files(tmp_path / "nothing.npz")
+
+
+def test_an_unknown_suffix_is_refused(tmp_path: Path):
+    (tmp_path / "data.csv").touch()
+    with pytest.raises(DataError, match=r"has the suffix '.csv'; matrices are read from .npz, .npy"):
+        matrix_files(tmp_path / "data.csv")
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.npy", "a.mat", "a.h5"])
+@pytest.mark.parametrize("content", [b"", b"rubbish" * 100, pickle.dumps({"a": 1})])
+def test_a_damaged_file_is_refused_in_one_sentence(tmp_path: Path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=rf"{name} cannot be read as {Path(name).suffix} \(.+\); check the file"):
+        list_matrices(tmp_path / name)
+
+
+def test_a_file_cut_short_is_refused_when_it_is_read(tmp_path: Path):
+    path = tmp_path / "a.npy"
+    np.save(path, np.ones((100, 10)))
+    path.write_bytes(path.read_bytes()[:500])
+    (place,) = list_matrices(path)
+    with pytest.raises(DataError, match=r"cannot be read as .npy"):
+        read_matrix(place)
+
+
+def test_hdf5_without_its_library_says_which_extra_brings_it(tmp_path: Path, monkeypatch):
+    (tmp_path / "a.h5").touch()
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(MissingExtraError, match=r"\[hdf5\]"):
+        list_matrices(tmp_path / "a.h5")
+
+
+def test_a_place_reads_as_a_person_writes_it():
+    place = MatrixKey(Path("some/labels.mat"), "LAll", (20015, 24))
+    assert str(place) == "key 'LAll' (20,015 x 24) of labels.mat"
+    assert MatrixKey(Path("a.npy"), "a", ()).size == "a single value"
+
+
+def test_an_archive_tells_its_shapes_and_gives_its_arrays(tmp_path: Path):
+    path = tmp_path / "data.npz"
+    np.savez_compressed(path, images=np.ones((3, 2)), names=np.array(["dog", "cat"]))
+    assert contents(path) == {"images": (3, 2), "names": (2,)}
+    assert read(path, "names").tolist() == ["dog", "cat"]
+
+
+def test_a_single_array_is_called_by_its_file_and_mapped_into_memory(tmp_path: Path):
+    path = tmp_path / "images.npy"
+    np.save(path, np.ones((3, 2), dtype=np.float32))
+    assert contents(path) == {"images": (3, 2)}
+    assert isinstance(read(path, "images"), np.memmap)
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
+def test_a_sparse_archive_is_one_matrix_and_stays_sparse(tmp_path: Path, form):
+    path, dense = tmp_path / "tags.npz", np.array([[0, 1, 0], [2, 0, 0]])
+    sparse.save_npz(path, sparse.coo_array(dense).asformat(form))
+    assert contents(path) == {"tags": (2, 3)}
+    matrix = read(path, "tags")
+    assert isinstance(matrix, sparse.csr_array)
+    np.testing.assert_array_equal(matrix.toarray(), dense)
+
+
+def test_a_long_header_of_the_second_version_is_read(tmp_path: Path):
+    path = tmp_path / "images.npy"
+    with path.open("wb") as file:
+        np.lib.format.write_array(file, np.ones((2, 5)), version=(2, 0))
+    assert contents(path) == {"images": (2, 5)}
+
+
+@pytest.mark.parametrize("name", ["labels.npy", "data.npz"])
+def test_objects_are_never_unpickled(tmp_path: Path, name):
+    path, objects = tmp_path / name, np.array([{"a": 1}], dtype=object)
+    np.save(path, objects, allow_pickle=True) if name.endswith("npy") else np.savez(path, labels=objects)
+    with pytest.raises(DataError, match=r"key 'labels' .*never loaded"):
+        read(path, "labels")
+
+
+def test_other_files_in_an_archive_are_passed_over(tmp_path: Path):
+    path = tmp_path / "data.npz"
+    np.savez(path, labels=np.eye(2))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("README.txt", "two items")
+    assert contents(path) == {"labels": (2, 2)}
+
+
+def save(path: Path, **variables: object) -> Path:
+    io.savemat(path, variables)
+    return path
+
+
+def test_a_matrix_keeps_its_rows(tmp_path: Path):
+    path = save(tmp_path / "a.mat", LAll=np.arange(6).reshape(3, 2))
+    assert contents(path) == {"LAll": (3, 2)}
+    assert read(path, "LAll").tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_a_sparse_matrix_stays_sparse(tmp_path: Path):
+    path = save(tmp_path / "a.mat", YAll=sparse.csc_matrix([[0, 1.0], [0, 0], [2, 0]]))
+    assert contents(path) == {"YAll": (3, 2)}
+    matrix = read(path, "YAll")
+    assert isinstance(matrix, sparse.csr_array)
+    assert matrix.toarray().tolist() == [[0, 1], [0, 0], [2, 0]]
+
+
+def test_the_newer_format_is_recognised_by_its_content(tmp_path: Path, write_matlab73):
+    path = write_matlab73(tmp_path / "a.mat", LAll=np.eye(2))
+    assert contents(path) == {"LAll": (2, 2)}
+    assert read(path, "LAll").tolist() == [[1, 0], [0, 1]]
+
+
+def test_cells_of_strings_and_rows_of_characters_are_strings(tmp_path: Path):
+    cells = np.array(["dog", "", "bird"], dtype=object)
+    path = save(tmp_path / "a.mat", cells=cells, rows=np.array(["dog ", "bird"]))
+    assert read(path, "cells").ravel().tolist() == ["dog", "", "bird"]
+    assert read(path, "rows").tolist() == ["dog", "bird"]
+
+
+def test_cells_of_matrices_are_refused(tmp_path: Path):
+    cells = np.empty(2, dtype=object)
+    cells[:] = [np.ones(2), np.ones(3)]
+    with pytest.raises(DataError, match="key 'cells' .*cell array"):
+        read(save(tmp_path / "a.mat", cells=cells), "cells")
+
+
+def test_a_struct_is_refused(tmp_path: Path):
+    with pytest.raises(DataError, match="key 'param' .*struct"):
+        read(save(tmp_path / "a.mat", param={"x": 1.0}), "param")
+
+
+h5py = require("h5py", "hdf5")
+
+
+def test_python_writes_rows_and_matlab_writes_columns(tmp_path: Path, write_matlab73):
+    matrix = np.arange(6.0).reshape(3, 2)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["group/images"] = matrix
+    assert contents(tmp_path / "a.h5") == {"group/images": (3, 2)}
+    np.testing.assert_array_equal(read(tmp_path / "a.h5", "group/images"), matrix)
+    path = write_matlab73(tmp_path / "a.mat", images=matrix)
+    assert contents(path) == {"images": (3, 2)}
+    np.testing.assert_array_equal(read(path, "images"), matrix)
+
+
+@pytest.mark.parametrize("dense", [np.array([[0, 1, 0], [2, 0, 3]]), np.zeros((2, 3))])
+def test_a_sparse_matrix_of_matlab_stays_sparse(tmp_path: Path, write_matlab73, dense):
+    path = write_matlab73(tmp_path / "a.mat", tags=sparse.csc_array(dense))
+    assert contents(path) == {"tags": (2, 3)}
+    matrix = read(path, "tags")
+    assert isinstance(matrix, sparse.csr_array)
+    np.testing.assert_array_equal(matrix.toarray(), dense)
+
+
+def test_cells_of_strings_are_strings_and_hide_what_they_point_to(tmp_path: Path, write_matlab73):
+    path = write_matlab73(tmp_path / "a.mat", names=["dog", "", "Känguru"])
+    assert contents(path) == {"names": (3, 1)}
+    assert read(path, "names").ravel().tolist() == ["dog", "", "Känguru"]
+
+
+def test_rows_of_characters_are_strings_without_padding(tmp_path: Path, write_matlab73):
+    path = write_matlab73(tmp_path / "a.mat", names=np.array(["dog ", "bird"]))
+    assert read(path, "names").tolist() == ["dog", "bird"]
+
+
+def test_cells_of_numbers_are_refused(tmp_path: Path, write_matlab73):
+    path = write_matlab73(tmp_path / "a.mat", names=["dog", 3.0])
+    with pytest.raises(DataError, match="key 'names' .*cell array"):
+        read(path, "names")
+
+
+def test_strings_of_python_are_strings(tmp_path: Path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["captions"] = ["a dog", "ein Känguru"]
+    assert read(tmp_path / "a.h5", "captions").tolist() == ["a dog", "ein Känguru"]
+
+
+def test_references_that_are_no_cells_are_refused(tmp_path: Path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.ones(2)
+        file.create_dataset("links", data=np.array([file["x"].ref], dtype=h5py.ref_dtype))
+    with pytest.raises(DataError, match="key 'links' .*dtype object"):
+        read(tmp_path / "a.h5", "links")
