@@ -77,7 +77,7 @@ def test_our_own_file_needs_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--queries", "60"], "60 queries of 60 items were asked for"),
+        (["--queries", "60"], "60 queries for 60 items"),
         (["--bits", "9"], "8 columns, one a bit; 9 were expected"),
         (["--direction", "up"], "There is no direction 'up'"),
         (["--query-labels", "x.npz"], "x.npz"),

@@ -80,12 +80,12 @@ def test_what_is_refused_is_one_sentence_and_exit_code_2(
     ("name", "problem"),
     [
         ("gone", "gone does not exist; give a folder of pictures, a .csv"),
-        ("empty", "empty is a folder with neither pictures nor matrices in it; give"),
-        ("letter.docx", "letter.docx is a file of another kind; give"),
-        ("none.csv", "none.csv holds no items; give at least one picture or text"),
+        ("empty", "empty is a folder without images or matrices"),
+        ("letter.docx", "letter.docx is a file of an unknown kind"),
+        ("none.csv", "none.csv contains no items"),
         (
             "broken.jsonl",
-            "broken.jsonl holds no item that can be used: 1 item was left out, such as broken.jsonl, row 1",
+            "broken.jsonl has no usable item: 1 item was left out, such as broken.jsonl, row 1",
         ),
     ],
 )

@@ -87,7 +87,7 @@ def test_keys_that_say_nothing_are_refused(tmp_path: Path) -> None:
 
 def test_two_keys_of_one_meaning_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", qB=SIGNS, query=SIGNS)
-    with pytest.raises(DataError, match="query codes: .*remove one"):
+    with pytest.raises(DataError, match=r"query codes: .*remove one"):
         find_codes(tmp_path / "a.npz")
 
 
@@ -114,7 +114,7 @@ def test_labels_come_in_parts(tmp_path: Path, keys: tuple[str, str]) -> None:
     np.savez(tmp_path / "l.npz", **{keys[0]: LABELS[:2], keys[1]: LABELS[2:]})
     found = find_labels(tmp_path / "l.npz")
     assert (len(found.of("query")), len(found.of("database", "all"))) == (2, 4)
-    with pytest.raises(DataError, match="database and query.* none for all"):
+    with pytest.raises(DataError, match=r"database and query.* none for all"):
         found.of("all")
 
 
@@ -237,7 +237,7 @@ def test_a_single_column_of_zero_and_one_is_one_class() -> None:
 
 @pytest.mark.parametrize("values", [np.array([0.5, 1]), np.array([-1, 1]), np.array([0, 1 << 16])])
 def test_numbers_that_are_no_classes_are_refused(values: np.ndarray) -> None:
-    with pytest.raises(DataError, match="class numbers .* 0 to 65535"):
+    with pytest.raises(DataError, match=r"class numbers .* 0 to 65535"):
         decode_labels(values)
 
 

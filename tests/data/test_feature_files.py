@@ -101,7 +101,7 @@ def test_a_key_in_two_spellings_is_taken_only_as_it_is_spelt():
 
 
 def test_a_key_for_an_unknown_role_is_refused():
-    with pytest.raises(DataError, match="'pictures'.* images, texts, labels, ids, class_names"):
+    with pytest.raises(DataError, match=r"'pictures'.* images, texts, labels, ids, class_names"):
         chosen({"pictures": "XAll"}, XAll=(9, 2))
 
 
@@ -343,11 +343,11 @@ def test_without_ids_one_row_an_item_is_taken_in_order(tmp_path: Path):
 
 def test_items_without_a_row_are_named(tmp_path: Path):
     np.savez(tmp_path / "a.npz", images=[[1.0]], ids=[2])
-    with pytest.raises(DataError, match="1 of 2 items .* im4"):
+    with pytest.raises(DataError, match=r"1 of 2 items .* im4"):
         features(tmp_path / "a.npz")
 
 
 def test_rows_of_nobody_are_refused(tmp_path: Path):
     np.save(tmp_path / "a.npy", np.ones((3, 1)))
-    with pytest.raises(DataError, match="has 3 rows .* 4 items; add the key 'ids'"):
+    with pytest.raises(DataError, match=r"has 3 rows .* 4 items; add the key 'ids'"):
         features(tmp_path / "a.npy")

@@ -159,12 +159,12 @@ def test_cells_of_strings_and_rows_of_characters_are_strings(tmp_path: Path):
 def test_cells_of_matrices_are_refused(tmp_path: Path):
     cells = np.empty(2, dtype=object)
     cells[:] = [np.ones(2), np.ones(3)]
-    with pytest.raises(DataError, match="key 'cells' .*cell array"):
+    with pytest.raises(DataError, match=r"key 'cells' .*cell array"):
         read(save(tmp_path / "a.mat", cells=cells), "cells")
 
 
 def test_a_struct_is_refused(tmp_path: Path):
-    with pytest.raises(DataError, match="key 'param' .*struct"):
+    with pytest.raises(DataError, match=r"key 'param' .*struct"):
         read(save(tmp_path / "a.mat", param={"x": 1.0}), "param")
 
 
@@ -204,7 +204,7 @@ def test_rows_of_characters_are_strings_without_padding(tmp_path: Path, write_ma
 
 def test_cells_of_numbers_are_refused(tmp_path: Path, write_matlab73):
     path = write_matlab73(tmp_path / "a.mat", names=["dog", 3.0])
-    with pytest.raises(DataError, match="key 'names' .*cell array"):
+    with pytest.raises(DataError, match=r"key 'names' .*cell array"):
         read(path, "names")
 
 
@@ -218,5 +218,5 @@ def test_references_that_are_no_cells_are_refused(tmp_path: Path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = np.ones(2)
         file.create_dataset("links", data=np.array([file["x"].ref], dtype=h5py.ref_dtype))
-    with pytest.raises(DataError, match="key 'links' .*dtype object"):
+    with pytest.raises(DataError, match=r"key 'links' .*dtype object"):
         read(tmp_path / "a.h5", "links")

@@ -131,7 +131,7 @@ def test_what_is_skipped_is_absent():
 
 
 def test_an_unknown_role_cannot_be_skipped():
-    with pytest.raises(DataError, match="'image' .* images, texts, labels"):
+    with pytest.raises(DataError, match=r"'image' .* images, texts, labels"):
         open_pairs("generated:20", skip=("image",))
 
 
@@ -155,7 +155,7 @@ def test_labels_from_a_file_bring_their_own_class_names(tmp_path: Path):
 
 def test_coco66k_without_a_folder_says_how_to_name_one(monkeypatch):
     monkeypatch.delenv("RMSH_COCO66K", raising=False)
-    with pytest.raises(DataError, match="RMSH_COCO66K.*'coco66k:FOLDER'"):
+    with pytest.raises(DataError, match=r"RMSH_COCO66K.*'coco66k:FOLDER'"):
         open_pairs("coco66k")
 
 

@@ -78,7 +78,7 @@ def test_raw_texts_are_replaced_by_their_features():
 
 
 def test_features_of_raw_texts_are_refused():
-    with pytest.raises(DataError, match="the texts are raw.*--text-encoder"):
+    with pytest.raises(DataError, match=r"the texts are raw.*--text-encoder"):
         Pairs(ids=["a"], texts=["one"]).features("text")
 
 
@@ -215,7 +215,7 @@ def test_a_mask_of_numbers_is_refused():
 
 
 def test_a_mask_without_its_column_is_refused():
-    with pytest.raises(DataError, match="1 items .*column is missing"):
+    with pytest.raises(DataError, match=r"1 items .*column is missing"):
         checked_mask(np.array([True, False]), False, 2, "file")
 
 

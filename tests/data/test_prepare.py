@@ -222,7 +222,7 @@ def test_only_the_most_frequent_classes_count_and_keep_their_order(root: Path, t
 
 
 def test_more_classes_than_there_are_cannot_be_chosen(root: Path, tmp_path: Path):
-    with pytest.raises(DataError, match="3 classes.* 10 most frequent"):
+    with pytest.raises(DataError, match=r"3 classes.* 10 most frequent"):
         prepare("nuswide", root, out=tmp_path / "out")
 
 
