@@ -69,7 +69,7 @@ def test_chance_is_what_an_evaluation_of_any_codes_states():
 
 
 def test_data_without_labels_has_no_card():
-    with pytest.raises(DataError, match="tiny has no labels; the figures of a card follow from labels"):
+    with pytest.raises(DataError, match="tiny has no labels"):
         make_card(Opened(Pairs(ids=["a"], texts=np.ones((1, 2))), None, (), "tiny"))
 
 

@@ -1,12 +1,10 @@
-"""The figures of a data card, from pairs and their split.
-
-A data card in words: what is declared of a benchmark, and the figures of a card.
-"""
+"""Data cards: the statistics of a data set with labels, as values, as sentences and as a figure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,35 +12,41 @@ import numpy as np
 from rmsh.codes import Codes
 from rmsh.coding.bounds import choose_delta
 from rmsh.coding.entropy import LabelStatistics
+from rmsh.coding.plot import figure_format
 from rmsh.core.errors import DataError
+from rmsh.core.files import atomic
 from rmsh.data.labels import class_frequency
 from rmsh.metrics.evaluate import evaluate
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from rmsh.coding.bounds import DeltaChoice
-    from rmsh.core.types import IntArray, LabelArray
+    from rmsh.core.types import LabelArray
     from rmsh.data.benchmarks.base import Benchmark
     from rmsh.data.open import Opened
 
 CODE_LENGTHS = (16, 32, 64, 128)
 BLOCK = 2048  # distinct label sets compared at a time
+SHOWN = 5  # classes named at either end
+MOST_CLASSES = 40  # bars with a readable name
 
 
 @dataclass(frozen=True)
 class DataCard:
-    """What a data set holds.
+    """The statistics of a data set.
 
     Args:
         name: of the data set.
-        counts: items, those with an image, a text, a label; and the parts of the split.
-        classes: how many classes there are.
-        labels_per_item: mean number of labels of the items that have some.
-        labels_histogram: how many items have 0, 1, 2, ... labels.
-        frequencies: class -> the share of all items that has it.
-        entropy: H(L) in bits of the items with labels, "independent" (the paper's form) and "joint".
-        dissimilar: the share of all pairs of different items that have no label in common.
-        chance: what a random ranking scores for the queries of the split, by metric; empty without a split.
-        delta: the bounds of delta and the choice, for some code lengths, from the training labels.
+        counts: all items, those with an image, a text or a label, and the parts of the split.
+        classes: the number of classes.
+        labels_per_item: mean number of labels of the labelled items.
+        labels_histogram: number of items with 0, 1, 2, ... labels.
+        frequencies: class -> its share of all items.
+        entropy: H(L) in bits of the labelled items, "independent" (the paper's form) and "joint".
+        dissimilar: share of the pairs of different items without a common label.
+        chance: score of a random ranking for the queries of the split, by metric; empty without a split.
+        delta: bounds and choice of delta from the training labels, for some code lengths.
     """
 
     name: str
@@ -62,10 +66,7 @@ class DataCard:
 
 
 def make_card(opened: Opened, *, bits: Sequence[int] = CODE_LENGTHS) -> DataCard:
-    """Work out the card of some data.
-
-    Raises:
-        DataError: the data has no labels.
+    """Compute the card of opened data, which must have labels.
 
     Example:
         >>> from rmsh.data.open import open_pairs
@@ -75,18 +76,14 @@ def make_card(opened: Opened, *, bits: Sequence[int] = CODE_LENGTHS) -> DataCard
     """
     pairs, split = opened.pairs, opened.split
     if pairs.labels is None:
-        raise DataError(f"{opened.name} has no labels; the figures of a card follow from labels.")
+        raise DataError(f"{opened.name} has no labels, which a data card needs; give data with labels.")
     statistics = LabelStatistics.of(pairs.labels)
     training = statistics if split is None else LabelStatistics.of(pairs.labels[split.train])
-    having = {
-        "with image": pairs.has_image,
-        "with text": pairs.has_text,
-        "labelled": pairs.labelled,
-    }
+    masks = {"with image": pairs.has_image, "with text": pairs.has_text, "labelled": pairs.labelled}
     parts = {} if split is None else {part: len(getattr(split, part)) for part in ("database", "query", "train")}
     return DataCard(
         name=opened.name,
-        counts={"items": len(pairs)} | {name: int(rows.sum()) for name, rows in having.items()} | parts,
+        counts={"items": len(pairs)} | {name: int(rows.sum()) for name, rows in masks.items()} | parts,
         classes=statistics.classes,
         labels_per_item=statistics.labels_per_item,
         labels_histogram=np.bincount(pairs.labels.sum(axis=1, dtype=np.int64)).tolist(),
@@ -99,7 +96,7 @@ def make_card(opened: Opened, *, bits: Sequence[int] = CODE_LENGTHS) -> DataCard
 
 
 def dissimilar_share(labels: LabelArray) -> float:
-    """The share of all pairs of different items without a common label: exact, over the distinct label sets.
+    """The exact share of pairs of different items without a common label, computed over distinct label sets.
 
     Example:
         >>> dissimilar_share(np.array([[1, 0], [1, 1], [0, 1], [0, 0]], dtype=np.uint8))
@@ -107,31 +104,24 @@ def dissimilar_share(labels: LabelArray) -> float:
     """
     n = len(labels)
     sets, counts = np.unique(labels, axis=0, return_counts=True)
-    sets, strangers = sets.astype(np.float32), 0
+    sets, disjoint = sets.astype(np.float32), 0
     for start in range(0, len(sets), BLOCK):
         apart = sets[start : start + BLOCK] @ sets.T == 0
-        strangers += int(counts[start : start + BLOCK] @ (apart @ counts))
-    strangers -= int((~labels.any(axis=1)).sum())  # an item without labels has none in common with itself
-    return strangers / (n * (n - 1)) if n > 1 else 0.0
+        disjoint += int(counts[start : start + BLOCK] @ (apart @ counts))
+    disjoint -= int((~labels.any(axis=1)).sum())  # an unlabelled item shares no label with itself
+    return disjoint / (n * (n - 1)) if n > 1 else 0.0
 
 
 def _chance(query: LabelArray, database: LabelArray) -> dict[str, float]:
-    """What codes score that are all the same: exactly the expectation of a random ranking."""
-    scores = evaluate(_one_code(len(query)), _one_code(len(database)), query, database)
+    """The expected scores of a random ranking, which are those of equal codes."""
+    equal_codes = (Codes.from_values(np.ones((n, 1), dtype=np.int64)) for n in (len(query), len(database)))
+    scores = evaluate(*equal_codes, query, database)
     names = scores.definitions.names()
     return {names[metric]: getattr(scores, metric).chance for metric in ("ndcg", "map", "precision")}
 
 
-def _one_code(n: int) -> Codes:
-    rows: IntArray = np.ones((n, 1), dtype=np.int64)
-    return Codes.from_values(rows)
-
-
-SHOWN = 5  # classes named at either end
-
-
 def declared_sentences(benchmark: Benchmark) -> list[str]:
-    """What is known of a benchmark before its files are read; what the paper leaves open among it."""
+    """The declaration of a benchmark, including what the paper leaves open."""
     return [
         benchmark.title,
         f"published: {benchmark.published}",
@@ -147,16 +137,76 @@ def _shares(classes: Sequence[tuple[str, float]]) -> str:
     return ", ".join(f"{name} {share:.1%}" for name, share in classes)
 
 
+def _chance_text(card: DataCard, digits: int = 3) -> str:
+    return ", ".join(f"{name} {value:.{digits}f}" for name, value in card.chance.items())
+
+
 def card_sentences(card: DataCard) -> list[str]:
-    """The figures of a card, one subject a line."""
+    """The statistics of a card, one subject per line."""
     common = sorted(card.frequencies.items(), key=lambda pair: -pair[1])
-    chance = ", ".join(f"{name} {value:.4f}" for name, value in card.chance.items())
     return [
         f"{card.name}: " + ", ".join(f"{count:,} {what}" for what, count in card.counts.items()),
-        f"{card.classes} classes, {card.labels_per_item:.2f} labels an item, at most {len(card.labels_histogram) - 1}",
+        f"{card.classes} classes, {card.labels_per_item:.2f} labels per item, at most {len(card.labels_histogram) - 1}",
         f"most frequent: {_shares(common[:SHOWN])}; rarest: {_shares(common[-SHOWN:])}",
         f"H(L) = {card.entropy['independent']:.2f} bits with independent classes, {card.entropy['joint']:.2f} jointly",
         f"{card.dissimilar:.1%} of all pairs of items have no label in common",
-        f"a random ranking scores {chance}" if chance else "no split, so no chance levels",
+        f"a random ranking scores {_chance_text(card, 4)}" if card.chance else "no split, so no chance levels",
         *(f"{choice.bits} bits: delta {choice.delta}, {choice.reason}" for choice in card.delta),
     ]
+
+
+def plot_card(card: DataCard, path: Path) -> None:
+    """Draw the class frequencies, the labels per item and delta of a card into a .pdf, .png or .svg file."""
+    kind = figure_format(path)
+    from matplotlib.figure import Figure
+
+    shown = min(len(card.frequencies), MOST_CLASSES)
+    figure = Figure(figsize=(8.4, max(4.6, 1.2 + 0.17 * shown)), layout="constrained")
+    grid = figure.add_gridspec(2, 2)
+    _draw_frequencies(figure.add_subplot(grid[:, 0]), card)
+    _draw_labels(figure.add_subplot(grid[0, 1]), card)
+    _draw_delta(figure.add_subplot(grid[1, 1]), card)
+    title = (
+        f"{card.name}: {card.counts['items']:,} items, {card.classes} classes, H(L) = "
+        f"{card.entropy['independent']:.2f} bits, {card.dissimilar:.1%} of all pairs dissimilar"
+    )
+    chance = f"\na random ranking scores {_chance_text(card)}" if card.chance else ""
+    figure.suptitle(title + chance, fontsize="medium")
+    with atomic(path) as file:
+        figure.savefig(file, format=kind, dpi=200)
+
+
+def _draw_frequencies(axes: Axes, card: DataCard) -> None:
+    """The most frequent classes, from top to bottom."""
+    common = sorted(card.frequencies.items(), key=lambda pair: -pair[1])[:MOST_CLASSES]
+    axes.barh([name for name, _ in common], [100 * share for _, share in common], color="0.45")
+    axes.invert_yaxis()
+    axes.margins(y=0.01)
+    axes.tick_params(axis="y", labelsize="small", length=0)
+    rarer = len(card.frequencies) - len(common)
+    axes.set_xlabel("% of the items" + (f" (and {rarer} rarer classes)" if rarer else ""))
+
+
+def _draw_labels(axes: Axes, card: DataCard) -> None:
+    axes.bar(range(len(card.labels_histogram)), card.labels_histogram, color="0.45", width=0.9)
+    axes.set_xlabel(f"labels per item, {card.labels_per_item:.2f} on average")
+    axes.set_ylabel("items")
+    axes.locator_params(axis="x", integer=True)
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+
+
+def _draw_delta(axes: Axes, card: DataCard) -> None:
+    """For each code length the paper's bounds, if they do not cross, and the chosen delta."""
+    for position, choice in enumerate(card.delta):
+        bounds = choice.paper
+        if bounds.feasible and bounds.upper is not None:
+            axes.bar(position, bounds.upper - bounds.lower, bottom=bounds.lower, color="0.8", width=0.6)
+        axes.plot(position, choice.delta, "o", color="black", fillstyle="full" if bounds.feasible else "none")
+        axes.annotate(
+            str(choice.delta), (position, choice.delta), xytext=(0, 6), textcoords="offset points", ha="center"
+        )
+    axes.set_xticks(range(len(card.delta)), [f"{choice.bits} bits" for choice in card.delta])
+    axes.set_xlim(-0.5, len(card.delta) - 0.5)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("delta (bits)")
+    axes.set_title("bar: the paper's bounds; open circle: they cross", fontsize="small")

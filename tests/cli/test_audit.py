@@ -61,7 +61,7 @@ def test_bytes_of_zero_and_one_need_their_bits(tmp_path: Path, capsys: pytest.Ca
     np.savez(tmp_path / "c.npz", codes=(SIGNS > 0).astype(np.uint8), labels=LABELS)
     assert audited(str(tmp_path / "c.npz"), "--bits", "8")["scores"]["bits"] == 8
     assert run(["audit", str(tmp_path / "c.npz")]) == 2
-    assert "are 8 bits, or 64 packed bits; say which" in capsys.readouterr().err
+    assert "8 bits or 64 packed bits" in capsys.readouterr().err
 
 
 def test_our_own_file_needs_nothing_else(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_our_own_file_needs_nothing_else(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         (["--queries", "60"], "60 queries for 60 items"),
-        (["--bits", "9"], "8 columns, one a bit; 9 were expected"),
+        (["--bits", "9"], "8 columns, one per bit; expected 9"),
         (["--direction", "up"], "There is no direction 'up'"),
         (["--query-labels", "x.npz"], "x.npz"),
         (["--map-k", "x"], "--map-k got 'x'"),

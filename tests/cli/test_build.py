@@ -79,7 +79,7 @@ def test_what_is_refused_is_one_sentence_and_exit_code_2(
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("gone", "gone does not exist; give a folder of pictures, a .csv"),
+        ("gone", "gone does not exist"),
         ("empty", "empty is a folder without images or matrices"),
         ("letter.docx", "letter.docx is a file of an unknown kind"),
         ("none.csv", "none.csv contains no items"),

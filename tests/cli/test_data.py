@@ -55,7 +55,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_list_names_owners_and_splits(capsys: Capture):
     out, _ = told(capsys, "data", "list")
-    for words in ("press.liacs.nl", "NUS-WIDE", "cocodataset.org", "split dcmh-rows", "4,956 validation pictures ask"):
+    for words in ("press.liacs.nl", "NUS-WIDE", "cocodataset.org", "split dcmh-rows", "4,956 validation images are queries"):
         assert words in out
     assert answer(capsys, "data", "list")["mscoco"]["protocols"][0]["queries"] == 4956
 
@@ -66,7 +66,7 @@ def test_from_files_to_scores(capsys: Capture, root: Path, tmp_path: Path):
     )
     assert "200 pairs; 180 are searched, 20 ask, 180 are learned from" in out
     assert "split.json: SHA-256 " in out
-    assert "taken for the topics of MIRFLICKR-25K" in err
+    assert "topics of MIRFLICKR-25K" in err
     options = ["--set", "epochs=20", "--set", "hidden=64", "--set", "batch=32"]
     assert all(score["value"] > 2 * score["chance"] for score in ndcg(capsys, tmp_path, *options, "--bits", "32", k=20))
     assert answer(capsys, "bounds", tmp_path / "pairs", "--bits", "32")["items"] == 180
@@ -94,7 +94,7 @@ def test_what_is_missing_is_one_sentence_with_the_owners_page(capsys: Capture, t
 
 def test_the_card_of_a_benchmark_says_what_the_paper_leaves_open(capsys: Capture):
     out, _ = told(capsys, "data", "card", "mscoco")
-    assert "open: The paper names neither the pairs it drew nor a seed" in out
+    assert "open: The paper gives neither its random pairs nor a seed" in out
     assert answer(capsys, "data", "card", "mscoco")["card"] is None
 
 

@@ -29,7 +29,7 @@ def drawn(card: DataCard, path: Path) -> str:
 
 def test_the_figure_names_classes_chance_and_deltas(card: DataCard, tmp_path: Path):
     figure = drawn(card, tmp_path / "card.svg")
-    for words in (">person<", "a random ranking scores NDCG@500 0.", ">16 bits<", "labels an item, 2.", "12 classes"):
+    for words in (">person<", "a random ranking scores NDCG@500 0.", ">16 bits<", "labels per item, 2.", "12 classes"):
         assert words in figure
 
 
@@ -41,5 +41,5 @@ def test_rarer_classes_are_counted_where_there_are_many(tmp_path: Path):
 
 
 def test_another_suffix_is_refused(card: DataCard, tmp_path: Path):
-    with pytest.raises(ConfigError, match=r"has the suffix '.jpg'; name it .pdf, .png or .svg"):
+    with pytest.raises(ConfigError, match=r"'.jpg'.* .pdf, .png or .svg"):
         plot_card(card, tmp_path / "card.jpg")
