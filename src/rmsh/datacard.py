@@ -114,7 +114,9 @@ def dissimilar_share(labels: LabelArray) -> float:
 
 def _chance(query: LabelArray, database: LabelArray) -> dict[str, float]:
     """The expected scores of a random ranking, which are those of equal codes."""
-    query_codes, database_codes = (Codes.from_values(np.ones((n, 1), dtype=np.int64)) for n in (len(query), len(database)))
+    query_codes, database_codes = (
+        Codes.from_values(np.ones((n, 1), dtype=np.int64)) for n in (len(query), len(database))
+    )
     scores = evaluate(query_codes, database_codes, query, database)
     names = scores.definitions.names()
     return {names[metric]: getattr(scores, metric).chance for metric in ("ndcg", "map", "precision")}

@@ -55,7 +55,13 @@ def root(tmp_path: Path) -> Path:
 
 def test_list_names_owners_and_splits(capsys: Capture):
     out, _ = told(capsys, "data", "list")
-    for words in ("press.liacs.nl", "NUS-WIDE", "cocodataset.org", "split dcmh-rows", "4,956 validation images are queries"):
+    for words in (
+        "press.liacs.nl",
+        "NUS-WIDE",
+        "cocodataset.org",
+        "split dcmh-rows",
+        "4,956 validation images are queries",
+    ):
         assert words in out
     assert answer(capsys, "data", "list")["mscoco"]["protocols"][0]["queries"] == 4956
 
