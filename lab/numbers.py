@@ -83,7 +83,7 @@ class Sources:
 
     def table_1(self, **wanted: Any) -> list[Result]:
         """The results of Table 1 on coco66k."""
-        return self.block("coco66k", "table 1", "GLINT, three seeds everywhere", **wanted)
+        return self.block("coco66k", "table 1", "table 1: GLINT, three seeds", **wanted)
 
     def file(self, name: str) -> Any:
         """The content of another result file, such as speed/serving."""

@@ -1,1 +1,1 @@
-"""Reporting: what readers see of experiments, from their result files: a summary, tables, figures, a report."""
+"""The paper's tables, figures and claims, from the result files of a grid."""

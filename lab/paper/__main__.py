@@ -1,87 +1,113 @@
-"""Make what the paper shows: the runs of a grid, then tables, figures and a report from their files.
-
-GRID is a file such as lab/grids/smoke.yaml; each of its data sets needs a place, given by --data. Runs that are done
-are not made again, and one that fails does not stop the others; the report says so. Everything is written into --out:
-runs/, tables/, figures/, showcase/ and report.html, which needs no network. A file remarks.md there, if you write one,
-is shown in the report.
-
-Example:
-    python -m lab.paper lab/grids/coco66k.yaml --data coco66k=coco66k:FOLDER --out results
-    python -m lab.paper lab/grids/coco66k.yaml --out results --only-report
-"""
+"""The command line of the paper: run a grid, then write tables, figures and a report."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from rmsh.cli.console import Console, Json, Quiet, duration
+from lab.console import new_app, run, run_line
+from rmsh.cli.console import Console, Json, Quiet
 from rmsh.core.errors import ConfigError
 
-if TYPE_CHECKING:
-    from rmsh.compare.runner import Report
+HELP = """Run a grid of experiments, then write tables, figures, claims and report.html.
 
-__all__ = ["parse_places", "reproduce"]
+GRID is a YAML file such as lab/grids/smoke.yaml. The names of its blocks say what their runs are for: table 1,
+ablation, delta, weights, label noise, image noise or text noise, optionally followed by a colon and a remark.
+
+Finished runs are not repeated, and a failed run does not stop the others. The report needs no network.
+
+\b
+Examples:
+  make paper ARGS="lab/grids/smoke.yaml --data scenes=FOLDER --out smoke"
+  make paper ARGS="lab/grids/coco66k.yaml --results lab/results --only-report"
+"""
+
+app = new_app(HELP)
 
 
-def reproduce(
-    grid: Annotated[Path, typer.Argument(metavar="GRID", help="A grid file.")],
+@app.command(help=HELP)
+def paper(
+    grid: Annotated[Path, typer.Argument(metavar="GRID", help="Grid file.", show_default=False)],
     *,
-    out: Annotated[Path, typer.Option(help="The folder that everything is written into.")],
-    data: Annotated[list[str] | None, typer.Option(metavar="NAME=PLACE", help="Where a data set is.")] = None,
-    only_report: Annotated[bool, typer.Option(help="Make no runs; report on those that are there.")] = False,
-    examples: Annotated[bool, typer.Option(help="Show what queries find: copies of pictures.")] = True,
-    retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
-    time_limit: Annotated[float | None, typer.Option(min=1, help="Seconds a run may take.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for tables/, figures/ and report.html.", show_default="build/paper/GRID")
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for runs/DATASET/*.json and paper/GRID/, which may contain remarks.md for the report.",
+            show_default="the folder of --out",
+        ),
+    ] = None,
+    data: Annotated[list[str] | None, typer.Option(metavar="NAME=PLACE", help="Location of a data set.")] = None,
+    only_report: Annotated[bool, typer.Option("--only-report", help="Run nothing; use the existing results.")] = False,
+    tsne: Annotated[bool, typer.Option(help="Train RMSH once more and store its t-SNE plane.")] = False,
+    examples: Annotated[
+        bool, typer.Option(help="Train each method once more and store retrieval examples, with small images.")
+    ] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry failed runs.")] = False,
+    time_limit: Annotated[float | None, typer.Option(min=1, help="Time limit per run, in seconds.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    from lab.paper.outcomes import read_outcomes
-    from lab.paper.reproduction import write_report
-    from lab.paper.showcase.store import make_showcase
+    from lab.paper.examples import make_examples, make_tsne
+    from lab.paper.report import write_report
+    from lab.paper.results import read_experiments
     from rmsh.compare.grid import read_grid
     from rmsh.compare.runner import make_runs, missing_runs
-    from rmsh.features.extract import cache_folder
+    from rmsh.core.cache import cache_folder
 
     console = Console(json=json, quiet=quiet)
-    runs, places = read_grid(grid).runs(), parse_places(data or [])
+    content, places = read_grid(grid), parse_places(data or [])
+    out = out or Path("build", "paper", grid.stem)
+    results = results or out
+    folder, extras = results / "runs", results / "paper" / grid.stem
     if not only_report:
-        missing = missing_runs(runs, out / "runs", retry_failed=retry_failed)
-        console.note(f"{len(runs)} runs, {len(runs) - len(missing)} of them done before; results go to {out}.")
+        runs = content.runs()
+        missing = missing_runs(runs, folder, retry_failed=retry_failed)
+        console.note(f"{len(runs)} runs, {len(runs) - len(missing)} already done; results go to {folder}.")
         make_runs(
             runs,
-            out / "runs",
+            folder,
             data=places,
             retry_failed=retry_failed,
             time_limit=time_limit,
-            on_run=lambda report: console.note(_line(report)),
+            on_run=lambda report: console.note(run_line(report)),
         )
-        outcomes, cache = read_outcomes(out / "runs"), cache_folder()
-        make_showcase(outcomes, out / "showcase", data=places, examples=examples, cache=cache, tell=console.note)
-    written = write_report(out, title=f"Reproduction, {grid.stem}", wanted=runs)
+    for experiment in read_experiments(content, folder) if tsne or examples else ():
+        if experiment.dataset not in places:
+            raise ConfigError(f"--tsne and --examples train again: give --data {experiment.dataset}=PLACE.")
+        for wanted, make in ((tsne, make_tsne), (examples, make_examples)):
+            if wanted:
+                place = places[experiment.dataset]
+                make(experiment, extras, data=place, cache=cache_folder(), on_note=console.note)
+    written = write_report(content, out, runs=folder, extras=extras, title=f"RMSH: results of {grid.stem}")
     console.result(written, f"{written['report']}: {written['done']} runs done, {written['failed']} failed.")
 
 
-def parse_places(given: list[str]) -> dict[str, str]:
-    """NAME=PLACE pairs.
+def parse_places(pairs: list[str]) -> dict[str, str]:
+    """Parse NAME=PLACE pairs.
 
     Example:
         >>> parse_places(["coco66k=coco66k:data/coco"])
         {'coco66k': 'coco66k:data/coco'}
     """
     places: dict[str, str] = {}
-    for words in given:
-        name, equals, place = words.partition("=")
+    for pair in pairs:
+        name, equals, place = pair.partition("=")
         if not equals or not name or not place:
-            raise ConfigError(f"--data got {words!r}; write NAME=PLACE, such as --data coco66k=coco66k:FOLDER.")
+            raise ConfigError(f"--data got {pair!r}; write NAME=PLACE, such as --data coco66k=coco66k:FOLDER.")
         places[name] = place
     return places
 
 
-def _line(report: Report) -> str:
-    """What is said when a run ends."""
-    left = "" if not report.seconds_left else f"; about {duration(report.seconds_left)} left"
-    ending = report.result["status"] + (f": {report.result['error']}" if "error" in report.result else "")
-    return f"{report.done}/{report.total} {report.run.path} {ending}{left}"
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    return run(app, "make paper", arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

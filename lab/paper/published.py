@@ -1,77 +1,89 @@
-"""The paper's own numbers, and in which words our setting differs from its."""
+"""What the paper prints: its methods and scores, and how our setting differs from its."""
 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["difference_of_setting", "paper_score"]
+COMPARED = ("cmfh", "uch", "seph", "dcmh", "tdh", "ssah", "svhn", "rmsh")  # in the order of the paper's Table 1
+DIRECTION_TITLES = {"i2t": "I → T", "t2i": "T → I"}
 
-# Our name of some data -> the paper's name of the data set.
-_DATASETS = {
-    "mirflickr25k": "MIRFLICKR25K",
-    "nuswide": "NUS-WIDE",
-    "mscoco": "MS COCO",
-    "coco66k": "MS COCO",
+_TITLES = {
+    "cmfh": "CMFH",
+    "uch": "UCH",
+    "seph": "SePH",
+    "dcmh": "DCMH",
+    "tdh": "TDH",
+    "ssah": "SSAH",
+    "svhn": "SVHN",
+    "rmsh": "RMSH",
+    "glint": "GLINT",
+    "scm": "SCM",
+    "cca-itq": "CCA-ITQ",
+    "classifier-itq": "classifier-ITQ",
+    "cca-cosine": "no codes: CCA",
+    "logistic": "no codes: logistic regression",
+    "mlp": "no codes: MLP classifier",
 }
 
-_ANY = (
+# Our name of a data set -> the paper's.
+_DATASETS = {"mirflickr25k": "MIRFLICKR25K", "nuswide": "NUS-WIDE", "mscoco": "MS COCO", "coco66k": "MS COCO"}
+_ANY_DATASET = (
     "The paper does not say how it treats equal distances, nor which pairs it drew; here scores are expected values "
-    "over the order of equal distances. Every method is written anew from its own paper."
+    "over the order of equal distances. Every method is our own implementation of its paper."
 )
-_WORDS = {
+_DIFFERENCES = {
     "coco66k": (
-        "coco66k is three quarters of the paper's MS COCO: 56,947 pictures are searched and learned from (the paper "
-        "has 82,783) and 4,956 ask (as many), and a person is on 66 % of them, so that a random ranking scores 0.129 "
-        "(0.086 on all of MS COCO). Picture features are of EfficientNet-Lite0 (the paper: ResNet-152), text features "
-        "of MiniLM (the paper: skip-thought vectors). Compare the order of the methods, not the numbers."
+        "coco66k is three quarters of the paper's MS COCO: the database and training set have 56,947 pairs (the paper: "
+        "82,783), and there are 4,956 queries (the same number). 66 % of the images show a person, so a random ranking "
+        "scores 0.129 (0.086 on all of MS COCO). Image features are from EfficientNet-Lite0 (the paper: ResNet-152), "
+        "text features from MiniLM (the paper: skip-thought vectors). Compare the order of the methods, not the "
+        "scores."
     ),
-    "mscoco": "Features are those of the encoders at hand where they are not ResNet-152 and skip-thought vectors.",
-    "mirflickr25k": "The pairs that are left after cleaning differ a little from the paper's 20,006.",
-    "nuswide": "The 5,000 training pairs and 2,000 queries are drawn anew.",
+    "mscoco": "The features may be from other encoders than the paper's ResNet-152 and skip-thought vectors.",
+    "mirflickr25k": "The number of pairs left after cleaning differs slightly from the paper's 20,006.",
+    "nuswide": "The 5,000 training pairs and 2,000 queries are a new random sample.",
 }
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A cell of the paper's tables."""
+def method_title(name: str) -> str:
+    """A method as its paper writes it; an unknown method keeps its name.
 
-    table: int
-    dataset: str
-    direction: str
-    method: str
-    bits: int
+    Example:
+        >>> method_title("seph"), method_title("mine")
+        ('SePH', 'mine')
+    """
+    return _TITLES.get(name, name)
 
 
 def paper_score(table: int, dataset: str, *, direction: str, method: str, bits: int) -> float | None:
-    """NDCG@500 as the paper prints it, None where it has no such number.
+    """NDCG@500 as the paper prints it, None if it has no such number.
 
     Args:
         table: 1 (methods) or 2 (ablation).
-        dataset: our name of the data.
+        dataset: our name of the data set.
         direction: "i2t" or "t2i".
         method: as the paper writes it, such as "SePH" or "RMSH-T".
-        bits: the length of a code.
+        bits: the code length.
 
     Example:
         >>> paper_score(1, "coco66k", direction="i2t", method="RMSH", bits=64)
         0.3855
     """
-    return _printed().get(_Place(table, _DATASETS.get(dataset, ""), direction, method, bits))
+    return _printed().get((table, _DATASETS.get(dataset, ""), direction, method, bits))
 
 
 @cache
-def _printed() -> dict[_Place, float]:
+def _printed() -> dict[tuple[int, str, str, str, int], float]:
     text = (files("lab.paper") / "paper_scores.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
     return {
-        _Place(int(row["table"]), row["dataset"], row["direction"], row["method"], int(row["bits"])): float(row["ndcg"])
+        (int(row["table"]), row["dataset"], row["direction"], row["method"], int(row["bits"])): float(row["ndcg"])
         for row in rows
     }
 
 
-def difference_of_setting(dataset: str) -> str | None:
-    """How our data and features differ from the paper's, None for data the paper does not have."""
-    return f"{_WORDS[dataset]} {_ANY}" if dataset in _WORDS else None
+def setting_difference(dataset: str) -> str | None:
+    """How our data and features differ from the paper's; None for data that is not in the paper."""
+    return f"{_DIFFERENCES[dataset]} {_ANY_DATASET}" if dataset in _DIFFERENCES else None

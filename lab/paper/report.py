@@ -1,125 +1,234 @@
-"""The report of an experiment: claims in words, tables and figures, and which runs are missing or failed."""
+"""From result files to everything a reader sees: tables, figures and report.html in one folder."""
 
 from __future__ import annotations
 
+import base64
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from lab.paper.claims.catalogue import check_claims
-from lab.paper.headline import headline
-from lab.paper.lineup import line_up
-from lab.paper.names import title_of
-from lab.paper.outcomes import Outcome, datasets, done
-from lab.paper.page import inline_picture, render_page
-from lab.paper.tables.table import Table, to_html
+from markupsafe import Markup, escape
+
+from lab.paper import figure_style as style
+from lab.paper import figures
+from lab.paper.claims import check_claims, summarise
+from lab.paper.example_figures import draw_found_images, draw_found_texts, draw_tsne
+from lab.paper.examples import read_examples, read_tsne
+from lab.paper.published import method_title
+from lab.paper.results import Experiment, RunResult, done, read_experiments
+from lab.paper.table import HTML, Table, to_html, write_table
+from lab.paper.tables import make_tables
+from rmsh.compare.result import stale_reason
+from rmsh.core.errors import DataError
+from rmsh.core.files import write_text
 
 if TYPE_CHECKING:
-    from lab.paper.claims.claim import Claim
-    from lab.paper.figures.catalogue import Drawn
+    from matplotlib.figure import Figure
 
-__all__ = ["render_report"]
+    from rmsh.compare.grid import Grid
 
-_LARGEST_VECTOR = 400_000  # bytes; the picture of a larger figure is smaller
-_BOLD = re.compile(r"\*\*(.+?)\*\*")
-_CLASSES = {"holds": "yes", "holds so far": "yet", "holds in part": "partly", "does not hold": "no", "open": "open"}
+_DRAWINGS = Path(__file__).resolve().parents[2] / "docs" / "figures"
+_LARGEST_SVG = 400_000  # bytes; the PNG of a larger figure is smaller
+_UNQUOTED = " !$'()*+,/:;=?@[]~"  # characters that may stand in a data URL between double quotes
 
 
-def render_report(
-    title: str,
-    outcomes: Sequence[Outcome],
-    *,
-    tables: Mapping[str, Sequence[Table]],
-    figures: Sequence[Drawn],
-    remarks: str = "",
-) -> str:
-    """The page.
+@dataclass(frozen=True)
+class Drawn:
+    """A figure of the report: heading, caption and file (None if its runs are missing)."""
+
+    title: str
+    caption: str
+    file: Path | None = None
+
+    @property
+    def source(self) -> str:
+        """The file as a data URL; SVG as text, which is a quarter smaller than in base64."""
+        if self.file is None:
+            return ""
+        if self.file.suffix == ".svg":
+            text = self.file.read_text(encoding="utf-8").replace("\n", " ")
+            return "data:image/svg+xml," + quote(text, safe=_UNQUOTED)
+        return "data:image/png;base64," + base64.b64encode(self.file.read_bytes()).decode()
+
+
+_PLOTS: dict[str, tuple[Callable[[Experiment], Figure | None], str, str]] = {
+    "precision-recall": (
+        figures.draw_precision_recall,
+        "Precision and recall",
+        "Precision over recall at each rank; an item is relevant if it shares a label with the query. Expected values "
+        "over the order of equal distances, means over queries.",
+    ),
+    "delta": (
+        figures.draw_delta,
+        "The robust parameter",
+        "NDCG@500 of RMSH over delta, with the lower and upper bound in the paper's form. The point without a fraction "
+        "of K is the delta computed from the bounds.",
+    ),
+    "distances": (
+        figures.draw_distances,
+        "Distances given similarity",
+        "Distances between the codes of a query image and a database text, for pairs that share no label, one, two, "
+        "and three or more; one panel per delta, which is marked.",
+    ),
+    "weights": (
+        figures.draw_weights,
+        "The weights of the loss",
+        "NDCG@500 of RMSH over each weight of its loss, the others fixed.",
+    ),
+    "bytes": (
+        figures.draw_bytes,
+        "Quality against size",
+        "NDCG@500 over the bytes of a code. Horizontal lines rank by real numbers, hundreds of bytes per item.",
+    ),
+    "time": (
+        figures.draw_time,
+        "Quality against time",
+        "NDCG@500 over the CPU seconds of training, on the machine named in the result files.",
+    ),
+    "label-noise": (
+        figures.draw_label_noise,
+        "Wrong labels",
+        "NDCG@500 when a share of the training pairs has the labels of another pair.",
+    ),
+    "query-noise": (
+        figures.draw_query_noise,
+        "Noisy queries",
+        "NDCG@500 when normal noise is added to the features of the query, in standard deviations of each feature.",
+    ),
+}
+_EXPLANATIONS = (
+    Drawn(
+        "Robust codes, an example (the paper's Figure 1)",
+        "Three kinds of items with codes of three bits. Without a minimum distance two codes with one wrong bit "
+        "coincide; with one they cannot.",
+        _DRAWINGS / "example-codes.png",
+    ),
+    Drawn(
+        "RMSH (the paper's Figure 2)",
+        "Frozen encoders, two hash networks, the pseudo-codes network, and the loss with delta from the labels.",
+        _DRAWINGS / "architecture.png",
+    ),
+)
+
+
+def write_report(grid: Grid, folder: Path, *, runs: Path, extras: Path, title: str) -> dict[str, Any]:
+    """Write ``tables/``, ``figures/`` and ``report.html`` from the result files of a grid.
 
     Args:
-        title: its heading.
-        outcomes: all results, and what is awaited.
-        tables: of each dataset, as tables/catalogue.py makes them.
-        figures: as figures/catalogue.py makes them.
-        remarks: a text of the author, paragraphs with empty lines between; words may be **bold**.
+        grid: its blocks say which runs belong to which table or figure.
+        folder: where everything is written.
+        runs: the folder of the result files.
+        extras: the folder of ``remarks.md`` (optional) and of the files of examples.py.
+        title: of the report.
+
+    Returns:
+        The files, and the number of finished and failed runs.
+
+    Raises:
+        ConfigError: no block of the grid has a name that a table or figure is made from.
+        DataError: no run of the grid has a result.
+        FormatError: a result file is damaged.
     """
-    parts = [f"<h1>{escape(title)}</h1>", *_state(outcomes), *_remarks(remarks)]
-    for dataset in datasets(outcomes):
-        claims = check_claims(outcomes, dataset)
-        parts += [f"<h2>{escape(dataset)}</h2>", f"<p>{escape(headline(line_up(outcomes, dataset), claims))}</p>"]
-        parts += ["<h3>What agrees with the paper, and what does not</h3>", *map(_claim, claims)]
-        parts += ["<h3>Tables</h3>", *map(to_html, tables[dataset]), "<h3>Figures</h3>"]
-        parts += [_figure(drawn) for drawn in figures if drawn.dataset == dataset]
-    parts += ["<h2>How it works</h2>", *(_figure(drawn) for drawn in figures if drawn.dataset is None)]
-    parts += _failures(outcomes)
-    return render_page(title, "\n".join(parts))
+    experiments = read_experiments(grid, runs)
+    results = [result for experiment in experiments for result in experiment.all]
+    if all(result.missing for result in results):
+        raise DataError(f"{runs} has no result of the {len(results)} runs of the grid; run it without --only-report.")
+    tables = {experiment.dataset: make_tables(experiment) for experiment in experiments}
+    table_files = [path for each in tables.values() for table in each for path in write_table(table, folder / "tables")]
+    with style.applied():
+        drawn = {experiment.dataset: draw_figures(experiment, folder / "figures", extras) for experiment in experiments}
+    remarks = extras / "remarks.md"
+    text = remarks.read_text(encoding="utf-8") if remarks.is_file() else ""
+    sections = [_section(e, tables[e.dataset], drawn[e.dataset]) for e in experiments]
+    page = HTML.get_template("report.html").render(
+        title=title,
+        **_status(results),
+        remarks=_paragraphs(text),
+        sections=sections,
+        explanations=_EXPLANATIONS,
+        failures=[result for result in results if result.failed],
+    )
+    write_text(folder / "report.html", page)
+    return {
+        "report": str(folder / "report.html"),
+        "done": len(done(results)),
+        "failed": sum(result.failed for result in results),
+        "tables": [str(path) for path in table_files],
+        "figures": sorted(str(path) for path in (folder / "figures").glob("*")),
+    }
 
 
-def _state(outcomes: Sequence[Outcome]) -> list[str]:
-    """How many runs there are, of which methods they are missing, and with which versions they were made."""
-    finished = done(outcomes)
-    failed = sum(outcome.failed for outcome in outcomes)
-    missing = len(outcomes) - len(finished) - failed
-    words = f"Of {len(outcomes)} runs {len(finished)} are done, {failed} failed and {missing} are not run."
-    versions = sorted({f"{name} {version}" for o in finished for name, version in o.result.get("versions", {}).items()})
-    parts = [f"<p>{words} Every number below is made from the files of the runs that are done.</p>"]
-    parts += [f"<p>Not run yet: {escape(_missing(outcomes))}.</p>"] if missing else []
-    return parts + ([f'<p class="muted">Versions: {escape(", ".join(versions))}.</p>'] if versions else [])
+def _section(experiment: Experiment, tables: Sequence[Table], drawn: Sequence[Drawn]) -> dict[str, Any]:
+    claims = check_claims(experiment)
+    return {
+        "dataset": experiment.dataset,
+        "summary": summarise(experiment, claims),
+        "claims": claims,
+        "tables": [to_html(table) for table in tables],
+        "figures": drawn,
+    }
 
 
-def _missing(outcomes: Sequence[Outcome]) -> str:
-    """How many runs of each method are awaited."""
-    asked = Counter(outcome.run.method for outcome in outcomes)
-    awaited = Counter(outcome.run.method for outcome in outcomes if not outcome.done and not outcome.failed)
-    return ", ".join(f"{title_of(method)} {count} of {asked[method]}" for method, count in awaited.items())
+def _status(results: Sequence[RunResult]) -> dict[str, Any]:
+    """How many runs are done, failed, missing and out of date, and the versions they were made with."""
+    finished, missing = done(results), [result for result in results if result.missing]
+    total, absent = (Counter(result.run.method for result in some) for some in (results, missing))
+    versions = {f"{name} {value}" for result in finished for name, value in result.result.get("versions", {}).items()}
+    return {
+        "counts": {
+            "runs": len(results),
+            "done": len(finished),
+            "failed": sum(result.failed for result in results),
+            "missing": len(missing),
+        },
+        "missing": ", ".join(f"{method_title(name)} {count} of {total[name]}" for name, count in absent.items()),
+        "stale": Counter(reason for result in finished if (reason := stale_reason(result.result))),
+        "versions": ", ".join(sorted(versions)),
+    }
 
 
-def _remarks(text: str) -> list[str]:
+def _paragraphs(text: str) -> list[Markup]:
     """Paragraphs, with **bold** words.
 
     Example:
-        >>> _remarks("**First**: a < b.")
-        ['<p><b>First</b>: a &lt; b.</p>']
+        >>> _paragraphs("**First**: a < b.")
+        [Markup('<b>First</b>: a &lt; b.')]
     """
-    paragraphs = [escape(paragraph.strip()) for paragraph in text.split("\n\n") if paragraph.strip()]
-    return ["<p>" + _BOLD.sub(r"<b>\1</b>", paragraph) + "</p>" for paragraph in paragraphs]
+    paragraphs = [str(escape(paragraph.strip())) for paragraph in text.split("\n\n") if paragraph.strip()]
+    return [Markup(re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", paragraph)) for paragraph in paragraphs]  # noqa: S704
 
 
-def _claim(claim: Claim) -> str:
-    details = "".join(f"<li>{escape(sentence)}</li>" for sentence in claim.details)
-    return (
-        f'<div class="claim {_CLASSES[claim.verdict]}"><p><b>{escape(claim.statement)}</b> '
-        f"<em>{escape(claim.verdict)}</em></p><p>{escape(claim.summary)}</p>"
-        + (f"<ul>{details}</ul>" if details else "")
-        + "</div>"
+def draw_figures(experiment: Experiment, folder: Path, extras: Path) -> list[Drawn]:
+    """Draw and save every figure of an experiment; one without its runs has no file."""
+    drawn = []
+    for name, (draw, title, caption) in _PLOTS.items():
+        drawn.append(_saved(draw(experiment), folder, f"{name}-{experiment.dataset}", title, caption))
+    plane = read_tsne(extras, experiment.dataset)
+    caption = "t-SNE of relaxed codes of RMSH for test items that have exactly one of six classes, in one common plane."
+    figure = None if plane is None else draw_tsne(plane)
+    drawn.append(_saved(figure, folder, f"tsne-{experiment.dataset}", "Relaxed codes in a plane", caption))
+    return [*drawn, *_draw_examples(read_examples(extras, experiment.dataset), folder, experiment.dataset)]
+
+
+def _draw_examples(found: Mapping[str, Any], folder: Path, dataset: str) -> list[Drawn]:
+    caption = (
+        "The five nearest items with each method, among those with an image. Red crosses share no label with the "
+        "query, blue squares one, green circles two or more. The query was drawn at random, the same for all methods."
     )
+    images = draw_found_images(found["t2i"]) if "t2i" in found else None
+    texts = draw_found_texts(found["i2t"]) if "i2t" in found else None
+    return [
+        _saved(images, folder, f"t2i-{dataset}", "Images found by a text", caption),
+        _saved(texts, folder, f"i2t-{dataset}", "Texts found by an image", caption),
+    ]
 
 
-def _figure(drawn: Drawn) -> str:
-    """A heading with its figure, which stay on one page of paper."""
-    heading = f"<h3>{escape(drawn.title)}</h3>"
-    if not drawn.files:
-        return f'<section>{heading}\n<p class="muted">not run</p></section>'
-    return (
-        f'<section>{heading}\n<figure><div class="drawn">{inline_picture(_smaller(drawn.files), drawn.title)}</div>'
-        f"<figcaption>{escape(drawn.caption)}</figcaption></figure></section>"
-    )
-
-
-def _smaller(files: Sequence[Path]) -> Path:
-    """The vector, or the picture where the vector is large, such as one with photographs in it."""
-    vector, picture = files
-    return vector if vector.stat().st_size <= _LARGEST_VECTOR else picture
-
-
-def _failures(outcomes: Iterable[Outcome]) -> list[str]:
-    failed = [outcome for outcome in outcomes if outcome.failed]
-    if not failed:
-        return []
-    rows = "".join(
-        f"<li><code>{escape(str(outcome.run.path))}</code>: {escape(outcome.result['error'])}</li>"
-        for outcome in failed
-    )
-    return ["<h2>Runs that failed</h2>", f"<ul>{rows}</ul>"]
+def _saved(figure: Figure | None, folder: Path, name: str, title: str, caption: str) -> Drawn:
+    if figure is None:
+        return Drawn(title, caption)
+    svg, png = style.save(figure, folder, name)
+    return Drawn(title, caption, svg if svg.stat().st_size <= _LARGEST_SVG else png)

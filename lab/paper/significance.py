@@ -1,4 +1,4 @@
-"""Whether one method is better than another by more than luck: paired tests over seeds, or else over queries."""
+"""Paired t-tests between two groups of runs: over seeds, or over queries where only one seed is common."""
 
 from __future__ import annotations
 
@@ -10,33 +10,24 @@ import numpy as np
 from scipy import stats
 
 if TYPE_CHECKING:
-    from lab.paper.outcomes import Outcome
+    from lab.paper.results import RunResult
     from rmsh.core.types import ScoreArray
-
-__all__ = ["LEVEL", "Comparison", "compare", "paired_t"]
 
 LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """The outcome of a paired, two-sided t-test.
+class PairedTest:
+    """The result of a two-sided paired t-test."""
 
-    Args:
-        over: what the pairs are, "seeds" or "queries".
-        pairs: how many.
-        difference: the mean difference.
-        p: how likely a difference as large is where there is none.
-    """
-
-    over: str
+    over: str  # "seeds" or "queries"
     pairs: int
-    difference: float
+    difference: float  # the mean over pairs
     p: float
 
     @property
     def significant(self) -> bool:
-        """Whether luck is unlikely, at a level of 5 %."""
+        """Whether p is below 5 %."""
         return self.p < LEVEL
 
     def __str__(self) -> str:
@@ -44,7 +35,7 @@ class Comparison:
 
 
 def _p_value(p: float) -> str:
-    """A p value with few digits.
+    """A p-value with few digits.
 
     Example:
         >>> _p_value(0.0312), _p_value(1e-9)
@@ -54,7 +45,7 @@ def _p_value(p: float) -> str:
 
 
 def paired_t(differences: ScoreArray) -> float:
-    """The two-sided p value of a paired t-test; equal differences are certain.
+    """The two-sided p-value of a paired t-test; 0 if all differences are equal and not zero.
 
     Example:
         >>> round(paired_t(np.array([1.0, 2.0, 3.0])), 4), paired_t(np.array([2.0, 2.0])), paired_t(np.zeros(3))
@@ -66,23 +57,23 @@ def paired_t(differences: ScoreArray) -> float:
     return float(2 * stats.t.sf(abs(differences.mean()) / deviation, len(differences) - 1))
 
 
-def compare(one: Sequence[Outcome], other: Sequence[Outcome], direction: str) -> Comparison | None:
-    """How far apart two groups of runs are, None where nothing pairs them.
+def compare(one: Sequence[RunResult], other: Sequence[RunResult], direction: str) -> PairedTest | None:
+    """Test the difference of two groups of runs; None if they have no seed in common.
 
-    Runs are paired by seed. A single common seed says nothing about luck while learning; then the queries are paired,
-    which both were asked, and the test is about those queries only.
+    Runs are paired by seed. With one common seed the queries are paired instead: such a test covers the choice of
+    queries, not the randomness of training.
     """
-    first, second = ({outcome.run.seed: outcome for outcome in group} for group in (one, other))
+    first, second = ({result.run.seed: result for result in group} for group in (one, other))
     seeds = sorted(first.keys() & second.keys())
     if len(seeds) > 1:
         apart = np.array([first[seed].score(direction) - second[seed].score(direction) for seed in seeds])
-        return Comparison("seeds", len(seeds), float(apart.mean()), paired_t(apart))
+        return PairedTest("seeds", len(seeds), float(apart.mean()), paired_t(apart))
     if not seeds:
         return None
     return _over_queries(first[seeds[0]], second[seeds[0]], direction)
 
 
-def _over_queries(one: Outcome, other: Outcome, direction: str) -> Comparison | None:
+def _over_queries(one: RunResult, other: RunResult, direction: str) -> PairedTest | None:
     first, second = one.per_query(direction), other.per_query(direction)
     if first is None or second is None or len(first) != len(second):
         return None
@@ -90,4 +81,4 @@ def _over_queries(one: Outcome, other: Outcome, direction: str) -> Comparison | 
     apart = apart[~np.isnan(apart)]
     if len(apart) < 2:
         return None
-    return Comparison("queries", len(apart), one.score(direction) - other.score(direction), paired_t(apart))
+    return PairedTest("queries", len(apart), one.score(direction) - other.score(direction), paired_t(apart))

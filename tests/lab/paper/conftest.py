@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
-from lab.paper.outcomes import Outcome
+from lab.paper.results import Experiment, RunResult
 from rmsh.compare.grid import Run
-from rmsh.compare.result import FORMAT, failure, pack_scores, write_result
+from rmsh.compare.result import FORMAT, failure, pack_scores
 
-MakeOutcome: TypeAlias = Callable[..., Outcome]
+MakeResult: TypeAlias = Callable[..., RunResult]
 CHANCE = 0.13
 
 
@@ -23,10 +22,10 @@ def make(
     *,
     ndcg: float | tuple[float, float] = 0.5,
     per_query: Sequence[float] | None = None,
-    bounds: tuple[float, int] | None = (8.5, 39),
+    bounds: tuple[float, int] = (8.5, 39),
     **parameters: Any,
-) -> Outcome:
-    """The outcome of a run with a given NDCG@500, of both directions or of each."""
+) -> RunResult:
+    """The result of a run with a given NDCG@500, of both directions or of each."""
     run = Run(dataset, method, **parameters)
     i2t, t2i = ndcg if isinstance(ndcg, tuple) else (ndcg, ndcg)
     scores = {"i2t": i2t, "t2i": t2i}
@@ -34,6 +33,8 @@ def make(
         "format": FORMAT,
         "status": "done",
         "run": run.to_json(),
+        "method_version": 1,
+        "code_hash": "carried over",
         "config": {"lambda1": 0.3, "lambda2": 3.0, "lambda3": 0.3, "lambda4": 0.1, **run.options},
         "training_pairs": run.train or 100,
         "split": {"name": dataset, "sha256": "ab" * 32},
@@ -54,7 +55,7 @@ def make(
         "peak_memory_mb": 900,
         "versions": {"rmsh": "0"},
     }
-    return Outcome(run, result)
+    return RunResult(run, result)
 
 
 def _score(value: float) -> dict[str, float]:
@@ -77,28 +78,26 @@ def _audit(bits: int, *, distinct: int) -> dict[str, Any]:
     return {"items": 100, "bits": bits, "ones": ones, "dead": [bits - 1], "nearly_constant": [], "distinct": distinct}
 
 
-def _delta(run: Run, bounds: tuple[float, int] | None) -> dict[str, Any]:
+def _delta(run: Run, bounds: tuple[float, int]) -> dict[str, Any]:
     if "delta" in run.options:
         return {"delta": run.options["delta"], "reason": "given by the user"}
-    if bounds is None:
-        return {}
     paper = {"lower": bounds[0], "upper": bounds[1], "feasible": bounds[0] <= bounds[1]}
     return {"delta": round(sum(bounds) / 2), "feasible": True, "reason": "the middle", "used": paper, "paper": paper}
 
 
-def fail(dataset: str = "coco66k", method: str = "rmsh", *, error: str = "it broke", **parameters: Any) -> Outcome:
-    """The outcome of a run that failed."""
+def fail(dataset: str = "coco66k", method: str = "rmsh", *, error: str = "it broke", **parameters: Any) -> RunResult:
+    """The result of a run that failed."""
     run = Run(dataset, method, **parameters)
-    return Outcome(run, failure(run, error, 1.0))
+    return RunResult(run, failure(run, error, 1.0))
 
 
 @pytest.fixture
-def make_outcome() -> MakeOutcome:
+def make_result() -> MakeResult:
     return make
 
 
 @pytest.fixture
-def fail_outcome() -> MakeOutcome:
+def fail_result() -> MakeResult:
     return fail
 
 
@@ -115,40 +114,54 @@ METHOD_SCORES = {
 DELTA_SCORES = {3.2: 0.50, 6.4: 0.54, 16.0: 0.60, 19.2: 0.61, 32.0: 0.59, 42.667: 0.52, 64.0: 0.45, 85.333: 0.40}
 
 
-def make_all() -> list[Outcome]:
-    """All that the paper shows: every method, length, sweep and noise."""
+def make_all() -> Experiment:
+    """Everything that the paper shows: every method, length, sweep and noise."""
     lengths = {16: -0.1, 32: -0.05, 64: 0.0, 128: 0.02}
-    outcomes = [
+    methods = [
         make(method=m, bits=bits, seed=seed, ndcg=(s + d + 0.001 * seed, s + d + 0.03))
         for m, s in METHOD_SCORES.items()
         for bits, d in lengths.items()
         for seed in (range(3) if bits == 64 else [0])
     ]
-    small: dict[str, Any] = {"train": 20_000, "bits": 64}
-    for name, part in (("triplet", 0.02), ("classification", 0.2), ("pseudo_codes", 0.01)):
-        outcomes += [make(seed=seed, ndcg=0.6 - part + 0.001 * seed, options={name: False}) for seed in range(3)]
-    outcomes += [make(bits=128, train=20_000, ndcg=0.6)]
-    outcomes += [make(bits=128, train=20_000, ndcg=s, options={"delta": d}) for d, s in DELTA_SCORES.items()]
-    outcomes += [make(**small, ndcg=0.6)]
-    for number in range(1, 5):
-        values = {0.01: 0.55, 0.1: 0.58, 1.0: 0.57, 10.0: 0.5}
-        outcomes += [make(**small, ndcg=s, options={f"lambda{number}": v}) for v, s in values.items()]
-    for method in ("dcmh", "rmsh"):
-        base = METHOD_SCORES[method]
-        for name in ("label_noise", "image_noise", "text_noise"):
-            outcomes += [make(**small, method=method, ndcg=base * (1 - v), **{name: v}) for v in (0.0, 0.2, 0.4)]
-    distinct = {(o.run.path): o for o in outcomes}
-    return list(distinct.values())
+    parts = {"RMSH-T": ("triplet", 0.02), "RMSH-C": ("classification", 0.2), "RMSH-P": ("pseudo_codes", 0.01)}
+    ablation = [
+        make(seed=seed, ndcg=0.6 - loss + 0.001 * seed, options={part: False}, tag=variant)
+        for variant, (part, loss) in parts.items()
+        for seed in range(3)
+    ]
+    deltas = [sweep_run("delta", d, bits=128, train=20_000, ndcg=s) for d, s in DELTA_SCORES.items()]
+    values = {0.01: 0.55, 0.1: 0.58, 1.0: 0.57, 10.0: 0.5}
+    weights = [sweep_run(f"lambda{n}", v, train=20_000, ndcg=s) for n in range(1, 5) for v, s in values.items()]
+    noise = {
+        kind: [
+            make(method=m, train=20_000, ndcg=METHOD_SCORES[m] * (1 - v), **{kind.replace(" ", "_"): v})
+            for m in ("dcmh", "rmsh")
+            for v in (0.0, 0.2, 0.4)
+        ]
+        for kind in ("label noise", "image noise", "text noise")
+    }
+    return Experiment(
+        "coco66k",
+        {
+            "table 1": methods,
+            "ablation": ablation,
+            "delta": [*deltas, make(bits=128, train=20_000, ndcg=0.6)],
+            "weights": [*weights, make(train=20_000, ndcg=0.6)],
+            **noise,
+        },
+    )
 
 
-@pytest.fixture(scope="session")
-def all_outcomes() -> list[Outcome]:
-    return make_all()
+def sweep_run(option: str, value: float, **parameters: Any) -> RunResult:
+    """A run of a sweep, with the tag that a grid gives it."""
+    return make(options={option: value}, tag=f"{option}={value:g}", **parameters)
 
 
 @pytest.fixture
-def runs_folder(all_outcomes: list[Outcome], tmp_path: Path) -> Path:
-    """The same as files."""
-    for outcome in all_outcomes:
-        write_result(tmp_path / "runs" / outcome.run.path, outcome.result)
-    return tmp_path / "runs"
+def make_sweep_run() -> MakeResult:
+    return sweep_run
+
+
+@pytest.fixture(scope="session")
+def everything() -> Experiment:
+    return make_all()

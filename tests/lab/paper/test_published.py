@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lab.paper.published import difference_of_setting, paper_score
+from lab.paper.published import paper_score, setting_difference
 
 
 def test_the_papers_tables_are_whole() -> None:
@@ -19,4 +19,4 @@ def test_the_papers_tables_are_whole() -> None:
 
 def test_the_paper_has_no_numbers_for_other_data() -> None:
     assert paper_score(1, "scenes", direction="i2t", method="RMSH", bits=64) is None
-    assert difference_of_setting("scenes") is None
+    assert setting_difference("scenes") is None

@@ -1,1 +1,0 @@
-"""The paper's claims against the results, by subject."""

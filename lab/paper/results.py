@@ -1,0 +1,251 @@
+"""The results of a grid, grouped by the blocks that its tables and figures are made from.
+
+The name of a block says what its runs are for: one of ``KINDS``, and, after a colon, anything else, such as
+"table 1: presets". Blocks of the same kind are joined. Runs of other blocks are made and counted, but not shown.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from lab.paper.published import COMPARED, method_title
+from rmsh.compare.result import read_result, unpack_scores
+from rmsh.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rmsh.compare.grid import Grid, Run
+    from rmsh.core.types import ScoreArray
+
+TABLE_1, ABLATION, DELTA, WEIGHTS = "table 1", "ablation", "delta", "weights"
+LABEL_NOISE, IMAGE_NOISE, TEXT_NOISE = "label noise", "image noise", "text noise"
+KINDS = (TABLE_1, ABLATION, DELTA, WEIGHTS, LABEL_NOISE, IMAGE_NOISE, TEXT_NOISE)
+
+DIRECTIONS = ("i2t", "t2i")
+NDCG, MAP = "ndcg@500", "map@all"
+ABLATIONS = ("RMSH-T", "RMSH-C", "RMSH-P")  # variants of the ablation block, named as in the paper
+_USUAL_BITS = 64  # the code length at which the paper shows what it shows at one length only
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """A run of the grid and the content of its result file; the status is "missing" if there is no file."""
+
+    run: Run
+    result: dict[str, Any]
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has scores."""
+        return bool(self.result["status"] == "done")
+
+    @property
+    def failed(self) -> bool:
+        """Whether the run ended with an error."""
+        return bool(self.result["status"] == "failed")
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is no result file."""
+        return bool(self.result["status"] == "missing")
+
+    def score(self, direction: str, metric: str = NDCG) -> float:
+        """The mean over queries."""
+        return float(self.result["scores"][direction][metric]["value"])
+
+    def chance(self, direction: str, metric: str = NDCG) -> float:
+        """The score of a random ranking."""
+        return float(self.result["scores"][direction][metric]["chance"])
+
+    def per_query(self, direction: str) -> ScoreArray | None:
+        """NDCG of each query (Q,), NaN for a dropped query; None if the file does not have it."""
+        packed = self.result.get("per_query", {}).get(direction, {}).get(NDCG)
+        return None if packed is None else unpack_scores(packed)
+
+    def option(self, name: str) -> float:
+        """The value of an option during training, including defaults; delta is the one that was used."""
+        if name == "delta":
+            return float(self.result["facts"]["delta"]["delta"])
+        return float(self.result["config"][name])
+
+
+def done(results: Iterable[RunResult]) -> list[RunResult]:
+    """The results with scores."""
+    return [result for result in results if result.done]
+
+
+def mean_score(results: Sequence[RunResult], direction: str, metric: str = NDCG) -> float:
+    """The mean over seeds."""
+    return fmean(result.score(direction, metric) for result in results)
+
+
+def deviation(results: Sequence[RunResult], direction: str, metric: str = NDCG) -> float | None:
+    """The sample standard deviation over seeds; None for one seed."""
+    scores = [result.score(direction, metric) for result in results]
+    return stdev(scores) if len(scores) > 1 else None
+
+
+@dataclass(frozen=True, order=True)
+class Method:
+    """A row of Table 1: a method, or a preset of it."""
+
+    name: str
+    preset: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name shown to readers.
+
+        Example:
+            >>> Method("rmsh").title, Method("rmsh", "paper").title
+            ('RMSH', 'RMSH, preset paper')
+        """
+        title = method_title(self.name)
+        return f"{title}, preset {self.preset}" if self.preset else title
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The runs of Table 1 by method and code length, including failed and missing runs."""
+
+    runs: dict[Method, dict[int, list[RunResult]]]
+
+    def __iter__(self) -> Iterator[RunResult]:
+        return (result for lengths in self.runs.values() for group in lengths.values() for result in group)
+
+    @property
+    def bits(self) -> list[int]:
+        """All code lengths; reference methods, which have no codes, do not count."""
+        return sorted({bits for lengths in self.runs.values() for bits in lengths if bits})
+
+    @property
+    def usual_bits(self) -> int:
+        """The length of what is shown at one length only: 64 bits if run, else the length with the most results."""
+        count = {bits: sum(len(done(lengths.get(bits, []))) for lengths in self.runs.values()) for bits in self.bits}
+        return _USUAL_BITS if count.get(_USUAL_BITS) else max(count, key=count.__getitem__)
+
+    @property
+    def methods(self) -> list[Method]:
+        """The paper's eight methods in its order, run or not; then other methods and presets; then references."""
+        eight = [Method(name) for name in COMPARED]
+        others = (method for method in self.runs if method not in eight)
+        return eight + sorted(others, key=lambda method: (self.is_reference(method), method))
+
+    def is_reference(self, method: Method) -> bool:
+        """Whether a method ranks by real numbers and has no codes."""
+        return set(self.runs.get(method, {})) == {0}
+
+    def cell(self, method: Method, bits: int) -> list[RunResult]:
+        """The runs of a method at a length, one per seed; a reference method is the same at all lengths."""
+        lengths = self.runs.get(method, {})
+        return lengths.get(bits) or lengths.get(0, [])
+
+    def ranked(self, bits: int, direction: str, *, metric: str = NDCG) -> list[Method]:
+        """Those of the paper's eight methods that have scores, best first."""
+        scored = {Method(name): done(self.cell(Method(name), bits)) for name in COMPARED}
+        means = {method: mean_score(group, direction, metric) for method, group in scored.items() if group}
+        return sorted(means, key=lambda method: -means[method])
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Runs by the values of one parameter, in ascending order."""
+
+    points: dict[float, list[RunResult]]
+
+    @property
+    def first(self) -> RunResult:
+        """Any of the runs, for what they have in common."""
+        return next(iter(self.points.values()))[0]
+
+    def means(self, direction: str) -> list[float]:
+        """The score at each value, over seeds."""
+        return [mean_score(results, direction) for results in self.points.values()]
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """The results on one data set, by the kind of their block."""
+
+    dataset: str
+    blocks: dict[str, list[RunResult]]
+
+    def of(self, kind: str) -> list[RunResult]:
+        """The runs of the blocks of a kind."""
+        return self.blocks.get(kind, [])
+
+    @property
+    def all(self) -> list[RunResult]:
+        """Every run once."""
+        return list({result.run.path: result for group in self.blocks.values() for result in group}.values())
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The runs of Table 1."""
+        runs: dict[Method, dict[int, list[RunResult]]] = defaultdict(lambda: defaultdict(list))
+        for result in self.of(TABLE_1):
+            runs[Method(result.run.method, result.run.preset or "")][result.run.bits].append(result)
+        return Comparison({method: dict(sorted(lengths.items())) for method, lengths in runs.items()})
+
+    def ablation(self) -> dict[int, dict[str, list[RunResult]]]:
+        """For each code length of the ablation the runs of each variant; the full RMSH may be that of Table 1."""
+        lengths: dict[int, dict[str, list[RunResult]]] = defaultdict(lambda: defaultdict(list))
+        for result in self.of(ABLATION):
+            lengths[result.run.bits][result.run.tag or "RMSH"].append(result)
+        for bits, variants in lengths.items():
+            if "RMSH" not in variants:
+                variants["RMSH"] = self.comparison.cell(Method("rmsh"), bits)
+        return dict(sorted(lengths.items()))
+
+    def sweep(self, kind: str, option: str) -> Sweep | None:
+        """The runs of a block by the values of an option that it sweeps; None with fewer than three values.
+
+        Runs of the block that set no swept option are a point of every sweep, at their default.
+        """
+        points: dict[float, list[RunResult]] = defaultdict(list)
+        for result in done(self.of(kind)):
+            if result.run.tag.partition("=")[0] in (option, ""):
+                points[result.option(option)].append(result)
+        return Sweep(dict(sorted(points.items()))) if len(points) > 2 else None
+
+    def noise_sweeps(self, kind: str) -> dict[str, Sweep]:
+        """For each method its runs by the amount of noise, methods in the order of Table 1."""
+        levels: dict[str, dict[float, list[RunResult]]] = defaultdict(lambda: defaultdict(list))
+        for result in done(self.of(kind)):
+            levels[result.run.method][getattr(result.run, kind.replace(" ", "_"))].append(result)
+        order = [*COMPARED, *sorted(levels.keys() - set(COMPARED))]
+        return {name: Sweep(dict(sorted(levels[name].items()))) for name in order if len(levels.get(name, {})) > 1}
+
+
+def read_experiments(grid: Grid, folder: Path) -> list[Experiment]:
+    """The results of a grid below a folder, one experiment per data set.
+
+    Raises:
+        ConfigError: no block of the grid has a name that a table or figure is made from.
+        FormatError: a result file is damaged.
+    """
+    kinds = {block.name: block.name.partition(":")[0].strip() for block in grid.blocks}
+    if not set(kinds.values()) & set(KINDS):
+        raise ConfigError(
+            f"The grid has the blocks {', '.join(map(repr, kinds))}, which no table or figure is made from; begin the "
+            f"name of a block with one of {', '.join(map(repr, KINDS))}."
+        )
+    experiments = []
+    for dataset in grid.datasets:
+        blocks: dict[str, dict[Any, RunResult]] = defaultdict(dict)
+        for block in grid.blocks:
+            for run in grid.block(block.name):
+                if run.dataset == dataset:
+                    blocks[kinds[block.name]].setdefault(run.path, RunResult(run, _read(folder / run.path)))
+        experiments.append(Experiment(dataset, {kind: list(results.values()) for kind, results in blocks.items()}))
+    return experiments
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return read_result(path) if path.exists() else {"status": "missing"}

@@ -1,0 +1,336 @@
+"""The tables of an experiment: Table 1, Table 2, mAP, training cost and code statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from statistics import fmean
+from typing import Any
+
+from lab.paper.published import COMPARED, DIRECTION_TITLES, paper_score, setting_difference
+from lab.paper.results import (
+    ABLATIONS,
+    DIRECTIONS,
+    MAP,
+    NDCG,
+    Comparison,
+    Experiment,
+    Method,
+    RunResult,
+    deviation,
+    done,
+    mean_score,
+)
+from lab.paper.significance import PairedTest, compare
+from lab.paper.table import Cell, Row, Table
+
+_MARKS = {"seeds": "*", "queries": "†"}
+_MARKS_NOTE = (
+    "p < 0.05 in a two-sided paired t-test over seeds (*), or over queries where only one seed is common (†); a test "
+    "over queries does not cover the randomness of training."
+)
+
+
+def make_tables(experiment: Experiment) -> list[Table]:
+    """The tables that the experiment has runs for."""
+    makers = (comparison_table, ablation_table, map_table, cost_table, code_table)
+    return [table for make in makers if (table := make(experiment)) is not None]
+
+
+def comparison_table(experiment: Experiment) -> Table | None:
+    """Table 1: all methods at all code lengths in both directions; None without runs."""
+    comparison, dataset = experiment.comparison, experiment.dataset
+    if not comparison.bits:
+        return None
+    columns = [(direction, bits) for direction in DIRECTIONS for bits in comparison.bits]
+    tests = {column: _best_and_test(comparison, *column) for column in columns}
+    rows: list[Row] = [_chance_row(comparison, columns)]
+    records: list[dict[str, Any]] = []
+    for method in comparison.methods:
+        cells, printed = [], []
+        for direction, bits in columns:
+            best, test = tests[direction, bits]
+            own_test = test if method == best else None
+            group = comparison.cell(method, bits)
+            cells.append(_score_cell(group, direction, bold=method == best, test=own_test))
+            printed.append(paper_score(1, dataset, direction=direction, method=method.title, bits=bits))
+            records.append(_record(group, direction, name=method.title, bits=bits, paper=printed[-1], test=own_test))
+        rows += [Row(method.title, tuple(cells)), *_paper_row(method.title, printed)]
+    return Table(
+        f"table1-{dataset}",
+        f"NDCG@500 of all methods on {dataset}",
+        "method",
+        _score_columns(comparison.bits),
+        tuple(rows),
+        _notes(dataset, comparison, f"{_bold_note(comparison)}, tested against the second best"),
+        tuple(records),
+        number=1,
+        align="l",
+    )
+
+
+def _best_and_test(comparison: Comparison, direction: str, bits: int) -> tuple[Method | None, PairedTest | None]:
+    """The best of the eight methods and its test against the second best; None if there is no second."""
+    ranked = comparison.ranked(bits, direction)
+    if len(ranked) < 2:
+        return None, None
+    first, second = (done(comparison.cell(method, bits)) for method in ranked[:2])
+    return ranked[0], compare(first, second, direction)
+
+
+def _chance_row(comparison: Comparison, columns: Sequence[tuple[str, int]], metric: str = NDCG) -> Row:
+    scored = done(comparison)
+    texts = (f"{scored[0].chance(direction, metric):.4f}" if scored else "not run" for direction, _ in columns)
+    return Row("random ranking", tuple(map(Cell, texts)))
+
+
+def _paper_row(name: str, scores: Sequence[float | None]) -> list[Row]:
+    """The paper's own scores, if it has any."""
+    cells = tuple(Cell("" if score is None else f"{score:.4f}") for score in scores)
+    return [Row(f"{name} in the paper", cells, italic=True)] if any(cell.text for cell in cells) else []
+
+
+def _score_columns(lengths: Iterable[int]) -> dict[str, tuple[str, ...]]:
+    return {title: tuple(f"{bits} bits" for bits in lengths) for title in DIRECTION_TITLES.values()}
+
+
+def _bold_note(comparison: Comparison) -> str:
+    cells = (comparison.cell(Method(name), bits) for name in COMPARED for bits in comparison.bits)
+    return f"Bold: the best of the eight methods{'' if all(map(done, cells)) else ' that have scores'}"
+
+
+def _score_cell(
+    results: Sequence[RunResult],
+    direction: str,
+    *,
+    metric: str = NDCG,
+    bold: bool = False,
+    test: PairedTest | None = None,
+) -> Cell:
+    """Mean and deviation over the seeds that are done; otherwise "not run" or "failed"."""
+    scored = done(results)
+    if not scored:
+        return Cell(_absence(results))
+    spread = deviation(scored, direction, metric)
+    text = f"{mean_score(scored, direction, metric):.4f}" + ("" if spread is None else f" ± {spread:.4f}")
+    return Cell(text, bold=bold, mark=_MARKS[test.over] if test is not None and test.significant else "")
+
+
+def _absence(results: Iterable[RunResult]) -> str:
+    return "failed" if any(result.failed for result in results) else "not run"
+
+
+def _record(
+    results: Sequence[RunResult],
+    direction: str,
+    *,
+    name: str,
+    bits: int,
+    paper: float | None = None,
+    test: PairedTest | None = None,
+) -> dict[str, Any]:
+    """A cell in full: scores, chance, the paper's score, the test, the split and the files of its runs."""
+    scored = done(results)
+    record: dict[str, Any] = {"direction": direction, "name": name, "bits": bits, "seeds": len(scored)}
+    record["failed"] = sum(result.failed for result in results)
+    if scored:
+        first, spread = scored[0], deviation(scored, direction)
+        record |= {
+            "ndcg@500": round(mean_score(scored, direction), 6),
+            "deviation": None if spread is None else round(spread, 6),
+            "chance": first.chance(direction),
+            "map@all": round(mean_score(scored, direction, MAP), 6),
+            "training_pairs": first.result.get("training_pairs"),
+            "split": first.result["split"]["sha256"][:16],
+            "files": " ".join(str(result.run.path) for result in scored),
+        }
+        record |= {"paper": paper, "minus_paper": None if paper is None else round(record[NDCG] - paper, 6)}
+    if test is not None:
+        record |= {"test_over": test.over, "test_pairs": test.pairs, "test_p": float(f"{test.p:.3g}")}
+    return record
+
+
+def _notes(dataset: str, results: Iterable[RunResult], test_note: str) -> tuple[str, ...]:
+    """Seeds, tests, the definition of the score, the split, and how the setting differs from the paper's."""
+    results = list(results)
+    notes = ["Mean and standard deviation over seeds.", f"{test_note}: {_MARKS_NOTE}"]
+    if missing := sum(result.missing for result in results):
+        notes.append(f"{missing:,} runs of this table are missing; a cell shows the seeds that are done.")
+    if scored := done(results):
+        first = scored[0].result
+        pairs = sorted({result.result.get("training_pairs", 0) for result in scored})
+        notes.append(first.get("definitions", {}).get("ndcg", NDCG) + ".")
+        notes.append(
+            f"Split {first['split']['name']}, sha256 {first['split']['sha256'][:16]}; "
+            f"{' or '.join(f'{count:,}' for count in pairs)} training pairs."
+        )
+    return (*notes, *filter(None, [setting_difference(dataset)]))
+
+
+def ablation_table(experiment: Experiment) -> Table | None:
+    """Table 2: RMSH without its triplet loss, its classification loss or its pseudo-codes; None without runs."""
+    lengths, dataset = experiment.ablation(), experiment.dataset
+    if not lengths:
+        return None
+    rows: list[Row] = []
+    records: list[dict[str, Any]] = []
+    for variant in (*ABLATIONS, "RMSH"):
+        cells, printed = [], []
+        for direction in DIRECTIONS:
+            for bits, variants in lengths.items():
+                group = variants.get(variant, [])
+                test = None if variant == "RMSH" else compare(done(variants["RMSH"]), done(group), direction)
+                cells.append(_score_cell(group, direction, bold=variant == _best(variants, direction), test=test))
+                printed.append(paper_score(2, dataset, direction=direction, method=variant, bits=bits))
+                records.append(_record(group, direction, name=variant, bits=bits, paper=printed[-1], test=test))
+        rows += [Row(variant, tuple(cells)), *_paper_row(variant, printed)]
+    results = [result for variants in lengths.values() for result in chain(*variants.values())]
+    return Table(
+        f"table2-{dataset}",
+        f"NDCG@500 of RMSH without one of its parts on {dataset}",
+        "variant",
+        _score_columns(lengths),
+        tuple(rows),
+        (
+            "RMSH-T has no triplet loss, RMSH-C no classification loss, RMSH-P no pseudo-codes.",
+            *(f"{bits} bits: {setting_text(list(chain(*v.values())))}." for bits, v in lengths.items()),
+            *_notes(dataset, results, "Tested against the full RMSH"),
+        ),
+        tuple(records),
+        number=2,
+        align="l",
+    )
+
+
+def _best(variants: dict[str, list[RunResult]], direction: str) -> str | None:
+    means = {name: mean_score(scored, direction) for name, group in variants.items() if (scored := done(group))}
+    return max(means, key=means.__getitem__, default=None)
+
+
+def setting_text(results: Sequence[RunResult]) -> str:
+    """The number of training pairs and the options that all runs share."""
+    first, *others = (result.run for result in results)
+    pairs = "all training pairs" if first.train is None else f"{first.train:,} training pairs"
+    shared = [name for name, value in first.options.items() if all(run.options.get(name) == value for run in others)]
+    return ", ".join([pairs, *(f"{name} {first.options[name]}" for name in shared)])
+
+
+def map_table(experiment: Experiment) -> Table | None:
+    """mAP@all of all methods, where an item is relevant if it shares any label; None without runs."""
+    comparison = experiment.comparison
+    if not comparison.bits:
+        return None
+    columns = [(direction, bits) for direction in DIRECTIONS for bits in comparison.bits]
+    best = {column: comparison.ranked(column[1], column[0], metric=MAP)[:1] for column in columns}
+    rows, records = [_chance_row(comparison, columns, MAP)], []
+    for method in comparison.methods:
+        cells = []
+        for direction, bits in columns:
+            group = comparison.cell(method, bits)
+            cells.append(_score_cell(group, direction, metric=MAP, bold=method in best[direction, bits]))
+            records.append(_record(group, direction, name=method.title, bits=bits))
+        rows.append(Row(method.title, tuple(cells)))
+    return Table(
+        f"map-{experiment.dataset}",
+        f"mAP@all of all methods on {experiment.dataset}",
+        "method",
+        _score_columns(comparison.bits),
+        tuple(rows),
+        (f"Mean and standard deviation over seeds. {_bold_note(comparison)}.",),
+        tuple(records),
+        align="l",
+    )
+
+
+def cost_table(experiment: Experiment) -> Table | None:
+    """CPU seconds and memory of training at one code length; None without runs."""
+    comparison = experiment.comparison
+    if not comparison.bits:
+        return None
+    bits = comparison.usual_bits
+    rows, records = [], []
+    for method in comparison.methods:
+        if group := comparison.cell(method, bits):
+            cost = _cost(done(group))
+            texts = [f"{value:,.0f}" for value in cost.values()] or [_absence(group)] * 2
+            rows.append(Row(method.title, tuple(map(Cell, texts))))
+            records.append({"name": method.title, "bits": bits, **cost})
+    return Table(
+        f"costs-{experiment.dataset}",
+        f"Cost of training on {experiment.dataset}, {bits} bits",
+        "method",
+        {"training": ("CPU seconds", "memory, MB")},
+        tuple(rows),
+        ("CPU seconds of all threads; memory is the peak of the run's process, data included.",),
+        tuple(records),
+    )
+
+
+def _cost(results: Sequence[RunResult]) -> dict[str, float]:
+    measured = [result.result for result in results if result.result.get("peak_memory_mb")]
+    if not measured:
+        return {}
+    return {
+        "cpu_seconds": round(fmean(result["seconds"]["fit_cpu"] for result in measured), 1),
+        "memory_mb": max(result["peak_memory_mb"] for result in measured),
+    }
+
+
+_CODE_COLUMNS = {
+    "distinct": ("distinct codes", "{:,.0f}"),
+    "rarer": ("rarer value of a bit, %", "{:.0f}"),
+    "constant": ("constant bits, %", "{:.0f}"),
+}
+_CODE_NOTE = (
+    "Of the database codes of the worse modality, mean over seeds: the number of distinct codes; the frequency of the "
+    "rarer value of a bit, averaged over bits (50 % is balanced); and the share of bits that have the same value on "
+    "more than 98 % of the items."
+)
+
+
+def code_table(experiment: Experiment) -> Table | None:
+    """Statistics of the codes at all lengths, without reference methods; None without runs."""
+    comparison = experiment.comparison
+    rows, records = [], []
+    for method in comparison.methods:
+        if comparison.is_reference(method):
+            continue
+        groups = {bits: comparison.cell(method, bits) for bits in comparison.bits}
+        found = {bits: _code_statistics(group) for bits, group in groups.items()}
+        cells = tuple(
+            Cell(form.format(found[bits][name]) if found[bits] else _absence(group))
+            for name, (_, form) in _CODE_COLUMNS.items()
+            for bits, group in groups.items()
+        )
+        rows.append(Row(method.title, cells))
+        records += [{"name": method.title, "bits": bits, **values} for bits, values in found.items()]
+    if not any("distinct" in record for record in records):
+        return None
+    return Table(
+        f"codes-{experiment.dataset}",
+        f"The codes of all methods on {experiment.dataset}",
+        "method",
+        {title: tuple(f"{bits} bits" for bits in comparison.bits) for title, _ in _CODE_COLUMNS.values()},
+        tuple(rows),
+        (_CODE_NOTE,),
+        tuple(records),
+    )
+
+
+def _code_statistics(results: Sequence[RunResult]) -> dict[str, float]:
+    audited = [list(result.result["audit"].values()) for result in done(results) if result.result.get("audit")]
+    if not audited:
+        return {}
+    return {
+        "distinct": fmean(min(audit["distinct"] for audit in audits) for audits in audited),
+        "rarer": round(fmean(min(_rarer_share(audit) for audit in audits) for audits in audited), 2),
+        "constant": round(fmean(max(_constant_share(audit) for audit in audits) for audits in audited), 2),
+    }
+
+
+def _rarer_share(audit: dict[str, Any]) -> float:
+    return 100 * fmean(min(share, 1 - share) for share in audit["ones"])
+
+
+def _constant_share(audit: dict[str, Any]) -> float:
+    return 100 * (len(audit["dead"]) + len(audit["nearly_constant"])) / float(audit["bits"])

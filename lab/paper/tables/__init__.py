@@ -1,1 +1,0 @@
-"""Tables, by subject; each is made from result files alone."""

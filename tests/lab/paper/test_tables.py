@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from lab.paper.results import Experiment, RunResult
+from lab.paper.table import Row, Table, write_table
+from lab.paper.tables import ablation_table, code_table, comparison_table, cost_table, make_tables, map_table
+from rmsh.compare.grid import Run
+
+
+def _compared(*results: RunResult, dataset: str = "coco66k") -> Experiment:
+    return Experiment(dataset, {"table 1": list(results)})
+
+
+def _row(table: Table, name: str) -> Row:
+    return next(row for row in table.rows if row.name == name)
+
+
+def _texts(table: Table, name: str) -> list[str]:
+    return [cell.text for cell in _row(table, name).cells]
+
+
+def test_the_best_of_the_eight_is_bold_with_the_sign_of_its_test(everything: Experiment) -> None:
+    table = comparison_table(everything)
+    assert table.columns[:4] == [f"I → T {bits} bits" for bits in (16, 32, 64, 128)]
+    bold = {row.name for row in table.rows for cell in row.cells if cell.bold}
+    assert bold == {"RMSH"}
+    assert [cell.mark for cell in _row(table, "RMSH").cells] == ["†", "†", "*", "†"] * 2
+    assert _texts(table, "RMSH")[2] == "0.6010 ± 0.0010"
+    assert {cell.mark for cell in _row(table, "SVHN").cells} == {""}
+
+
+def test_a_method_beyond_the_eight_is_shown_and_never_bold(make_result) -> None:
+    results = [
+        make_result(ndcg=0.5),
+        make_result(method="svhn", ndcg=0.4),
+        make_result(method="scm", ndcg=0.9),
+        make_result(method="mlp", bits=0, ndcg=0.8),
+    ]
+    table = comparison_table(_compared(*results))
+    assert _texts(table, "SCM") == ["0.9000", "0.9000"]
+    assert _texts(table, "no codes: MLP classifier") == ["0.8000", "0.8000"]
+    assert [row.name for row in table.rows if row.cells[0].bold] == ["RMSH"]
+    assert [row.name for row in table.rows][-2:] == ["SCM", "no codes: MLP classifier"]
+    assert any(note.startswith("Bold: the best of the eight methods that have scores") for note in table.notes)
+
+
+def test_a_method_by_itself_is_the_best_of_nothing(make_result) -> None:
+    table = comparison_table(_compared(make_result()))
+    assert not [cell for row in table.rows for cell in row.cells if cell.bold]
+
+
+def test_missing_and_failed_runs_are_said_in_words(make_result, fail_result) -> None:
+    results = [
+        make_result(),
+        fail_result(method="ssah"),
+        fail_result(method="tdh"),
+        make_result(method="tdh", seed=1),
+    ]
+    table = comparison_table(_compared(*results))
+    assert _texts(table, "SSAH") == ["failed", "failed"]
+    assert _texts(table, "CMFH") == ["not run", "not run"]
+    assert _texts(table, "TDH") == ["0.5000", "0.5000"]  # one of its two seeds
+    record = next(r for r in table.records if r["name"] == "TDH")
+    assert (record["failed"], record["files"]) == (1, "coco66k/tdh-64-s1.json")
+
+
+def test_the_papers_numbers_stand_below_ours_where_the_data_is_the_same(make_result) -> None:
+    ours = comparison_table(_compared(make_result()))
+    assert _texts(ours, "RMSH in the paper") == ["0.3855", "0.3050"]
+    assert _row(ours, "RMSH in the paper").italic
+    record = next(r for r in ours.records if r["name"] == "RMSH" and r["direction"] == "i2t")
+    assert (record["paper"], record["minus_paper"]) == (0.3855, 0.1145)
+    assert any("ResNet-152" in note for note in ours.notes)
+    others = comparison_table(_compared(make_result(dataset="scenes"), dataset="scenes"))
+    assert not [row for row in others.rows if row.italic]
+
+
+def test_a_table_says_how_many_of_its_runs_are_missing(make_result) -> None:
+    missing = [Run("coco66k", "rmsh", seed=seed) for seed in (1, 2)]
+    begun = comparison_table(_compared(make_result(), *(RunResult(run, {"status": "missing"}) for run in missing)))
+    assert any(note.startswith("2 runs of this table are missing") for note in begun.notes)
+    whole = comparison_table(_compared(*(make_result(seed=seed) for seed in range(3))))
+    assert not [n for n in whole.notes if "are missing" in n]
+
+
+def test_a_random_ranking_is_the_first_row(make_result) -> None:
+    table = comparison_table(_compared(make_result()))
+    assert (table.rows[0].name, table.rows[0].cells[0].text) == ("random ranking", "0.1300")
+
+
+def test_no_runs_with_codes_give_no_table(make_result) -> None:
+    reference = make_result(method="mlp", bits=0)
+    assert comparison_table(_compared(reference)) is None
+    for make in (map_table, cost_table, code_table):
+        assert make(_compared(reference)) is None
+    assert ablation_table(_compared(reference)) is None
+
+
+def test_the_ablation_tests_each_variant_against_the_whole(make_result) -> None:
+    scores = {"RMSH": (0.60, {}), "RMSH-T": (0.58, {"triplet": False}), "RMSH-P": (0.61, {"pseudo_codes": False})}
+    runs = [
+        make_result(seed=s, ndcg=v + 0.001 * s, options=o, tag=name)
+        for name, (v, o) in scores.items()
+        for s in range(3)
+    ]
+    table = ablation_table(Experiment("coco66k", {"ablation": runs}))
+    assert [cell.mark for cell in _row(table, "RMSH-T").cells] == ["*", "*"]
+    assert _row(table, "RMSH-P").cells[0].bold
+    assert not _row(table, "RMSH").cells[0].bold
+    assert _texts(table, "RMSH-C") == ["not run", "not run"]
+    assert _texts(table, "RMSH-C in the paper") == ["0.2038", "0.1868"]
+
+
+def test_the_ablation_says_on_what_each_length_was_learned(make_result) -> None:
+    settings = {16: {"train": 20_000}, 64: {}}
+    results = [
+        make_result(bits=bits, options={"epochs": 12, **options}, tag=tag, **setting)
+        for bits, setting in settings.items()
+        for tag, options in (("RMSH", {}), ("RMSH-T", {"triplet": False}))
+    ]
+    notes = ablation_table(Experiment("coco66k", {"ablation": results})).notes
+    assert "16 bits: 20,000 training pairs, epochs 12." in notes
+    assert "64 bits: all training pairs, epochs 12." in notes
+
+
+def test_costs_are_means_over_seeds_and_the_peak_of_memory(make_result) -> None:
+    results = [make_result(seed=seed, ndcg=score) for seed, score in enumerate((0.4, 0.6))]
+    table = cost_table(_compared(*results))
+    assert _texts(table, "RMSH") == ["70", "900"]  # 20 + 100 * NDCG seconds, as these runs were made up
+
+
+def test_precision_has_its_own_best_method_beside_chance(make_result) -> None:
+    results = [make_result(ndcg=0.4), make_result(method="tdh", ndcg=0.6), make_result(method="scm", ndcg=0.9)]
+    table = map_table(_compared(*results))
+    assert "Bold: the best of the eight methods that have scores." in table.notes[0]
+    assert _texts(table, "TDH") == ["0.7000", "0.7000"]  # NDCG + 0.1, as these runs were made up
+    assert [_row(table, name).cells[0].bold for name in ("RMSH", "TDH", "SCM")] == [False, True, False]
+    assert _texts(table, "random ranking") == ["0.1300", "0.1300"]
+    assert _texts(table, "DCMH") == ["not run", "not run"]
+
+
+def test_codes_are_those_of_the_worse_modality(make_result) -> None:
+    results = [make_result(bits=4), make_result(method="mlp", bits=0)]
+    table = code_table(_compared(*results))
+    assert _texts(table, "RMSH") == ["80", "31", "25"]  # (25 + 50 + 50 + 0) / 4 % is the rarer value, one bit of four
+    assert _texts(table, "DCMH") == ["not run"] * 3
+    assert "no codes: MLP classifier" not in [row.name for row in table.rows]
+
+
+def test_every_table_is_written_in_four_forms(everything: Experiment, tmp_path: Path) -> None:
+    tables = make_tables(everything)
+    names = ["table1-coco66k", "table2-coco66k", "map-coco66k", "costs-coco66k", "codes-coco66k"]
+    assert [table.name for table in tables] == names
+    files = [path for table in tables for path in write_table(table, tmp_path)]
+    assert {path.suffix for path in files} == {".md", ".csv", ".tex", ".html"}
+    assert all(path.stat().st_size > 100 for path in files)
