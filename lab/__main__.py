@@ -1,70 +1,177 @@
-"""`make lab`: run the measurements named, or all of them.
-
-make lab ARGS="quality"             every missing run of the quality grid, then the tables
-make lab ARGS="quality --only bow"  the runs whose name an expression finds
-make lab ARGS="quality --tables"    the tables alone, from the result files
-make lab ARGS="trials"              six trials of every method on validation, and the options they choose
-make lab ARGS="glint"               GLINT beside RMSH: the sign, noisy and few labels, unseen items, time
-make lab ARGS="alone"               GLINT where most items have a picture or a text alone
-make lab ARGS="scale"               GLINT on a million pairs, on a thousand classes: time and memory
-make lab ARGS="training"            training speed
-make lab ARGS="evaluation"          evaluation speed
-make lab ARGS="coco"                preparing a made-up MS COCO tree of 100,000 pictures
-make lab ARGS="pictures"            picture encoding speed beside the plain torch model
-make lab ARGS="serve"               the server under load: 16 clients, 60 s, 100,000 items
-make lab ARGS="search --only learned"  search speed of the cases whose name an expression finds
-make lab ARGS="threads"             one query by two threads, beside two processes that share nothing
-make lab ARGS="faults --runs 200"   writers of a library killed at random moments
-"""
+"""The command line of the lab: one command per measurement."""
 
 from __future__ import annotations
 
-import argparse
+import sys
+from pathlib import Path
+from typing import Annotated
 
-from lab.speed import (
-    coco_preparation,
-    evaluation_speed,
-    faults,
-    pictures,
-    search_speed,
-    serving,
-    training_speed,
-    two_threads,
+import typer
+
+from lab.console import new_app, run
+
+app = new_app(
+    """Run a measurement of the lab; the result is written to lab/results.
+
+    \b
+    Examples:
+      make lab ARGS="search --only learned"
+      make lab ARGS="trials --tables"
+      make lab ARGS="trace"
+    """
 )
-from lab.tuning import glint, glint_alone, glint_scale, quality
-from lab.tuning import search_methods as trials
 
-MEASUREMENTS = {
-    "training": training_speed.main,
-    "evaluation": evaluation_speed.main,
-    "faults": faults.main,
-    "coco": coco_preparation.main,
-    "pictures": pictures.main,
-    "serve": serving.main,
-    "search": search_speed.main,
-    "threads": two_threads.main,
-    "quality": quality.main,
-    "trials": trials.main,
-    "glint": glint.main,
-    "alone": glint_alone.main,
-    "scale": glint_scale.main,
-}
+Only = Annotated[str, typer.Option(metavar="REGEX", help="Only run cases whose name matches.")]
+Tables = Annotated[bool, typer.Option("--tables", help="Run nothing; print the existing results.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
 
-def main() -> None:
-    """Parse the words after `make lab` and run what they name."""
-    parser = argparse.ArgumentParser(prog="bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=sorted(MEASUREMENTS))
-    parser.add_argument("--only", default="", help="quality, search, glint: runs whose name this expression finds")
-    parser.add_argument("--tables", action="store_true", help="all with tables: run nothing, build the tables")
-    parser.add_argument("--runs", type=int, default=200, help="faults: how many writers are killed")
-    parser.add_argument("--seed", type=int, default=0, help="faults, coco, scale: what is made up follows from it")
-    parser.add_argument("--seconds", type=float, default=60.0, help="serve: how long clients ask")
-    arguments = parser.parse_args()
-    for name, measure in MEASUREMENTS.items():
-        if arguments.what in (None, name):
-            measure(arguments)
+@app.command()
+def quality(*, only: Only = "", tables: Tables = False) -> None:
+    """RMSH on coco66k: presets, ablations, open choices."""
+    from lab.tuning import quality as measurement
+
+    measurement.main(only=only, tables=tables)
+
+
+@app.command()
+def trials(*, tables: Tables = False) -> None:
+    """Tuning: six trials per method on validation queries."""
+    from lab.tuning import trials as measurement
+
+    measurement.main(tables=tables)
+
+
+@app.command()
+def glint(*, only: Only = "", tables: Tables = False) -> None:
+    """GLINT and RMSH: relaxed values, noisy and few labels, time."""
+    from lab.tuning import glint as measurement
+
+    measurement.main(only=only, tables=tables)
+
+
+@app.command()
+def alone(*, seed: Seed = 0) -> None:
+    """GLINT when most items have only an image or only a text."""
+    from lab.tuning import glint_alone
+
+    glint_alone.main(seed=seed)
+
+
+@app.command()
+def scale(*, seed: Seed = 0) -> None:
+    """Time and memory of GLINT for up to a million pairs."""
+    from lab.speed import glint_scale
+
+    glint_scale.main(seed=seed)
+
+
+@app.command()
+def training() -> None:
+    """Training speed of RMSH."""
+    from lab.speed import training as measurement
+
+    measurement.main()
+
+
+@app.command()
+def evaluation() -> None:
+    """Evaluation speed and memory."""
+    from lab.speed import evaluation as measurement
+
+    measurement.main()
+
+
+@app.command()
+def coco(*, seed: Seed = 0) -> None:
+    """Preparation of MS COCO: time and memory."""
+    from lab.speed import coco_preparation
+
+    coco_preparation.main(seed=seed)
+
+
+@app.command()
+def images() -> None:
+    """Image encoding speed, compared with torch."""
+    from lab.speed import images as measurement
+
+    measurement.main()
+
+
+@app.command()
+def serve(*, seconds: Annotated[float, typer.Option(min=1, help="Duration in seconds.")] = 60.0) -> None:
+    """The server under load: 16 clients, 100,000 items."""
+    from lab.speed import serving
+
+    serving.main(seconds=seconds)
+
+
+@app.command()
+def search(*, only: Only = "", tables: Tables = False) -> None:
+    """Search speed, compared with faiss and usearch."""
+    from lab.speed import search as measurement
+
+    measurement.main(only=only, tables=tables)
+
+
+@app.command()
+def threads() -> None:
+    """One query with two threads and with two processes."""
+    from lab.speed import threads as measurement
+
+    measurement.main()
+
+
+@app.command("before-after")
+def before_after(
+    before: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="A checkout.")],
+    after: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Another checkout.")],
+    *,
+    before_search: Annotated[str, typer.Option(help="Search-speed command of BEFORE.")] = "speed",
+    after_search: Annotated[str, typer.Option(help="Search-speed command of AFTER.")] = "speed",
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 5,
+) -> None:
+    """Compare the speed of two checkouts."""
+    from lab.speed import before_after as measurement
+
+    measurement.main(before=before, after=after, before_search=before_search, after_search=after_search, rounds=rounds)
+
+
+@app.command()
+def faults(*, runs: Annotated[int, typer.Option(min=1, help="Number of runs.")] = 200, seed: Seed = 0) -> None:
+    """Kill processes that write to a library at random moments."""
+    from lab.speed import kill_writers
+
+    kill_writers.main(runs=runs, seed=seed)
+
+
+@app.command()
+def trace() -> None:
+    """Modules used by a search, a training step, a build."""
+    from lab import trace as measurement
+
+    measurement.main()
+
+
+@app.command("data-card")
+def data_card(
+    data: Annotated[str, typer.Argument(help="Prepared pairs, or any other data with labels.")],
+    *,
+    out: Annotated[Path, typer.Option(help="Figure to write: .pdf, .png or .svg.")],
+) -> None:
+    """Draw the data card of some data."""
+    from lab.paper.data_card import plot_card
+    from rmsh.data.open import open_pairs
+    from rmsh.datacard import make_card
+
+    plot_card(make_card(open_pairs(data)), out)
+    typer.echo(f"Wrote {out}.")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    return run(app, "make lab", arguments)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

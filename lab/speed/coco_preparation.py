@@ -1,11 +1,10 @@
-"""How long a COCO tree takes to prepare, and how much memory: 100,000 made-up pictures, annotated like the real ones.
+"""Time and memory of preparing MS COCO: 100,000 generated images with annotations of the real size.
 
-The files have the size of the owner's: outlines of about 30 points, seven objects and five captions a picture.
+Each image has seven objects, outlines of about 30 points, and five captions.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import resource
@@ -17,22 +16,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lab.speed.data import RESULTS
-from rmsh.core.files import write_json
+from lab.data import write_measurement
 
-PICTURES = {"train": 67_000, "val": 33_000}
+IMAGES = {"train": 67_000, "val": 33_000}
 CATEGORIES = [number for number in range(1, 91) if number % 9]  # 80 numbers with gaps, as in COCO
 OBJECTS, CAPTIONS = 7, 5
 WORDS = ("a", "man", "dog", "red", "bus", "on", "the", "street", "next", "to", "two", "small", "children", "café")
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Write the tree, prepare it in a process of its own, write the JSON and print a line."""
+def main(*, seed: int) -> None:
+    """Write the annotations, prepare them in another process, write the result and print a line."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        size = write_tree(root, random.Random(arguments.seed))  # noqa: S311
-        result = {"pictures": sum(PICTURES.values()), "megabytes_read": round(size / 1e6), **measure(root)}
-    write_json(RESULTS / "coco_preparation.json", result)
+        size = write_tree(root, random.Random(seed))  # noqa: S311
+        result = {"pictures": sum(IMAGES.values()), "megabytes_read": round(size / 1e6), **measure(root)}
+    write_measurement("speed/coco_preparation", result)
     print(", ".join(f"{name} {value:,}" for name, value in result.items()))
 
 
@@ -49,10 +47,10 @@ def measure(root: Path) -> dict[str, Any]:
 
 
 def write_tree(root: Path, rng: random.Random) -> int:
-    """Write both parts of the annotations, and return how many bytes they have."""
+    """Write both parts of the annotations, and return their size in bytes."""
     (root / "annotations").mkdir()
     first = 1
-    for part, count in PICTURES.items():
+    for part, count in IMAGES.items():
         numbers = range(first, first + 5 * count, 5)
         first = numbers[-1] + 5
         images = [{"id": n, "file_name": f"COCO_{part}2014_{n:012}.jpg", "height": 480, "width": 640} for n in numbers]

@@ -1,12 +1,11 @@
-"""The server under load: clients on loopback search with words and pictures, with and without filters, and load hits.
+"""The server under load: clients on loopback search by text and by image, with and without filters.
 
-The library has 100,000 items of generated scenes under random codes: how good the hits are does not matter here, what
-they cost does. The encoders are the real ones. Server and clients share the machine's processors.
+The library has 100,000 items of generated scenes with random codes; the encoders are real. Server and clients share the
+processors of the machine.
 """
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import json
 import random
@@ -23,9 +22,8 @@ from urllib.parse import quote_plus
 
 import numpy as np
 
-from lab.speed.data import RESULTS
+from lab.data import write_measurement
 from rmsh.codes import Codes
-from rmsh.core.files import write_json
 from rmsh.data.synthetic.scenes import write_scenes
 from rmsh.features.efficientnet import EfficientNet
 from rmsh.features.minilm import MiniLM
@@ -39,27 +37,28 @@ if TYPE_CHECKING:
 
 ITEMS, SCENES, BITS, CLIENTS = 100_000, 500, 64, 16
 SHARES = {"words": 50, "words and filter": 20, "picture": 20, "thumbnail": 10}  # of a hundred requests
-WARM_UP = 5.0  # seconds before anything is counted
-
-PARTS = 6  # between which memory is looked at
+WARM_UP = 5.0  # seconds before requests are counted
+PARTS = 6  # memory is measured between them
 _PROCESSOR = "process_cpu_seconds_total"
 
 
 class Seen(NamedTuple):
-    """A request: its kind, how long its answer took, and the status of that."""
+    """The kind of a request, its response time and status."""
 
     kind: str
     seconds: float
     status: int
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Measure, write the JSON and print the table."""
+def main(*, seconds: float) -> None:
+    """Measure, write the result and print the table."""
     with tempfile.TemporaryDirectory() as folder:
         captions, pictures = _make_library(Path(folder))
-        result = measure(Path(folder) / "library", captions, pictures, seconds=arguments.seconds)
-    write_json(RESULTS / "serving.json", result)
-    print(f"{result['requests']} requests in {result['seconds']:.0f} s, {result['per_second']:.0f} a second; ", end="")
+        result = measure(Path(folder) / "library", captions, pictures, seconds=seconds)
+    write_measurement("speed/serving", result)
+    print(
+        f"{result['requests']} requests in {result['seconds']:.0f} s, {result['per_second']:.0f} per second; ", end=""
+    )
     print(f"{sum(result['errors'].values())} errors; memory in MB {result['memory_mb']}")
     print(f"{'':18}| count | p50 ms | p95 ms | p99 ms")
     for kind, row in result["milliseconds"].items():
@@ -70,7 +69,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _make_library(folder: Path) -> tuple[list[str], list[bytes]]:
-    """A library of many items, and what to ask it for."""
+    """A library of many items; returns texts and images to search with."""
     pairs = write_scenes(folder / "library.pictures", SCENES)
     captions = np.asarray(pairs.texts).tolist()
     files = [str(Path(path).relative_to(folder / "library.pictures")) for path in np.asarray(pairs.images).tolist()]
@@ -99,7 +98,7 @@ def _random_model() -> Model:
 
 
 def measure(library: Path, captions: list[str], pictures: list[bytes], *, seconds: float) -> dict[str, Any]:
-    """Start a server, let clients ask, and tell what they saw."""
+    """Start a server, send requests, and summarise the responses."""
     command = [sys.executable, "-m", "rmsh", "serve", str(library), "--port", "0", "--json", "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -139,11 +138,11 @@ def _memory(pid: int) -> int:
 
 
 def _load(port: int, captions: list[str], pictures: list[bytes], *, seconds: float) -> list[Seen]:
-    """Let all clients ask for some seconds, each as fast as it is answered."""
+    """Let all clients send requests for some seconds, each as soon as the previous one is answered."""
     seen: list[Seen] = []
     end = time.perf_counter() + seconds
 
-    def ask_on(seed: int) -> None:
+    def send(seed: int) -> None:
         chance = random.Random(f"{seed} {end}")  # noqa: S311
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         while time.perf_counter() < end:
@@ -154,7 +153,7 @@ def _load(port: int, captions: list[str], pictures: list[bytes], *, seconds: flo
             answer.read()
             seen.append(Seen(kind, time.perf_counter() - start, answer.status))
 
-    threads = [threading.Thread(target=ask_on, args=(seed,)) for seed in range(CLIENTS)]
+    threads = [threading.Thread(target=send, args=(seed,)) for seed in range(CLIENTS)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -175,7 +174,7 @@ def _request(kind: str, chance: random.Random, captions: list[str], pictures: li
 
 
 def _metrics(port: int) -> dict[str, float]:
-    """What the server measured so far: the value of each series, by its name."""
+    """The metrics of the server by name."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
@@ -183,7 +182,7 @@ def _metrics(port: int) -> dict[str, float]:
 
 
 def _stages(before: dict[str, float], after: dict[str, float]) -> dict[str, dict[str, float]]:
-    """Share of all the time that requests took, and mean milliseconds, of each stage and of what is in none."""
+    """Share of the request time and mean milliseconds of each stage, and of the rest."""
     grown = {name: value - before.get(name, 0.0) for name, value in after.items()}
     whole = sum(grown[name] for name in grown if name.startswith("rmsh_request_seconds_sum{") and "/api/" in name)
     requests = sum(grown[name] for name in grown if name.startswith("rmsh_request_seconds_count{") and "/api/" in name)

@@ -1,1 +1,1 @@
-"""Trials on validation data, and what they chose."""
+"""Trials on validation queries, and studies of RMSH and GLINT."""

@@ -1,25 +1,22 @@
-"""GLINT on coco66k where most items have a picture or a text alone, with their labels; 64 bits, query set.
+"""GLINT on coco66k when most labelled training items have only an image or only a text; 64 bits, query set.
 
-Of the items that are not pairs, half keep their picture and half their text. All of them are searched, as always: the
-pictures by texts, and the texts by pictures. What the pairs alone teach is the table of few labels of `glint`.
+Of the items that are not pairs, half keep their image and half their text. The database is complete, as always.
 """
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from lab.speed.data import RESULTS, coco66k_root
-from lab.speed.tables import markdown
+from lab.data import coco66k_place, write_measurement
 from lab.tuning.glint import ndcg_and_map
 from rmsh.compare.grid import Run
 from rmsh.compare.measure import Parts, parts_of
 from rmsh.compare.references import method_of
 from rmsh.core.cache import cache_folder
-from rmsh.core.files import write_json
 from rmsh.data.open import open_pairs
 from rmsh.metrics.directions import modalities
 from rmsh.metrics.evaluate import evaluate
@@ -29,22 +26,21 @@ if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
     from rmsh.methods.base import Method
 
-PAIRED = (10_000, 0)  # items with both
+PAIRED = (10_000, 0)  # items with both modalities
 DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
 
 
-def main(arguments: argparse.Namespace) -> None:
+def main(*, seed: int) -> None:
     """Measure, write the results and print the table."""
-    run = Run("coco66k", "glint", seed=arguments.seed)
-    parts = parts_of(run, open_pairs(f"coco66k:{coco66k_root()}"), cache=cache_folder())
+    run = Run("coco66k", "glint", seed=seed)
+    parts = parts_of(run, open_pairs(coco66k_place()), cache=cache_folder())
     measured = [measure(run, parts, paired) for paired in PAIRED]
-    write_json(RESULTS / f"glint_alone-s{run.seed}.json", {"run": run.to_json(), "measured": measured})
-    columns = ["pairs", "pictures alone", "texts alone", "NDCG@500", "mAP@all"]
-    print(markdown("Items with one modality, 64 bits", columns, [_row(one) for one in measured]))
+    write_measurement("tuning/glint_alone", {"run": run.to_json(), "measured": measured})
+    print(pd.json_normalize(measured).to_string(index=False))
 
 
 def measure(run: Run, parts: Parts, paired: int) -> dict[str, Any]:
-    """Learn from so many pairs, and from one side of all other items."""
+    """Train on so many pairs, and on one modality of all other items."""
     method = method_of(run)
     method.fit(with_some_alone(parts.train, paired, seed=run.seed))
     return {
@@ -56,7 +52,7 @@ def measure(run: Run, parts: Parts, paired: int) -> dict[str, Any]:
 
 
 def with_some_alone(pairs: Pairs, paired: int, *, seed: int) -> Pairs:
-    """The same items, of which all but some have lost a side, drawn by seed.
+    """The same items, of which all but ``paired`` random ones have lost one modality.
 
     Example:
         >>> from rmsh.data.synthetic.generated import generate_pairs
@@ -64,21 +60,19 @@ def with_some_alone(pairs: Pairs, paired: int, *, seed: int) -> Pairs:
         >>> int(left.has_image.sum()), int(left.has_text.sum())
         (7, 7)
     """
-    place = np.random.default_rng(seed).permutation(len(pairs))
+    rank = np.random.default_rng(seed).permutation(len(pairs))
     middle = (len(pairs) + paired) // 2
     return replace(
         pairs,
-        has_image=pairs.has_image & (place < middle),
-        has_text=pairs.has_text & ((place < paired) | (place >= middle)),
+        has_image=pairs.has_image & (rank < middle),
+        has_text=pairs.has_text & ((rank < paired) | (rank >= middle)),
     )
 
 
 def _scores(method: Method, parts: Parts, direction: Direction) -> dict[str, float]:
-    asking, asked = modalities(direction)
-    codes = method.encode(parts.query.features(asking), asking), method.encode(parts.database.features(asked), asked)
+    query, database = modalities(direction)
+    codes = (
+        method.encode(parts.query.features(query), query),
+        method.encode(parts.database.features(database), database),
+    )
     return ndcg_and_map(evaluate(*codes, np.asarray(parts.query.labels), np.asarray(parts.database.labels)))
-
-
-def _row(one: dict[str, Any]) -> list[str]:
-    scores = [" / ".join(f"{one[direction][name]:.4f}" for direction in DIRECTIONS) for name in ("ndcg@500", "map@all")]
-    return [f"{one['paired']:,}", f"{one['alone'] // 2:,}", f"{one['alone'] - one['alone'] // 2:,}", *scores]

@@ -1,35 +1,45 @@
-"""Quality of RMSH on coco66k: its presets, ablations and options; one result file a run, tables from the files.
-
-A run whose file exists is not made again, and several processes may share the work.
-"""
+"""Quality of RMSH on coco66k: its presets, ablations and options, from the grid rmsh.yaml."""
 
 from __future__ import annotations
 
-import argparse
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from lab.speed import tables
-from lab.speed.data import GRIDS, RESULTS, coco66k_root
-from rmsh.compare.grid import read_grid
-from rmsh.compare.runner import make_runs
+import pandas as pd
 
-if TYPE_CHECKING:
-    from rmsh.compare.runner import Report
-
-FOLDER = RESULTS / "quality"
+from lab.console import run_line
+from lab.data import GRIDS, RUNS, coco66k_place
+from rmsh.compare.grid import Run, read_grid
+from rmsh.compare.runner import make_runs, read_results
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Make the missing runs whose path or name is asked for, then build the tables."""
+def main(*, only: str, tables: bool) -> None:
+    """Run what is missing of the runs whose file name or tag matches, then print the scores of each block."""
     grid = read_grid(GRIDS / "rmsh.yaml")
-    wanted = [run for run in grid.runs() if re.search(arguments.only, f"{run.path.name} {run.tag}")]
-    if not arguments.tables:
-        make_runs(wanted, FOLDER, data={"coco66k": f"coco66k:{coco66k_root()}"}, on_run=tell)
-    tables.write_quality(grid, FOLDER)
+    wanted = [run for run in grid.runs() if re.search(only, f"{run.path.name} {run.tag}")]
+    if not tables:
+        make_runs(wanted, RUNS, data={"coco66k": coco66k_place()}, on_run=lambda report: print(run_line(report)))
+    for block in grid.blocks:
+        print(f"\n{block.name}\n{score_table(grid.block(block.name))}")
 
 
-def tell(report: Report) -> None:
-    """Say which run ended, and how long the rest will take."""
-    left = "" if report.seconds_left is None else f", about {report.seconds_left / 60:.0f} min left"
-    print(f"{report.done}/{report.total} {report.run.path} {report.result['status']}{left}", flush=True)
+def score_table(runs: Iterable[Run]) -> str:
+    """NDCG@500 and mAP@all of runs, means and deviations over seeds, as text."""
+    runs = list(runs)
+    rows = []
+    for run, result in zip(runs, read_results(runs, RUNS), strict=True):
+        if result is None or result["status"] != "done":
+            continue
+        options = ", ".join(f"{name} {value}" for name, value in run.options.items())
+        row = {"method": run.method, "bits": run.bits, "variant": run.tag or options, "text": run.text}
+        row |= {"label noise": run.label_noise, "training pairs": result["training_pairs"]}
+        for metric in ("ndcg@500", "map@all"):
+            row |= {f"{metric} {d}": result["scores"][d][metric]["value"] for d in ("i2t", "t2i")}
+        rows.append(row | {"CPU seconds": result.get("seconds", {}).get("fit_cpu")})
+    if not rows:
+        return "no results"
+    frame = pd.DataFrame(rows)
+    keys = [name for name in list(frame)[:6] if frame[name].nunique() > 1] or ["method"]
+    scores = frame.groupby(keys, sort=False)[list(frame)[6:]]
+    shown = scores.mean().join(scores.std().iloc[:, :2].add_suffix(" std"))
+    return str(shown.assign(seeds=scores.size()).round(4).to_string(na_rep="–"))

@@ -1,8 +1,8 @@
-"""Fair trials: every method, ours included, has the same number of tries on the validation split, and all are shown.
+"""Tuning with equal effort: every method has the same number of trials on validation queries, and all are recorded.
 
-A trial is a run on held-out training pairs with some options. The trial whose NDCG is best, the mean of both
-directions, gives the options that the method is trained with on all pairs, once, for the table. A trial learns from
-some of the pairs and searches them, and NDCG cuts its ranking as deep, in proportion, as that of the table.
+A trial is a run on held-out training pairs with some options. The trial with the best NDCG, averaged over both
+directions, gives the options of the method in Table 1. The database of a trial is its training subset, and NDCG is cut
+at the same fraction of the database as in Table 1.
 """
 
 from __future__ import annotations
@@ -12,33 +12,37 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Self
 
+import pandas as pd
 import yaml
 from pydantic import Field, model_validator
 
+from lab.console import run_line
+from lab.data import GRIDS, RESULTS, coco66k_place
 from rmsh.compare.grid import Run, parse_at, read_mapping
+from rmsh.compare.provenance import commit
+from rmsh.compare.runner import make_runs, read_results
+from rmsh.core.cache import cache_folder
 from rmsh.core.config import Config
-from rmsh.core.files import write_json, write_text
-
-__all__ = ["Trials", "chosen_options", "read_trials", "trial_table", "write_trials"]
+from rmsh.core.files import read_json, write_json, write_text
 
 
 class Trials(Config):
-    """What is tried."""
+    """The content of a trials file."""
 
-    dataset: str = Field(description="the name of the data")
-    bits: int = Field(64, ge=1, description="length of a code")
-    train: int = Field(ge=3, description="pairs a trial learns from")
-    k: int = Field(500, ge=1, description="where NDCG cuts: as deep in the trial's database as 500 in the whole one")
-    text: str = Field("minilm", description="the encoder of raw texts")
+    dataset: str = Field(description="name of the data set")
+    bits: int = Field(64, ge=1, description="code length")
+    train: int = Field(ge=3, description="training pairs of a trial")
+    k: int = Field(500, ge=1, description="cut-off of NDCG")
+    text: str = Field("minilm", description="text encoder")
     methods: dict[str, list[dict[str, Any]]] = Field(description="the options of each trial, by method")
-    reduced: dict[str, dict[str, Any]] = Field({}, description="options by method that make trials cheaper, not chosen")
+    reduced: dict[str, dict[str, Any]] = Field({}, description="options by method that only make trials cheaper")
 
     @model_validator(mode="after")
-    def _as_many_for_each(self) -> Self:
+    def _equal_numbers(self) -> Self:
         counts = {name: len(options) for name, options in self.methods.items()}
         if len({*counts.values()}) > 1:
             listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-            raise ValueError(f"Every method must have as many trials as the others; these are given: {listed}.")
+            raise ValueError(f"The numbers of trials differ: {listed}; give every method the same number.")
         return self
 
     def runs(self) -> list[Run]:
@@ -55,18 +59,18 @@ def read_trials(path: Path) -> Trials:
     """Read a file of trials.
 
     Raises:
-        ConfigError: the file is missing or no YAML, a key is unknown, or one method has more trials than another.
+        ConfigError: the file is missing or not YAML, a key is unknown, or the numbers of trials differ.
     """
     return parse_at(Trials, read_mapping(path), str(path))
 
 
 def trial_table(trials: Trials, results: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
-    """All trials with their scores, by method, and which was chosen; one that is not done is left out.
+    """The finished trials with their scores, by method, and which one was chosen.
 
-    Nothing is chosen for a method before all its trials are done: it would have had fewer than the others.
+    Nothing is chosen for a method before all its trials are done.
 
     Args:
-        trials: what was tried.
+        trials: the trials file.
         results: in the order of ``trials.runs()``.
     """
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in trials.methods}
@@ -78,7 +82,7 @@ def trial_table(trials: Trials, results: Sequence[Mapping[str, Any] | None]) -> 
         complete = len(made) == len(trials.methods[method])
         best = max(made, key=_mean, default=None)
         for row in made:
-            row["chosen"] = complete and row is best and _mean(row) > 0  # where all failed, none is
+            row["chosen"] = complete and row is best and _mean(row) > 0  # none is if all failed
     settings = trials.model_dump(exclude={"methods"})
     return {"what": _WHAT, "settings": settings, "methods": {name: made for name, made in rows.items() if made}}
 
@@ -119,7 +123,24 @@ def chosen_options(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def write_trials(table: Mapping[str, Any], path: Path, *, chosen: Path) -> None:
-    """Write the table as JSON, and the chosen options as the YAML that a grid reads."""
-    write_json(path, table)
+    """Write the table as JSON, and the chosen options as the YAML file that grids read."""
+    write_json(path, {"commit": commit(), **table})
     heading = '# Options chosen on validation, see trials.yaml; written by `make lab ARGS="trials"`.\n'
     write_text(chosen, heading + yaml.safe_dump(chosen_options(table), sort_keys=True))
+
+
+def main(*, tables: bool) -> None:
+    """Run the missing trials and write their table and the chosen options; then print the table."""
+    path = RESULTS / "tuning" / "trials.json"
+    if not tables:
+        trials, folder = read_trials(GRIDS / "trials.yaml"), cache_folder() / "trials"
+        runs = trials.runs()
+        make_runs(runs, folder, data={"coco66k": coco66k_place()}, on_run=lambda report: print(run_line(report)))
+        write_trials(trial_table(trials, read_results(runs, folder)), path, chosen=GRIDS / "chosen.yaml")
+    print(trials_text(read_json(path)))
+
+
+def trials_text(table: Mapping[str, Any]) -> str:
+    """The table of trials as text."""
+    rows = [{"method": method, **row} for method, tried in table["methods"].items() for row in tried]
+    return str(pd.json_normalize(rows).to_string(index=False, na_rep="")) if rows else "no trials"

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from lab.paper.tables.trials import trials_markdown
-from lab.tuning.trials import Trials, chosen_options, read_trials, trial_table, write_trials
+from lab.tuning.trials import Trials, chosen_options, read_trials, trial_table, trials_text, write_trials
 from rmsh.compare.grid import read_mapping
 from rmsh.core.errors import ConfigError
 
-PROJECT = Path(__file__).resolve().parent.parent.parent
+GRIDS = Path(__file__).resolve().parents[3] / "lab" / "grids"
 TRIALS = Trials(
     dataset="a",
     train=100,
@@ -49,7 +48,7 @@ def test_a_failed_trial_is_shown_and_never_chosen() -> None:
     failed = {"status": "failed", "error": "no luck"}
     table = trial_table(TRIALS, [failed, failed, _result(0.2), failed])
     assert chosen_options(table) == {"seph": {}}
-    assert "failed: no luck" in trials_markdown(table)
+    assert "no luck" in trials_text(table)
 
 
 def test_nothing_is_chosen_before_all_trials_of_a_method_are_done() -> None:
@@ -62,19 +61,20 @@ def test_the_table_and_the_choice_are_written(tmp_path: Path) -> None:
     table = trial_table(TRIALS, [_result(0.3), _result(0.4), None, None])
     write_trials(table, tmp_path / "trials.json", chosen=tmp_path / "chosen.yaml")
     assert read_mapping(tmp_path / "chosen.yaml") == {"scm": {"ridge": 0.1}}
-    assert json.loads((tmp_path / "trials.json").read_text()) == table
+    assert json.loads((tmp_path / "trials.json").read_text()).items() >= table.items()
 
 
-def test_the_table_shows_options_scores_and_the_choice_in_bold() -> None:
-    lines = trials_markdown(trial_table(TRIALS, [_result(0.3), _result(0.4), None, None])).splitlines()
-    assert "NDCG@20" in lines[4]
-    assert "| scm | ridge 0.1 | **0.4000 / 0.4000** | 0.5000 / 0.5000 | 1 | 2 |" in lines
+def test_the_text_has_one_line_per_trial() -> None:
+    heading, first, second = trials_text(trial_table(TRIALS, [_result(0.3), _result(0.4), None, None])).splitlines()
+    assert "ndcg.i2t" in heading
+    assert "0.3" in first
+    assert "0.4" in second
 
 
 def test_one_trial_more_for_one_method_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trials.yaml"
     path.write_text("{dataset: a, train: 10, methods: {scm: [{}], rmsh: [{}, {epochs: 2}]}}")
-    with pytest.raises(ConfigError, match="as many trials as the others; these are given: scm 1, rmsh 2"):
+    with pytest.raises(ConfigError, match="scm 1, rmsh 2"):
         read_trials(path)
 
 
@@ -82,7 +82,7 @@ def test_our_own_trials_are_six_for_every_method_with_options_that_exist() -> No
     from rmsh.compare.references import method_of
     from rmsh.methods import METHODS
 
-    trials = read_trials(PROJECT / "experiments" / "trials.yaml")
+    trials = read_trials(GRIDS / "trials.yaml")
     assert {len(each) for each in trials.methods.values()} == {6}
     assert {*trials.methods} == {*METHODS.names()}
     assert all(method_of(run).config.bits == trials.bits for run in trials.runs())

@@ -1,11 +1,10 @@
-"""Training speed: pairs a second, and which share of a step is matrix products.
+"""Training speed of RMSH: pairs per second, and the share of a step spent in matrix products.
 
-The same products are timed alone in the same run, interleaved with real steps; medians are compared.
+The products are also timed alone, interleaved with real steps; medians are compared.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from lab.speed.data import RESULTS, coco66k
-from rmsh.core.files import write_json
+from lab.data import coco66k, write_measurement
 from rmsh.methods.rmsh import RMSH, Objective, positive_weights
 from rmsh.training.loop import Batch, TrainingSet, reproducible
 
@@ -27,11 +25,11 @@ STEPS = 150
 DELTA = 11.0
 
 
-def main(arguments: argparse.Namespace) -> None:  # noqa: ARG001
-    """Measure both batch sizes with the default options, write the JSON and print the table."""
+def main() -> None:
+    """Measure two batch sizes with the default options, write the result and print the table."""
     data = _data()
     rows = [measure(data, batch) for batch in (128, 512)]
-    write_json(RESULTS / "training_speed.json", {"threads": torch.get_num_threads(), "batches": rows})
+    write_measurement("speed/training", {"threads": torch.get_num_threads(), "batches": rows})
     print("batch | pairs/s | step ms | products ms | share | one epoch of coco66k")
     for row in rows:
         print(
@@ -47,7 +45,7 @@ def _data() -> TrainingSet:
 
 
 def measure(data: TrainingSet, batch: int) -> dict[str, Any]:
-    """Time whole steps (batch, forward, backward, Adam) and the products in them."""
+    """Time whole steps (batch, forward, backward, Adam) and the products in them alone."""
     config = RMSH(batch=batch).config
     weights: FloatArray = positive_weights(data.labels, None)
     objective = Objective(data, config, delta=DELTA, positive_weight=weights).train()
@@ -75,10 +73,10 @@ def measure(data: TrainingSet, batch: int) -> dict[str, Any]:
 
 
 def _products(objective: Objective, batch: Batch) -> Callable[[int], None]:
-    """Every matrix product of a step, alone: those of the networks, of the small maps, of the distances.
+    """Every matrix product of a step: hash networks, classifier, pseudo-codes, distances and shared labels.
 
-    A linear map costs three products: forward, the gradient of its input, the gradient of its matrix. The first layer
-    of a hash network needs no gradient of its input, and shared labels none at all.
+    A linear layer takes three products: forward, gradient of its input, gradient of its weights. The first layer of a
+    hash network needs no gradient of its input, and shared labels need no gradient.
     """
     n, bits, classes = len(batch.labels), objective.config.bits, batch.labels.shape[1]
     hidden = objective.config.hidden

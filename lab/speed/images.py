@@ -1,12 +1,10 @@
-"""Picture encoding speed: ours beside the plain torch model, on the same photographs and processors, in turns.
+"""Image encoding speed: ours and the published torch model, on the same photographs, in turns.
 
-Both start from JPEG files. The torch side decodes with Pillow and passes batches of several sizes through the published
-model.
+Both start from JPEG files. The torch side decodes with Pillow and is measured with several batch sizes.
 """
 
 from __future__ import annotations
 
-import argparse
 import tarfile
 import tempfile
 import time
@@ -19,8 +17,7 @@ import torch
 from efficientnet_lite_pytorch import EfficientNet as Reference
 from PIL import Image
 
-from lab.speed.data import RESULTS, coco66k_root
-from rmsh.core.files import write_json
+from lab.data import coco66k_root, write_measurement
 from rmsh.features.efficientnet import EfficientNet
 from rmsh.features.weights import locate
 
@@ -30,18 +27,18 @@ if TYPE_CHECKING:
     from rmsh.core.types import FloatArray
 
 ROUNDS = 5
-PICTURES = 128  # a round, for each
+IMAGES = 128  # per round
 BATCHES = (1, 4, 8, 16, 32)
-PAUSE = 0.5  # seconds, in which threads of the one before stop looking for work
+PAUSE = 0.5  # seconds, until the threads of the previous encoder stop spinning
 
 
-def main(arguments: argparse.Namespace) -> None:  # noqa: ARG001
-    """Measure, write the JSON and print the table."""
+def main() -> None:
+    """Measure, write the result and print the table."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = _unpack(Path(folder), ROUNDS * PICTURES)
+        paths = _unpack(Path(folder), ROUNDS * IMAGES)
         result = measure(paths)
-    write_json(RESULTS / "pictures.json", result)
-    print("          | pictures/s | ours is faster by")
+    write_measurement("speed/images", result)
+    print("          |   images/s | ours is faster by")
     print(f"ours      | {result['ours']:10.0f} |")
     for batch, rate in result["torch"].items():
         print(f"torch, {batch:>2} | {rate:10.0f} | {result['ours'] / rate:.1f}")
@@ -56,23 +53,23 @@ def _unpack(folder: Path, count: int) -> list[str]:
 
 
 def measure(paths: list[str]) -> dict[str, Any]:
-    """Pictures a second by the median over rounds, in which everybody encodes the same pictures in turns."""
+    """Images per second, medians over rounds in which all encode the same images in turns."""
     ours, network = EfficientNet(), _reference()
     encoders: dict[str, Callable[[list[str]], FloatArray]] = {"ours": ours.encode}
     encoders |= {str(batch): lambda part, size=batch: _plain(network, part, size) for batch in BATCHES}  # type: ignore[misc]
     seconds: dict[str, list[float]] = {name: [] for name in encoders}
     difference = 0.0
-    for encode in encoders.values():  # the first call makes networks and starts threads
+    for encode in encoders.values():  # the first call builds networks and starts threads
         encode(paths[:2])
-    for first in range(0, len(paths), PICTURES):
+    for first in range(0, len(paths), IMAGES):
         found = {}
         for name, encode in encoders.items():
             time.sleep(PAUSE)
             start = time.perf_counter()
-            found[name] = encode(paths[first : first + PICTURES])
+            found[name] = encode(paths[first : first + IMAGES])
             seconds[name].append(time.perf_counter() - start)
         difference = max(difference, float(np.abs(found["ours"] - found[str(BATCHES[0])]).max()))
-    rates = {name: PICTURES / median(times) for name, times in seconds.items()}
+    rates = {name: IMAGES / median(times) for name, times in seconds.items()}
     mine = rates.pop("ours")
     return {
         "threads": torch.get_num_threads(),
@@ -100,6 +97,6 @@ def _plain(network: Any, paths: list[str], batch: int) -> FloatArray:
 
 
 def _pixels(path: str) -> FloatArray:
-    with Image.open(path) as picture:
-        squeezed = picture.convert("RGB").resize((224, 224), Image.Resampling.HAMMING)
+    with Image.open(path) as image:
+        squeezed = image.convert("RGB").resize((224, 224), Image.Resampling.HAMMING)
         return np.asarray(squeezed, dtype=np.float32)

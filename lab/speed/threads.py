@@ -1,13 +1,12 @@
-"""Why two threads are not twice as fast for one query: the machine, or us.
+"""Why two threads are not twice as fast for one query.
 
-Four ways share the same work between two workers: two processes that share nothing but the machine, the scan's own
-threads, plain reading by the same threads, and threads that do nothing but wake up. What two processes gain is all that
-the machine has to give; what the scan's threads lack of it is the price of waking and merging, which is fixed a query.
+The same work is split between two workers in four ways: two independent processes, the threads of the scan, plain
+reading by the same threads, and threads that only wake up. Two processes show what the machine allows; the difference
+to the threads of the scan is the fixed cost per query of waking and merging.
 """
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import time
 from functools import partial
@@ -16,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lab.speed.data import RESULTS
+from lab.data import write_measurement
 from rmsh.codes import Codes
-from rmsh.core.files import write_json
 from rmsh.index.scan import Scan, run_all
 from rmsh.index.speed import generate
 
@@ -26,28 +24,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.synchronize import Barrier
 
-RESULT = RESULTS / "two_threads.json"
 BITS, K = 64, 100
 SIZES = (1_000_000, 10_000_000, 30_000_000)
 ROUNDS = 7
 SECONDS = 0.5  # of one measurement
 
 
-def main(arguments: argparse.Namespace) -> None:  # noqa: ARG001
-    """Measure each size, write the JSON and print a line for each."""
+def main() -> None:
+    """Measure each size, write the result and print a line for each."""
     waking, sizes = _seconds_of(partial(run_all, [_nothing, _nothing])), {}
-    print(f"waking another thread and hearing of it: {waking * 1e6:.0f} us")
+    print(f"waking another thread and waiting for it: {waking * 1e6:.0f} us")
     for items in SIZES:
         found = sizes[str(items)] = _measure(items)
         print(
-            f"{items:>11,} codes, ms a query: {_listed(found['milliseconds'])}; times one worker: "
+            f"{items:>11,} codes, ms per query: {_listed(found['milliseconds'])}; times one worker: "
             f"{_listed(found['times one worker'])}"
         )
-    write_json(RESULT, {"seconds to wake a thread": waking, "sizes": sizes})
+    write_measurement("speed/threads", {"seconds to wake a thread": waking, "sizes": sizes})
 
 
 def _measure(items: int) -> dict[str, Any]:
-    """Milliseconds a query, one and two workers each, in turns, medians."""
+    """Milliseconds per query with one and two workers, medians of interleaved rounds."""
     words, query = generate("uniform", items, BITS), Codes.from_values(np.ones((1, BITS)))
     halves = np.array_split(words.reshape(-1), 2)
     scans = {threads: Scan.over(words, BITS, threads=threads) for threads in (1, 2)}
@@ -65,7 +62,7 @@ def _measure(items: int) -> dict[str, Any]:
 
 
 def _seconds_of(work: Callable[[], object]) -> float:
-    """Of one piece of work, repeated for a while."""
+    """Mean time of one call."""
     work()
     count, start = 0, time.perf_counter()
     while (spent := time.perf_counter() - start) < SECONDS:
@@ -75,7 +72,7 @@ def _seconds_of(work: Callable[[], object]) -> float:
 
 
 def _in_two_processes(items: int) -> float:
-    """Each searches codes of its own with one thread, at the same time as the other; the slower counts."""
+    """Two processes search their own codes at the same time; the slower one counts."""
     context = multiprocessing.get_context("fork")
     barrier, times = context.Barrier(2), context.Queue()
     workers = [context.Process(target=_search_alone, args=(items, seed, barrier, times)) for seed in (1, 2)]

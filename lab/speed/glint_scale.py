@@ -1,21 +1,19 @@
-"""GLINT from ten thousand to a million pairs and from 80 to 1,000 classes, made up: time, memory, and that it learns.
+"""Training time and memory of GLINT for 10,000 to 1,000,000 generated pairs and 80 to 1,000 classes.
 
-Labels are drawn, a few an item, frequent and rare ones; a modality's features are a mixture of its own of the labels,
-with noise. One epoch a stage is measured: a training of sixteen takes so many times longer and needs no more memory.
+Items have a few frequent or rare labels; the features of each modality are a noisy linear mixture of the labels. One
+epoch per stage is measured: sixteen epochs take sixteen times as long and need no more memory.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from lab.speed.data import RESULTS
-from lab.speed.tables import markdown
+from lab.data import write_measurement
 from rmsh.compare.provenance import forget_peak_memory, machine, peak_memory_mb
-from rmsh.core.files import write_json
 from rmsh.data.pairs import Pairs
 from rmsh.methods import create
 from rmsh.metrics.evaluate import evaluate
@@ -28,17 +26,16 @@ WIDTHS = {"image": 256, "text": 128}
 QUERIES = 1000
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Measure every size, write the results and print the table."""
-    measured = [measure(items, classes, seed=arguments.seed) for items, classes in SIZES]
-    write_json(RESULTS / "glint_scale.json", {"machine": machine(), "measured": measured})
-    columns = ["pairs", "classes", "CPU seconds an epoch of both stages", "peak memory, MB", "NDCG@500", "chance"]
-    print(markdown("GLINT, one epoch a stage, 64 bits, made-up pairs", columns, [_row(one) for one in measured]))
+def main(*, seed: int) -> None:
+    """Measure every size, write the result and print the table."""
+    measured = [measure(items, classes, seed=seed) for items, classes in SIZES]
+    write_measurement("speed/glint_scale", {"machine": machine(), "measured": measured})
+    print(pd.json_normalize(measured).to_string(index=False))
 
 
 def measure(items: int, classes: int, *, seed: int) -> dict[str, Any]:
-    """Learn from so many pairs; others ask among the first hundred thousand of them."""
-    pairs = make_up(items + QUERIES, classes, seed=seed)
+    """Train on so many pairs; other items are the queries, the first 100,000 training pairs the database."""
+    pairs = generate(items + QUERIES, classes, seed=seed)
     train, query = pairs.take(np.arange(items)), pairs.take(np.arange(items, items + QUERIES))
     database = train.take(np.arange(min(items, 100_000)))
     forget_peak_memory()
@@ -56,8 +53,8 @@ def measure(items: int, classes: int, *, seed: int) -> dict[str, Any]:
     }
 
 
-def make_up(items: int, classes: int, *, seed: int) -> Pairs:
-    """Pairs whose features tell their labels, with noise."""
+def generate(items: int, classes: int, *, seed: int) -> Pairs:
+    """Pairs whose features are a noisy function of their labels."""
     rng = np.random.default_rng(seed)
     labels = _labels(items, classes, rng)
     images, texts = (_mixture(labels, width, rng) for width in WIDTHS.values())
@@ -65,7 +62,7 @@ def make_up(items: int, classes: int, *, seed: int) -> Pairs:
 
 
 def _labels(items: int, classes: int, rng: np.random.Generator) -> LabelArray:
-    """One to four labels an item, the first class a hundred times as frequent as the hundredth."""
+    """One to four labels per item; the first class is a hundred times as frequent as the hundredth."""
     share = 1 / np.arange(1, classes + 1)
     drawn = rng.choice(classes, (items, 4), p=share / share.sum())
     drawn = np.where(np.arange(4) <= rng.integers(0, 4, (items, 1)), drawn, drawn[:, :1])
@@ -81,15 +78,3 @@ def _mixture(labels: LabelArray, width: int, rng: np.random.Generator) -> FloatA
         rows = slice(start, start + 50_000)
         features[rows] += labels[rows].astype(np.float32) @ directions
     return features
-
-
-def _row(one: dict[str, Any]) -> list[str]:
-    score = one["ndcg@500"]
-    return [
-        f"{one['pairs']:,}",
-        f"{one['classes']:,}",
-        f"{one['cpu_seconds']:g}",
-        f"{one['peak_memory_mb']:,}",
-        f"{score['value']:.3f}",
-        f"{score['chance']:.3f}",
-    ]

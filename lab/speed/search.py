@@ -1,12 +1,11 @@
-"""Search speed: exact top-100 beside faiss, usearch and plain reading, for uniform, clustered and learned codes.
+"""Search speed: exact top 100, compared with faiss, usearch and plain reading of memory.
 
-A case is a kind of codes, a number of them and a length; one whose result is in the file is not measured again. Learned
-codes are those of coco66k captions and pictures, made more by flipping 2 % of the bits; the queries are its own.
+A case is a kind of codes, their number and length; a case in the result file is not measured again. Learned codes are
+those of coco66k, multiplied by flipping 2 % of the bits; the queries are those of coco66k.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import re
@@ -14,18 +13,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from lab.speed.data import RESULTS, coco66k
-from lab.speed.search_tables import write_plot, write_tables
+from lab.data import RESULTS, coco66k
 from rmsh.codes import Codes
-from rmsh.core.files import write_json
-from rmsh.features.extract import cache_folder
+from rmsh.compare.provenance import commit
+from rmsh.core.cache import cache_folder
+from rmsh.core.files import read_json, write_json
 from rmsh.index import INDEXES
 from rmsh.index.brute import Brute
 from rmsh.index.speed import enlarge, generate, measure
@@ -34,10 +35,10 @@ from rmsh.methods import create
 if TYPE_CHECKING:
     from rmsh.core.types import WordArray
 
-RESULT = RESULTS / "search_speed.json"
+RESULT = RESULTS / "speed" / "search.json"
 HUGE = "huge 100000000 64"
 K = 100
-TRAINED_ON = 20_000  # pairs, for three epochs: codes like those of a model, not the best ones
+TRAINING_PAIRS = 20_000  # with three epochs: realistic codes, not the best
 
 
 def cases() -> Iterator[tuple[str, str, int, int]]:
@@ -46,28 +47,38 @@ def cases() -> Iterator[tuple[str, str, int, int]]:
         yield f"{kind} {items} {bits}", kind, items, bits
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Measure the missing cases, then write the tables and the plot."""
-    results = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-    for name, kind, items, bits in [] if arguments.tables else cases():
-        if name not in results and re.search(arguments.only, name):
+def main(*, only: str, tables: bool) -> None:
+    """Measure the missing cases whose name matches, then print all rates."""
+    results = read_json(RESULT) if RESULT.exists() else {}
+    wanted = {name: partial(_measure, kind, items, bits) for name, kind, items, bits in cases()}
+    wanted[HUGE] = partial(_measure_huge, 100_000_000)
+    for name, measure_case in wanted.items():
+        if not tables and name not in results and re.search(only, name):
             print(f"{name} ...", flush=True)
-            results[name] = _measure(kind, items, bits)
+            results |= {"commit": commit(), name: measure_case()}
             write_json(RESULT, results)
-    if not arguments.tables and HUGE not in results and re.search(arguments.only, HUGE):
-        print(f"{HUGE} ...", flush=True)
-        results[HUGE] = _measure_huge(100_000_000)
-        write_json(RESULT, results)
-    ordered = {name: results[name] for name in [*(name for name, *_ in cases()), HUGE] if name in results}
-    write_tables(ordered, RESULTS / "search_speed.md")
-    write_plot(ordered, RESULTS / "search_speed.png")
+    print(rate_table(results))
+
+
+def rate_table(results: dict[str, Any]) -> str:
+    """Queries per second by case, number of threads and batch size, one column per engine."""
+    rows = [
+        {"case": name, "threads": threads, **measured}
+        for name, result in results.items()
+        if name not in ("commit", HUGE)
+        for threads in ("one thread", "two threads")
+        for measured in result[threads]
+    ]
+    frame = pd.DataFrame(rows, columns=["case", "threads", "batch", "engine", "queries_per_second"])
+    rates = frame.pivot_table("queries_per_second", ["case", "threads", "batch"], "engine", sort=False)
+    return str(rates.round(1).to_string(na_rep="–"))
 
 
 def _measure(kind: str, items: int, bits: int) -> dict[str, Any]:
     words, queries = _codes(kind, items, bits)
     _check_against_brute_force(words, queries[:3], bits)
     batches = (1, 32, 1000)
-    hashed = batches if items <= 1_000_000 else batches[:2]  # where hashing is slow, a thousand take minutes
+    hashed = batches if items <= 1_000_000 else batches[:2]  # a thousand queries by slow hashing take minutes
     one = measure(words, queries, bits=bits, engines=("memory", "scan", "mih", "faiss"), batches=hashed, k=K)
     rest = tuple(batch for batch in batches if batch not in hashed)
     if rest:
@@ -82,18 +93,18 @@ def _measure(kind: str, items: int, bits: int) -> dict[str, Any]:
 
 
 def _check_against_brute_force(words: WordArray, queries: WordArray, bits: int) -> None:
-    """Rows and distances, to the last tie."""
+    """Rows and distances must be equal, ties included."""
     packed = np.ascontiguousarray(queries.view(np.uint8)[:, : -(-bits // 8)])
-    asked = Codes(packed, bits, np.arange(len(queries)).astype(np.str_))
-    expected = Brute.over(words, bits).search(asked, K)
+    query = Codes(packed, bits, np.arange(len(queries)).astype(np.str_))
+    expected = Brute.over(words, bits).search(query, K)
     for name in ("scan", "mih"):
-        found = INDEXES.load(name).over(words, bits, threads=1).search(asked, K)
+        found = INDEXES.load(name).over(words, bits, threads=1).search(query, K)
         if not (np.array_equal(found.rows, expected.rows) and np.array_equal(found.distances, expected.distances)):
-            sys.exit(f"{name} does not find what brute force finds; nothing was written.")
+            sys.exit(f"{name} differs from brute force; nothing was written.")
 
 
 def _codes(kind: str, items: int, bits: int) -> tuple[WordArray, WordArray]:
-    """The codes that are searched, and a thousand queries."""
+    """The database codes, and a thousand queries."""
     if kind != "learned":
         return generate(kind, items, bits), generate(kind, 1000, bits, seed=1)
     folder = cache_folder() / "bench"
@@ -105,11 +116,11 @@ def _codes(kind: str, items: int, bits: int) -> tuple[WordArray, WordArray]:
 
 
 def _train(bits: int, paths: list[Path]) -> None:
-    """Train on some of coco66k, and keep the codes of its pictures and captions."""
+    """Train on a part of coco66k, and store the codes of its images and captions."""
     opened = coco66k("minilm")
     split, pairs = opened.split, opened.pairs
     assert split is not None  # noqa: S101  # coco66k has one
-    rows = np.sort(np.random.default_rng(0).permutation(split.train)[:TRAINED_ON])
+    rows = np.sort(np.random.default_rng(0).permutation(split.train)[:TRAINING_PAIRS])
     method = create("rmsh", bits=bits, epochs=3).fit(pairs.take(rows))
     for path, part in zip(paths, (split.database, split.query), strict=True):
         some = pairs.take(part)
@@ -117,7 +128,7 @@ def _train(bits: int, paths: list[Path]) -> None:
         np.save(path, np.concatenate([method.encode(some.features(m), m).words() for m in ("image", "text")]))
 
 
-# In a process of its own, so that its memory is that of searching; the pages of the file are in memory or not.
+# Runs in another process, so that its memory is that of searching alone.
 _OPEN = """
 import json, resource, sys, time
 import numpy as np
@@ -144,7 +155,7 @@ print(json.dumps({"seconds to open": opened, "seconds to first hit": first, "que
 
 
 def _measure_huge(items: int) -> dict[str, Any]:
-    """Save so many codes of 64 bits, open them memory-mapped, and search."""
+    """Save codes of 64 bits, open them memory-mapped, and search."""
     codes, queries = (cache_folder() / "bench" / f"huge.{part}.npy" for part in ("codes", "queries"))
     if not queries.exists():
         codes.parent.mkdir(parents=True, exist_ok=True)

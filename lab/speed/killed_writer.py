@@ -1,7 +1,7 @@
-"""A writer to be killed: it adds, updates, removes, recodes and compacts, and says so before and after each change.
+"""The process that kill_writers.py kills: it changes a library and reports every change before and after it.
 
-Run as ``python -m lab.speed.faults_writer FOLDER SEED``. What an item must hold follows from its id, its
-version and the model, so that whoever looks afterwards knows what whole means.
+Run as ``python -m lab.speed.killed_writer FOLDER SEED``. The content of an item is a function of its id, its version
+and the model, so that it can be checked afterwards.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ MODELS = {model.fingerprint: model for model in map(make_model, (0, 1))}
 
 
 def make_item(name: str, version: int) -> Item:
-    """What an item of some version must be."""
+    """The item with some id and version."""
     return Item(name, text=f"{name} version {version}", picture=f"{name}.jpg", labels=("all", f"v{version % 3}"))
 
 
 def version_of(item: Item) -> int:
-    """The version that an item says it has."""
+    """The version of an item, from its text."""
     return int(str(item.text).rsplit(" ", 1)[1])
 
 
 def make_code(item: Item, modality: Modality, fingerprint: str) -> bytes:
-    """The code that an item must have of a model."""
+    """The code of an item with a model."""
     size = MODELS[fingerprint].bits // 8
     return hashlib.sha256(f"{item.text} {modality} {fingerprint}".encode()).digest()[:size]
 
 
 def make_codes(items: Sequence[Item], fingerprint: str) -> Mapping[Modality, Codes]:
-    """The codes of some items; every third has no picture code."""
+    """The codes of some items; every third has no image code."""
     return {
         "image": _codes([item for item in items if version_of(item) % 3], "image", fingerprint),
         "text": _codes(items, "text", fingerprint),
@@ -72,21 +72,23 @@ def _codes(items: Sequence[Item], modality: Modality, fingerprint: str) -> Codes
 
 
 def main(folder: Path, seed: int) -> None:
-    """Change a library until somebody ends this process."""
-    snapshot._FEW = 40  # so that snapshots are written often, and some kills fall into that
+    """Change a library until the process is killed."""
+    snapshot._FEW = 40  # so that snapshots are written often, and some kills happen meanwhile
     rng = random.Random(seed)  # noqa: S311
     with Library.open(folder, writable=True) as library:
         with library.reading() as connection:
             names = [name for (name,) in connection.execute("SELECT id FROM items")]
-        _say({"ready": len(names)})
-        favourite = OPERATIONS[seed % len(OPERATIONS)]  # or kills would fall into the slowest only
+        _report({"ready": len(names)})
+        favourite = OPERATIONS[
+            seed % len(OPERATIONS)
+        ]  # otherwise nearly all kills would interrupt the slowest operation
         for number in range(sys.maxsize):
             operation = rng.choice((*OPERATIONS, *[favourite] * 20))
             ids = _chosen(operation, names, rng, f"{seed}.{number}")
             version = rng.randrange(1000)
-            _say({"begin": operation, "ids": ids, "version": version})
+            _report({"begin": operation, "ids": ids, "version": version})
             _do(library, operation, [make_item(name, version) for name in ids])
-            _say({"end": operation})
+            _report({"end": operation})
             names = [*(set(names) | set(ids) if operation != "remove" else set(names) - set(ids))]
 
 
@@ -96,7 +98,7 @@ def _chosen(operation: str, names: Sequence[str], rng: random.Random, fresh: str
     if operation in ("update", "remove"):
         return rng.sample(
             sorted(names), rng.randint(0, len(names) // 8)
-        )  # so that it neither empties nor grows for ever
+        )  # so that the library neither empties nor grows without limit
     return []
 
 
@@ -114,7 +116,7 @@ def _do(library: Library, operation: str, items: Sequence[Item]) -> None:
         change(items, make_codes(items, current), model=current)
 
 
-def _say(what: Mapping[str, Any]) -> None:
+def _report(what: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
 

@@ -1,13 +1,11 @@
-"""Faults: a writer is killed with SIGKILL at random moments; what it acknowledged is there, and nothing is half there.
+"""Durability: a process that writes to a library is killed with SIGKILL at random moments.
 
-One library lives through all runs. In each, a process changes it, saying before and after each change what it does; it
-is killed, and the library must hold what was acknowledged, with the change that was under way made wholly or not at
-all. Then `verify` must find nothing.
+The process reports every change before and after it. Afterwards the library must contain all acknowledged changes, and
+the interrupted change completely or not at all; `verify` must find no problem. All runs use the same library.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import random
@@ -20,15 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab.speed.faults_writer import make_code, make_codes, make_item, make_model, version_of
-from rmsh.core.files import write_json
+from lab.data import PROJECT, write_measurement
+from lab.speed.killed_writer import make_code, make_codes, make_item, make_model, version_of
 from rmsh.core.types import MODALITIES
 from rmsh.index.brute import Brute
 from rmsh.library import Library
 from rmsh.library.queries import generation_of, intact_items
 from rmsh.library.verify import verify
 
-PROJECT = Path(__file__).resolve().parent.parent
 LONGEST = 0.8  # seconds until a writer is killed
 
 Versions = dict[str, int]  # id -> version
@@ -36,7 +33,7 @@ Versions = dict[str, int]  # id -> version
 
 @dataclass
 class Tally:
-    """What happened over all runs."""
+    """Counts over all runs."""
 
     runs: int = 0
     acknowledged: Counter[str] = field(default_factory=Counter)
@@ -46,33 +43,33 @@ class Tally:
     failures: list[str] = field(default_factory=list)
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Kill writers, write the JSON, print a line; exit code 1 when anything was lost."""
+def main(*, runs: int, seed: int) -> None:
+    """Kill writers, write the result and print a line; the exit code is 1 if anything was lost."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        tally = kill_writers(Path(folder) / "library", arguments.runs, seed=arguments.seed)
-    result = {"seed": arguments.seed, "seconds": round(time.perf_counter() - start, 1), **vars(tally)}
-    write_json(PROJECT / "bench" / "results" / "faults.json", result)
+        tally = kill_writers(Path(folder) / "library", runs, seed=seed)
+    result = {"seed": seed, "seconds": round(time.perf_counter() - start, 1), **vars(tally)}
+    write_measurement("speed/faults", result)
     print(f"{tally.runs} writers killed, during {dict(tally.killed_during)}; acknowledged {dict(tally.acknowledged)}")
-    print("\n".join(tally.failures) or "every acknowledged item is there, none is half there, verify finds nothing")
+    print("\n".join(tally.failures) or "every acknowledged change is complete, verify finds no problem")
     if tally.failures:
         sys.exit(1)
 
 
 def kill_writers(folder: Path, runs: int, *, seed: int) -> Tally:
-    """Kill a writer so many times, and look each time at what it left."""
+    """Kill a writer so many times, and check the library each time."""
     Library.create(folder, make_model(0)).close()
     tally, held = Tally(), Versions()
     rng = random.Random(seed)  # noqa: S311
     for run in range(runs):
-        said = run_writer(folder, seed=seed + run, seconds=rng.uniform(0, LONGEST))
-        possible = [held := replay(held, said, tally)]
-        if said and "begin" in said[-1]:
-            possible.append(changed(held, said[-1]))
-        tally.killed_during[said[-1].get("begin", "nothing") if said else "opening"] += 1
-        found, problems = look(folder)
+        lines = run_writer(folder, seed=seed + run, seconds=rng.uniform(0, LONGEST))
+        possible = [held := replay(held, lines, tally)]
+        if lines and "begin" in lines[-1]:
+            possible.append(changed(held, lines[-1]))
+        tally.killed_during[lines[-1].get("begin", "nothing") if lines else "opening"] += 1
+        found, problems = inspect_library(folder)
         if found not in possible:
-            problems.append(f"held is {_difference(found, possible[0])} of what was acknowledged")
+            problems.append(f"{_difference(found, possible[0])} what was acknowledged")
         tally.kept_unacknowledged += found != possible[0]
         tally.failures += [f"run {run}: {problem}" for problem in problems]
         held, tally.runs, tally.items = found, run + 1, len(found)
@@ -80,8 +77,8 @@ def kill_writers(folder: Path, runs: int, *, seed: int) -> Tally:
 
 
 def run_writer(folder: Path, *, seed: int, seconds: float) -> list[dict[str, Any]]:
-    """Start a writer, kill it so many seconds after it is ready, and return what it said."""
-    command = [sys.executable, "-m", "lab.speed.faults_writer", str(folder), str(seed)]
+    """Start a writer, kill it so many seconds after it is ready, and return what it reported."""
+    command = [sys.executable, "-m", "lab.speed.killed_writer", str(folder), str(seed)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=PROJECT, bufsize=0) as writer:
         if writer.stdout is None or not writer.stdout.readline():
             raise RuntimeError(f"the writer ended before it was ready, with exit code {writer.wait()}")
@@ -93,9 +90,9 @@ def run_writer(folder: Path, *, seed: int, seconds: float) -> list[dict[str, Any
     return [json.loads(line) for line in output.splitlines() if line.endswith(b"}")]
 
 
-def replay(held: Versions, said: list[dict[str, Any]], tally: Tally) -> Versions:
-    """What must be there after all that was acknowledged."""
-    for begun, ended in itertools.pairwise(said):
+def replay(held: Versions, lines: list[dict[str, Any]], tally: Tally) -> Versions:
+    """The items after all acknowledged changes."""
+    for begun, ended in itertools.pairwise(lines):
         if "end" in ended:
             held = changed(held, begun)
             tally.acknowledged[begun["begin"]] += 1
@@ -103,14 +100,14 @@ def replay(held: Versions, said: list[dict[str, Any]], tally: Tally) -> Versions
 
 
 def changed(held: Versions, begun: dict[str, Any]) -> Versions:
-    """What is there after one more change."""
+    """The items after one more change."""
     if begun["begin"] == "remove":
         return {name: version for name, version in held.items() if name not in begun["ids"]}
     return held | dict.fromkeys(begun["ids"], begun["version"])
 
 
-def look(folder: Path) -> tuple[Versions, list[str]]:
-    """What a library holds, and whatever of it is not whole."""
+def inspect_library(folder: Path) -> tuple[Versions, list[str]]:
+    """The items of a library, and its problems."""
     with Library.open(folder, engine=Brute) as library:
         model = library.model().fingerprint
         with library.reading() as connection:
@@ -124,9 +121,9 @@ def look(folder: Path) -> tuple[Versions, list[str]]:
             items, damaged = intact_items(connection, [row for (row,) in connection.execute("SELECT row FROM items")])
         problems = [*damaged.values()]
         problems += [
-            f"the item {item.id} is half there"
+            f"the item {item.id} is incomplete"
             for row, item in items.items()
-            if not _whole(item, stored.get(row), model)
+            if not _is_complete(item, stored.get(row), model)
         ]
         queries = make_codes(list(items.values()), model)["text"]
         for query, (hit,) in zip(queries.ids, library.search(queries, 1, to="text", model=model), strict=True):
@@ -135,7 +132,7 @@ def look(folder: Path) -> tuple[Versions, list[str]]:
     return {item.id: version_of(item) for item in items.values()}, [*problems, *verify(folder).problems]
 
 
-def _whole(item: Any, codes: dict[str, bytes] | None, model: str) -> bool:
+def _is_complete(item: Any, codes: dict[str, bytes] | None, model: str) -> bool:
     version = version_of(item)
     wanted = {m: make_code(item, m, model) if m == "text" or version % 3 else None for m in MODALITIES}
     return item == make_item(item.id, version) and codes == wanted
@@ -143,4 +140,4 @@ def _whole(item: Any, codes: dict[str, bytes] | None, model: str) -> bool:
 
 def _difference(found: Versions, wanted: Versions) -> str:
     missing = wanted.keys() - found.keys()
-    return f"{len(missing)} items short and {len(found.keys() - wanted.keys())} beyond"
+    return f"{len(missing)} items fewer and {len(found.keys() - wanted.keys())} more than"
