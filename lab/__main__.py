@@ -153,21 +153,6 @@ def trace() -> None:
     measurement.main()
 
 
-@app.command("data-card")
-def data_card(
-    data: Annotated[str, typer.Argument(help="Prepared pairs, or any other data with labels.")],
-    *,
-    out: Annotated[Path, typer.Option(help="Figure to write: .pdf, .png or .svg.")],
-) -> None:
-    """Draw the data card of some data."""
-    from lab.paper.data_card import plot_card
-    from rmsh.data.open import open_pairs
-    from rmsh.datacard import make_card
-
-    plot_card(make_card(open_pairs(data)), out)
-    typer.echo(f"Wrote {out}.")
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     return run(app, "make lab", arguments)
