@@ -32,8 +32,8 @@ def write_measurement(name: str, result: Mapping[str, Any]) -> None:
 def coco66k(text: str) -> Opened:
     """coco66k with features for its captions."""
     opened = open_pairs(coco66k_place())
-    encoders = pipeline.prepare_encoders(opened, {"text": text})
-    return replace(opened, pairs=pipeline.encode_raw(opened.pairs, encoders, cache=cache_folder()))
+    encoders = pipeline.prepare_encoders(opened.pairs, {"text": text}, rows=pipeline.training_rows(opened))
+    return replace(opened, pairs=pipeline.encode_pairs(opened.pairs, encoders, cache=cache_folder()))
 
 
 def coco66k_place() -> str:

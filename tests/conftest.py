@@ -23,7 +23,7 @@ from rmsh.codes import Codes
 from rmsh.core.types import FloatArray, Modality
 from rmsh.features import ENCODERS
 from rmsh.features.bag_of_words import BagOfWords
-from rmsh.features.images import Picture, PictureEncoder, read_picture
+from rmsh.features.images import ImageEncoder, ImageLike, read_image
 from rmsh.hash_function import HashFunction, Layer
 from rmsh.library import Item, Library
 from rmsh.model import Model
@@ -136,7 +136,7 @@ def _large_avif(side: int) -> bytes:
     return file.getvalue()
 
 
-class MeanColour(PictureEncoder):
+class MeanColour(ImageEncoder):
     """An encoder of pictures that needs no weights: how red, green and blue a picture is."""
 
     name: ClassVar[str] = "mean-colour"
@@ -155,8 +155,8 @@ class MeanColour(PictureEncoder):
     def restore(cls, description: Mapping[str, Any]) -> MeanColour:
         return cls()
 
-    def _read(self, picture: Picture) -> FloatArray:
-        return np.asarray(read_picture(picture), np.float32).mean(axis=(0, 1)) / 255
+    def _read(self, image: ImageLike) -> FloatArray:
+        return np.asarray(read_image(image), np.float32).mean(axis=(0, 1)) / 255
 
     def _embed(self, pictures: Sequence[FloatArray]) -> FloatArray:
         return np.array(pictures, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""From data to codes through the functions the commands call: raw texts, resume, refusals."""
+"""From data to codes: raw texts, resumed training, errors, and the codes of a library's items for recoding."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ import pytest
 from rmsh import pipeline
 from rmsh.core.errors import DataError, InputError
 from rmsh.data.open import Opened, open_pairs
+from rmsh.data.pairs import Pairs
+from rmsh.data.records import Skipped
 from rmsh.data.splits import random_split
 from rmsh.data.synthetic.generated import generate_pairs
+from rmsh.library import Item, Library
 from rmsh.methods import create
-from rmsh.model import load
+from rmsh.model import Model, load
+from rmsh.pipeline import item_coder
 
+ITEMS = [Item("a", text="red"), Item("b", text="green and blue"), Item("c")]
 WORDS = np.array(["dog", "cat", "bus", "boat", "ball", "bird"])
 
 
@@ -47,7 +52,8 @@ def test_an_encoder_is_prepared_on_training_rows_only() -> None:
     assert opened.split is not None
     texts[opened.split.query] = "zebra"
     opened = replace(opened, pairs=opened.pairs.with_column("text", texts))
-    encoder = pipeline.prepare_encoders(opened, {"text": "bag-of-words"})["text"]
+    rows = pipeline.training_rows(opened)
+    encoder = pipeline.prepare_encoders(opened.pairs, {"text": "bag-of-words"}, rows=rows)["text"]
     assert "zebra" not in encoder.describe()["vocabulary"]
 
 
@@ -67,21 +73,21 @@ def test_a_stopped_run_goes_on_to_the_same_model(tmp_path: Path) -> None:
 
 def test_a_finished_model_is_not_overwritten(tmp_path: Path) -> None:
     pipeline.learn(_method(), open_pairs("generated:60"), out=tmp_path)
-    with pytest.raises(InputError, match="holds a finished model"):
+    with pytest.raises(InputError, match="finished model"):
         pipeline.learn(_method(), open_pairs("generated:60"), out=tmp_path)
 
 
 def test_raw_texts_need_a_model_trained_on_raw_texts(tmp_path: Path) -> None:
     model = pipeline.learn(_method(), open_pairs("generated:60"), out=tmp_path)
-    with pytest.raises(InputError, match="this model was trained on given features"):
+    with pytest.raises(InputError, match="texts are raw"):
         pipeline.code(model, _raw())
 
 
 def test_raw_images_need_an_encoder() -> None:
     opened = _raw()
     paths = np.array([f"{i}.jpg" for i in range(60)])
-    with pytest.raises(DataError, match="the images are raw and there is no encoder for them"):
-        pipeline.prepare_encoders(replace(opened, pairs=opened.pairs.with_column("image", paths)), {"text": "minilm"})
+    with pytest.raises(DataError, match="images are raw"):
+        pipeline.prepare_encoders(opened.pairs.with_column("image", paths), {"text": "minilm"}, rows=np.arange(60))
 
 
 def test_validation_queries_come_from_the_training_rows_and_leave_the_queries_alone() -> None:
@@ -93,3 +99,87 @@ def test_validation_queries_come_from_the_training_rows_and_leave_the_queries_al
     assert set(held.split.query) <= set(opened.split.database)
     with pytest.raises(DataError, match="has no split"):
         pipeline.for_validation(replace(opened, split=None))
+
+
+def _nowhere(item: Item) -> Path | None:
+    return None
+
+
+def test_items_are_encoded_as_the_model_was_trained(colours: Path, new_colours: Path) -> None:
+    model = load(new_colours)
+    with Library.open(colours) as library:
+        item = library.get("cyan")
+        assert item is not None
+        coded = item_coder(model, image_path=library.picture_path)([item])
+    assert coded["image"].ids.tolist() == ["cyan"]
+    assert coded["image"].packed.tolist() == coded["text"].packed.tolist()
+
+
+def test_an_item_without_text_gets_no_text_code(new_colours: Path) -> None:
+    coded = item_coder(load(new_colours), image_path=_nowhere)(ITEMS)
+    assert {modality: codes.ids.tolist() for modality, codes in coded.items()} == {"text": ["a", "b"]}
+
+
+def test_given_features_replace_images_and_texts_are_still_encoded(new_colours: Path) -> None:
+    images = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], np.float32)
+    pairs = Pairs(ids=["c", "a", "b"], images=images, has_image=[True, True, False])
+    coded = item_coder(load(new_colours), image_path=_nowhere, features=pairs)(ITEMS)
+    assert coded["image"].ids.tolist() == ["a", "c"]
+    assert coded["image"].packed[0].tolist() == coded["text"].packed[0].tolist()
+    assert coded["text"].ids.tolist() == ["a", "b"]
+
+
+def test_an_item_without_features_is_named(new_colours: Path) -> None:
+    pairs = Pairs(ids=["a", "c"], images=np.ones((2, 3), np.float32), source="f.npz")
+    with pytest.raises(DataError, match=r"f\.npz.*'b'"):
+        item_coder(load(new_colours), image_path=_nowhere, features=pairs)(ITEMS)
+
+
+def test_an_image_that_is_missing_is_an_error_by_default(colours: Path, new_colours: Path) -> None:
+    (colours / "red.png").unlink()
+    with Library.open(colours) as library:
+        item = library.get("red")
+        assert item is not None
+        with pytest.raises(DataError, match=r"'red'.*red\.png"):
+            item_coder(load(new_colours), image_path=library.picture_path)([item])
+
+
+def _lose(colours: Path, name: str, how: str) -> None:
+    (colours / f"{name}.png").unlink()
+    if how == "damaged":
+        (colours / f"{name}.png").write_bytes(b"damaged")
+    if how == "elsewhere":
+        (colours / f"{name}.png").symlink_to(Path(__file__))
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"), [("gone", "no such file"), ("damaged", "cannot be read"), ("elsewhere", "leads out of")]
+)
+def test_an_item_without_a_readable_image_is_encoded_from_its_text_and_reported(
+    how: str, reason: str, *, colours: Path, new_colours: Path
+) -> None:
+    _lose(colours, "red", how)
+    skipped: list[Skipped] = []
+    with Library.open(colours) as library:
+        items = [item for name in ("red", "blue") if (item := library.get(name)) is not None]
+        coded = item_coder(load(new_colours), image_path=library.picture_path, on_skipped=skipped.extend)(items)
+    assert {modality: codes.ids.tolist() for modality, codes in coded.items()} == {
+        "image": ["blue"],
+        "text": ["red", "blue"],
+    }
+    assert [(one.id, one.file, one.left_out) for one in skipped] == [("red", "red.png", "picture")]
+    assert reason in skipped[0].reason
+
+
+def test_an_item_with_an_unreadable_image_only_is_reported_as_skipped(new_colours: Path) -> None:
+    skipped: list[Skipped] = []
+    only = Item("x", picture="x.png")
+    coded = item_coder(load(new_colours), image_path=lambda _: Path("x.png"), on_skipped=skipped.extend)([only])
+    assert coded == {}
+    assert [(one.id, one.left_out) for one in skipped] == [("x", "item")]
+
+
+def test_a_model_trained_on_features_requires_features(new_colours: Path) -> None:
+    functions = load(new_colours).functions
+    with pytest.raises(InputError, match="--features"):
+        item_coder(Model(functions, "test", {}), image_path=_nowhere)

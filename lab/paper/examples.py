@@ -6,7 +6,6 @@ Result files hold scores, not models, so this step trains the methods of Table 1
 from __future__ import annotations
 
 import base64
-import io
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from rmsh.core.files import read_json, write_json
 from rmsh.core.types import MODALITIES
 from rmsh.data.open import open_pairs
 from rmsh.data.pairs import is_raw
-from rmsh.features.images import read_picture
+from rmsh.features.images import thumbnail
 from rmsh.metrics.directions import modalities
 from rmsh.metrics.relevance import shared_labels
 
@@ -126,11 +125,7 @@ class Gallery:
 
     def thumbnail(self, name: str) -> str:
         """A small JPEG of an item's image as base64."""
-        image = read_picture(self._content(name))
-        image.thumbnail((_THUMBNAIL, _THUMBNAIL))
-        file = io.BytesIO()
-        image.save(file, "JPEG", quality=82)
-        return base64.b64encode(file.getvalue()).decode()
+        return base64.b64encode(thumbnail(self._content(name), _THUMBNAIL)).decode()
 
     def _content(self, name: str) -> bytes:
         if self.archive is None:

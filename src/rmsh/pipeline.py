@@ -1,10 +1,11 @@
-"""The arrows between data and codes as functions: features, learning, coding. The command line calls these."""
+"""From data to codes: features, training, encoding. The commands and the builder call these functions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -12,40 +13,30 @@ from rmsh.codes_file import CodesFile
 from rmsh.core.errors import DataError, InputError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
-from rmsh.data.pairs import is_raw
+from rmsh.data.pairs import Pairs, is_raw
+from rmsh.data.records import Skipped
 from rmsh.data.splits import Split, hold_out_validation
 from rmsh.features import extract
-from rmsh.features.base import refuse
+from rmsh.features.extract import encode_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
+    from rmsh.codes import Codes
     from rmsh.core.types import IntArray, Modality
     from rmsh.data.open import Opened
-    from rmsh.data.pairs import Pairs
     from rmsh.features.base import Encoder
-    from rmsh.features.extract import OnUnreadable
+    from rmsh.features.extract import OnSkipped
+    from rmsh.library.items import Item
+    from rmsh.library.recode import Encode
     from rmsh.methods.base import Method
     from rmsh.model import Model
-
-__all__ = [
-    "DEFAULT_ENCODERS",
-    "code",
-    "encode_raw",
-    "for_validation",
-    "learn",
-    "prepare_encoders",
-    "restore_encoders",
-    "training_rows",
-]
 
 DEFAULT_ENCODERS: Mapping[Modality, str] = {"image": "efficientnet-lite0", "text": "minilm"}
 
 
 def for_validation(opened: Opened) -> Opened:
-    """The same data, with training pairs in the place of the queries: what anything is chosen on.
+    """The same data with training pairs as queries, which options are selected on.
 
     Raises:
         DataError: the data has no split to take them from.
@@ -56,55 +47,42 @@ def for_validation(opened: Opened) -> Opened:
 
 
 def training_rows(opened: Opened) -> IntArray:
-    """The rows to learn from: those of the split, or all."""
+    """The training rows of the split, or all rows."""
     return np.arange(len(opened.pairs)) if opened.split is None else opened.split.train
 
 
-def prepare_encoders(opened: Opened, names: Mapping[Modality, str]) -> dict[Modality, Encoder]:
-    """Encoders for the raw columns of some data, prepared on its training rows."""
-    encoders: dict[Modality, Encoder] = {}
-    for modality in _raw_modalities(opened.pairs):
+def prepare_encoders(pairs: Pairs, names: Mapping[Modality, str], *, rows: IntArray) -> dict[Modality, Encoder]:
+    """Create encoders for the raw columns of pairs, prepared on training rows.
+
+    Raises:
+        DataError: a column is raw, and no encoder is named for it.
+    """
+    for modality in _raw_modalities(pairs):
         if modality not in names:
             raise DataError(
-                f"{opened.name}: the {modality}s are raw and there is no encoder for them; give features, or name an "
+                f"{pairs.source}: the {modality}s are raw and no encoder is given for them; give features, or an "
                 f"encoder for {modality}s."
             )
-        rows = training_rows(opened)
-        encoders[modality] = extract.prepare(names[modality], opened.pairs, modality=modality, rows=rows)
-    return encoders
+    return {m: extract.prepare(names[m], pairs, modality=m, rows=rows) for m in _raw_modalities(pairs)}
 
 
 def restore_encoders(model: Model, pairs: Pairs) -> dict[Modality, Encoder]:
-    """The encoders a model was trained with, for the raw columns of new data.
+    """The encoders that a model was trained with, for the raw columns of new pairs.
 
     Raises:
-        InputError: the model was trained on given features, and the data is raw.
+        InputError: a column is raw, and the model was trained on features.
     """
     for modality in _raw_modalities(pairs):
         if modality not in model.encoders:
             raise InputError(
-                f"{pairs.source}: the {modality}s are raw, but this model was trained on given features; give features "
-                "of the same kind."
+                f"{pairs.source}: the {modality}s are raw, but the model was trained on features; give {modality} "
+                "features of the same kind."
             )
     return {m: extract.restore(model.encoders[m]) for m in _raw_modalities(pairs)}
 
 
 def _raw_modalities(pairs: Pairs) -> list[Modality]:
     return [m for m in MODALITIES if (column := pairs.column(m)) is not None and is_raw(column)]
-
-
-def encode_raw(
-    pairs: Pairs,
-    encoders: Mapping[Modality, Encoder],
-    *,
-    cache: Path | None = None,
-    on_unreadable: OnUnreadable = refuse,
-    on_progress: OnProgress = ignore,
-) -> Pairs:
-    """The same pairs with features in place of raw columns; pictures that cannot be read are refused, or missing."""
-    for encoder in encoders.values():
-        pairs = extract.extract(pairs, encoder, cache=cache, on_unreadable=on_unreadable, on_progress=on_progress)
-    return pairs
 
 
 def learn(
@@ -115,20 +93,21 @@ def learn(
     encoders: Mapping[Modality, str] = DEFAULT_ENCODERS,
     cache: Path | None = None,
     strict: bool = False,
-    on_unreadable: OnUnreadable = refuse,
+    on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> Model:
-    """Learn from the training rows of some data and write the model folder; an interrupted run goes on.
+    """Train on the training rows of some data and write the model folder; an interrupted run is resumed.
 
     Raises:
-        InputError: ``out`` holds a finished model.
+        InputError: ``out`` contains a finished model.
     """
     if (out / "config.json").exists():
-        raise InputError(f"{out} holds a finished model; give another folder, or remove this one.")
-    prepared = prepare_encoders(opened, encoders)
-    pairs = encode_raw(opened.pairs, prepared, cache=cache, on_unreadable=on_unreadable, on_progress=on_progress)
+        raise InputError(f"{out} contains a finished model; choose another folder, or remove this one.")
+    rows = training_rows(opened)
+    prepared = prepare_encoders(opened.pairs, encoders, rows=rows)
+    pairs = encode_pairs(opened.pairs, prepared, cache=cache, on_skipped=on_skipped, on_progress=on_progress)
     checkpoint = out / "checkpoint.safetensors"
-    method.fit(pairs.take(training_rows(opened)), strict=strict, checkpoint=checkpoint, on_progress=on_progress)
+    method.fit(pairs.take(rows), strict=strict, checkpoint=checkpoint, on_progress=on_progress)
     model = method.model.with_encoders({m: e.describe() for m, e in prepared.items()})
     model.save(out)
     checkpoint.unlink(missing_ok=True)
@@ -140,15 +119,15 @@ def code(
     opened: Opened,
     *,
     cache: Path | None = None,
-    on_unreadable: OnUnreadable = refuse,
+    on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> CodesFile:
-    """The codes of all items of some data, with its labels and split, as the file `rmsh evaluate` reads."""
+    """The codes of all items of some data, with labels and split: the file that `rmsh evaluate` reads."""
     encoders = restore_encoders(model, opened.pairs)
-    pairs = encode_raw(opened.pairs, encoders, cache=cache, on_unreadable=on_unreadable, on_progress=on_progress)
+    pairs = encode_pairs(opened.pairs, encoders, cache=cache, on_skipped=on_skipped, on_progress=on_progress)
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
     if not codes:
-        raise DataError(f"{opened.name}: there are neither images nor texts to code.")
+        raise DataError(f"{opened.name}: there are neither images nor texts to encode.")
     return CodesFile(
         bits=model.bits,
         ids=pairs.ids,
@@ -164,10 +143,114 @@ def code(
 
 
 def _roles(split: Split | None, n: int) -> NDArray[np.str_] | None:
-    """The part of each row, "database" or "query"; a row of neither has ""."""
+    """The role of each row, "database" or "query"; "" for a row that is neither."""
     if split is None:
         return None
     roles = np.full(n, "", dtype="<U8")
     roles[split.database] = "database"
     roles[split.query] = "query"
     return roles
+
+
+def codes_of(model: Model, pairs: Pairs, rows: IntArray | None = None) -> dict[Modality, Codes]:
+    """The codes of pairs with features, or of some of their rows, by modality; without missing items."""
+    rows = np.arange(len(pairs)) if rows is None else rows
+    codes: dict[Modality, Codes] = {}
+    for modality in model.functions:
+        present = rows[pairs.has(modality)[rows]]
+        if present.size:
+            codes[modality] = model.encode(pairs.features(modality)[present], modality, ids=pairs.ids[present])
+    return codes
+
+
+ImagePath: TypeAlias = "Callable[[Item], Path | None]"
+
+
+def item_coder(
+    model: Model, *, image_path: ImagePath, features: Pairs | None = None, on_skipped: OnSkipped | None = None
+) -> Encode:
+    """A function that computes the codes of a library's items with a new model, for recoding.
+
+    Args:
+        model: the new model.
+        image_path: returns the path of an item's image, or None.
+        features: matrices with the ids of the items; a modality without features is encoded from the items.
+        on_skipped: called with the images that cannot be read, whose items are then encoded from their texts; if None,
+            they are an error.
+
+    Raises:
+        InputError: the model was trained on features, and none are given.
+    """
+    given = [m for m in model.functions if features is not None and features.column(m) is not None]
+    encoders = {m: extract.restore(model.encoders[m]) for m in model.functions if m in model.encoders if m not in given}
+    if not given and not encoders:
+        raise InputError(
+            "The model was trained on features and cannot encode images and texts; give the features of the items by "
+            "id (--features FILE)."
+        )
+
+    def encode(items: Sequence[Item]) -> dict[Modality, Codes]:
+        pairs, skipped = _pairs_of_items(items, encoders, image_path)
+        if features is not None:
+            pairs = _with_features(pairs, features, given)
+        raw = {m: encoder for m, encoder in encoders.items() if pairs.column(m) is not None}
+        codes = codes_of(model, encode_pairs(pairs, raw, on_skipped=skipped.extend))
+        if skipped:
+            (on_skipped or _refuse)(_of_items(skipped, items, codes))
+        return codes
+
+    return encode
+
+
+def _of_items(skipped: Sequence[Skipped], items: Sequence[Item], codes: Mapping[Modality, Codes]) -> list[Skipped]:
+    """Name images as the library does, and say of which items nothing is left."""
+    images = {item.id: item.picture or item.id for item in items}
+    coded = {name for found in codes.values() for name in found.ids.tolist()}
+    return [replace(one, file=images[one.id], left_out="picture" if one.id in coded else "item") for one in skipped]
+
+
+def _refuse(skipped: Sequence[Skipped]) -> None:
+    raise DataError(
+        f"{len(skipped):,} images of items cannot be read, the first is that of {skipped[0].id!r}: "
+        f"{skipped[0].reason} Restore the files, or remove these items."
+    )
+
+
+def _pairs_of_items(
+    items: Sequence[Item], modalities: Collection[Modality], image_path: ImagePath
+) -> tuple[Pairs, list[Skipped]]:
+    """Some modalities of items as raw pairs, and the images whose path is not allowed."""
+    paths: list[Path | None] = []
+    skipped: list[Skipped] = []
+    for item in items:
+        try:
+            paths.append(image_path(item) if "image" in modalities else None)
+        except InputError as error:  # a link that leads out of the folder
+            paths.append(None)
+            skipped.append(Skipped(item.id, None, item.id, "item", str(error)))
+    texts = [item.text if "text" in modalities else None for item in items]
+    has_image, has_text = (np.array([one is not None for one in column]) for column in (paths, texts))
+    pairs = Pairs(
+        ids=np.array([item.id for item in items]),
+        images=np.array([str(path or "") for path in paths]) if has_image.any() else None,
+        texts=np.array([text or "" for text in texts]) if has_text.any() else None,
+        has_image=has_image,
+        has_text=has_text,
+        source="the library",
+    )
+    return pairs, skipped
+
+
+def _with_features(pairs: Pairs, features: Pairs, modalities: Sequence[Modality]) -> Pairs:
+    """Take the columns of some modalities from features with the same ids."""
+    row_of = {str(name): row for row, name in enumerate(features.ids)}
+    missing = next((name for name in pairs.ids.tolist() if name not in row_of), None)
+    if missing is not None:
+        raise DataError(
+            f"{features.source}: the item {missing!r} has no features; give one row for each item of the library."
+        )
+    rows = np.array([row_of[name] for name in pairs.ids.tolist()], dtype=np.int64)
+    columns: dict[str, Any] = {}
+    for modality in modalities:
+        columns |= {f"{modality}s": features.features(modality)[rows], f"has_{modality}": features.has(modality)[rows]}
+    return replace(pairs, **columns)

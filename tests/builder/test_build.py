@@ -71,7 +71,7 @@ class StopAt:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("stage", ["encode pictures", "train", "evaluate", "add items"])
+@pytest.mark.parametrize("stage", ["encode images", "train", "evaluate", "add items"])
 def test_a_build_that_was_stopped_goes_on_to_its_end(
     drawings: Path, quick: BuildConfig, tmp_path: Path, stage: str
 ) -> None:
@@ -256,4 +256,4 @@ def test_a_changed_label_learns_again_but_encodes_nothing(drawings: Path, quick:
 
     build(drawings, tmp_path / "library", config=quick, overwrite=True, on_progress=note)
     assert "train" in stages
-    assert "encode pictures" not in stages
+    assert "encode images" not in stages

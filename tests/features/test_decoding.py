@@ -18,9 +18,8 @@ from PIL import Image, features
 
 from rmsh.core.errors import DataError, ImageLimitError, RmshError
 from rmsh.features import decoding, pixels
-from rmsh.features import images as pictures
 from rmsh.features.decoding import Decoder, LimitExceededError, UnreadableError
-from rmsh.features.images import PictureEncoder, read_picture, read_pixels
+from rmsh.features.images import ImageEncoder, ImageLike, read_image, read_pixels
 
 MOST = 89_478_485
 needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
@@ -163,8 +162,8 @@ def test_closing_ends_the_workers(decoder: Decoder) -> None:
 def test_workers_end_with_their_parent(ending: str, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(_png())
     program = (
-        "import os, sys\nfrom rmsh.features import decoding, pictures\n"
-        f"pictures.read_picture({str(tmp_path / 'a.png')!r})\n"
+        "import os, sys\nfrom rmsh.features import decoding, images\n"
+        f"images.read_image({str(tmp_path / 'a.png')!r})\n"
         f"print(*decoding.shared_decoder().pids(), flush=True)\n{ending}\n"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True)
@@ -233,22 +232,22 @@ def test_strips_change_no_pixel(mode: str, monkeypatch: pytest.MonkeyPatch) -> N
     else:
         image = image.convert("RGB").convert("P") if mode == "P" else image.convert(mode)
     image.info |= {"transparency": 3} if mode == "P" else {}
-    whole = np.asarray(read_picture(image))
+    whole = np.asarray(read_image(image))
     monkeypatch.setattr(pixels, "_STRIP", 100)
-    np.testing.assert_array_equal(np.asarray(read_picture(image)), whole)
+    np.testing.assert_array_equal(np.asarray(read_image(image)), whole)
 
 
-class _Mean(PictureEncoder):
+class _Mean(ImageEncoder):
     name = "mean"
     fingerprint = "0"
     dim = 1
     batch = 2
 
-    def _read(self, picture: pictures.Picture) -> float:
-        return float(read_pixels(picture, (8, 8)).mean())
+    def _read(self, image: ImageLike) -> float:
+        return float(read_pixels(image, (8, 8)).mean())
 
-    def _embed(self, pictures):  # type: ignore[no-untyped-def]
-        return np.array(pictures, np.float32)[:, None]
+    def _embed(self, images):  # type: ignore[no-untyped-def]
+        return np.array(images, np.float32)[:, None]
 
 
 def test_one_hostile_image_does_not_fail_the_others(

@@ -12,28 +12,29 @@ from scipy import sparse
 
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.pairs import Pairs
+from rmsh.data.records import Skipped
 from rmsh.features.bag_of_words import BagOfWords
-from rmsh.features.base import Unreadable, encode_now
+from rmsh.features.base import encode_now
 from rmsh.features.efficientnet import EfficientNet
-from rmsh.features.extract import encode_column, extract, prepare, restore
+from rmsh.features.extract import encode_column, encode_pairs, prepare, restore
 
 
 class Brightness(EfficientNet):
-    """How bright a picture is, and how often it was asked."""
+    """How bright an image is, and how many were encoded."""
 
     name = "brightness"
     fingerprint = "0"
     dim = 1
     calls = 0
 
-    def _embed(self, pictures):  # type: ignore[no-untyped-def]
-        type(self).calls += len(pictures)
-        return np.array([[pixels.mean()] for pixels in pictures], dtype=np.float32)
+    def _embed(self, images):  # type: ignore[no-untyped-def]
+        type(self).calls += len(images)
+        return np.array([[pixels.mean()] for pixels in images], dtype=np.float32)
 
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Pairs:
-    """A black, a missing, a damaged and a white picture."""
+    """A black, a missing, a damaged and a white image."""
     Image.new("L", (8, 8), 0).save(tmp_path / "0.png")
     (tmp_path / "2.png").write_bytes(b"damaged")
     Image.new("L", (8, 8), 255).save(tmp_path / "3.png")
@@ -42,22 +43,22 @@ def pairs(tmp_path: Path) -> Pairs:
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_unreadable_pictures_become_missing_and_are_reported(pairs: Pairs, tmp_path: Path, kept: bool) -> None:
-    told: list[Unreadable] = []
+def test_unreadable_images_become_missing_and_are_reported(pairs: Pairs, tmp_path: Path, kept: bool) -> None:
+    skipped: list[Skipped] = []
     cache = tmp_path / "cache" if kept else None
-    found = extract(pairs, Brightness(), cache=cache, on_unreadable=told.extend)
+    found = encode_pairs(pairs, {"image": Brightness()}, cache=cache, on_skipped=skipped.extend)
     assert found.features("image")[:, 0].tolist() == [0, 0, 0, 255]
     assert found.has_image.tolist() == [True, False, False, True]
-    assert [one.row for one in told] == [2]
-    assert "2.png cannot be read as an image" in told[0].reason
+    assert [(one.file, one.id, one.left_out) for one in skipped] == [(str(tmp_path / "2.png"), "c", "item")]
+    assert "2.png" in skipped[0].reason
 
 
-def test_unreadable_pictures_are_refused_where_nobody_listens(pairs: Pairs) -> None:
-    with pytest.raises(DataError, match=r"2\.png cannot be read as an image"):
-        extract(pairs, Brightness())
+def test_unreadable_images_are_refused_by_default(pairs: Pairs) -> None:
+    with pytest.raises(DataError, match=r"2\.png"):
+        encode_pairs(pairs, {"image": Brightness()})
 
 
-def test_a_picture_that_was_changed_is_encoded_anew(pairs: Pairs, tmp_path: Path) -> None:
+def test_an_image_that_was_changed_is_encoded_again(pairs: Pairs, tmp_path: Path) -> None:
     column, cache = np.asarray(pairs.images)[[0, 3]], tmp_path / "cache"
     encode_column(Brightness(), column, cache=cache)
     before = Brightness.calls
@@ -87,15 +88,15 @@ def test_rows_between_are_zero_wherever_the_missing_ones_are() -> None:
 
 
 def test_an_encoder_of_the_other_modality_is_refused(pairs: Pairs) -> None:
-    with pytest.raises(ConfigError, match="minilm was given for images, but it encodes texts"):
-        prepare("minilm", pairs, modality="image")
+    with pytest.raises(ConfigError, match=r"minilm encodes texts.*images"):
+        prepare("minilm", pairs, modality="image", rows=np.arange(4))
 
 
 def test_a_library_of_models_is_asked_for_with_a_name(pairs: Pairs) -> None:
-    assert prepare("timm:resnet18", pairs, modality="image").name == "timm:resnet18"
+    assert prepare("timm:resnet18", pairs, modality="image", rows=np.arange(4)).name == "timm:resnet18"
     for name in ("timm", "timm:", "tim:resnet18"):
         with pytest.raises(ConfigError, match=r"There is no encoder called .*did you mean 'timm:NAME'"):
-            prepare(name, pairs, modality="image")
+            prepare(name, pairs, modality="image", rows=np.arange(4))
 
 
 def test_an_encoder_comes_back_from_its_description() -> None:

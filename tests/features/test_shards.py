@@ -6,8 +6,10 @@ import importlib.util
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -92,7 +94,7 @@ def test_a_process_waits_for_the_shard_of_another(tmp_path: Path, monkeypatch: p
         pauses.append(seconds)
         held.__exit__(None, None, None)  # the other one ends without having written anything
 
-    monkeypatch.setattr(shards.time, "sleep", pause)
+    monkeypatch.setattr(shards, "time", SimpleNamespace(sleep=pause, perf_counter=time.perf_counter))
     encode_shared(worker.Lengths(tmp_path / "log.txt"), worker.words(8), path, shard=4)
     assert len(pauses) == 1
     assert [len(word) for word in _encoded_words(tmp_path)] == [5, 6, 7, 8, 1, 2, 3, 4]
@@ -111,7 +113,7 @@ def test_the_shard_of_a_killed_process_is_taken_over_and_nothing_else_is_done_tw
             doomed.send_signal(signal.SIGKILL)
             doomed.wait()
 
-        monkeypatch.setattr(shards.time, "sleep", pause)
+        monkeypatch.setattr(shards, "time", SimpleNamespace(sleep=pause, perf_counter=time.perf_counter))
         encode_shared(worker.Lengths(tmp_path / "log.txt"), worker.words(40), tmp_path / "words.npy", shard=4)
     np.testing.assert_array_equal(np.load(tmp_path / "words.npy")[:, 0], _wanted(40))
     counts = Counter(_encoded_words(tmp_path))

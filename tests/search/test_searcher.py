@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rmsh.builder.item_codes import item_coder
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError, InputError
 from rmsh.core.types import Modality
@@ -20,6 +19,7 @@ from rmsh.index.filters import Label
 from rmsh.library import Hit, Item, Library
 from rmsh.library.recode import recode
 from rmsh.model import Model, load
+from rmsh.pipeline import item_coder
 from rmsh.search.searcher import Query, Searcher
 
 
@@ -90,7 +90,7 @@ def test_codes_exchanged_between_question_and_answer_are_asked_anew(
 def _recode(folder: Path, model_folder: Path) -> None:
     model = load(model_folder)
     with Library.open(folder, writable=True) as library:
-        recode(library, model, encode=item_coder(model, picture_path=library.picture_path))
+        recode(library, model, encode=item_coder(model, image_path=library.picture_path))
 
 
 def test_a_query_of_another_model_is_refused_and_not_asked_again(searcher: Searcher) -> None:

@@ -11,12 +11,12 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from rmsh.builder.item_codes import item_coder
 from rmsh.codes import Codes, hamming
 from rmsh.core.types import Modality
 from rmsh.library import Item, Library
 from rmsh.library.recode import recode
 from rmsh.model import load
+from rmsh.pipeline import item_coder
 from rmsh.search.searcher import Searcher
 from rmsh.serve.service import Answers
 
@@ -165,7 +165,7 @@ def test_a_library_that_is_recoded_meanwhile_is_searched_on(
     before = _search(client, text="red", k=1).json()["query"]
     model = load(new_colours)
     with Library.open(colours, writable=True) as library:
-        recode(library, model, encode=item_coder(model, picture_path=library.picture_path))
+        recode(library, model, encode=item_coder(model, image_path=library.picture_path))
     assert _search(client, text="red", k=1).json()["query"]["bits"] == 15
     stale = _search(client, code=before["code"], model=before["model"])
     assert (stale.status_code, "search anew" in stale.json()["error"]) == (409, True)

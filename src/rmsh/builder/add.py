@@ -120,5 +120,5 @@ def _encoded(library: Library, source: Source, *, strict: bool, on_progress: OnP
             f"The model of {library.folder} was trained on features of {missing[0]}s that were made elsewhere; add "
             "such items from Python with their codes."
         )
-    encoders = [extract.restore(model.encoders[m]) for m in model.functions if source.pairs.column(m) is not None]
+    encoders = {m: extract.restore(model.encoders[m]) for m in model.functions if source.pairs.column(m) is not None}
     return encode_source(source, encoders, cache=cache_folder(), strict=strict, on_progress=on_progress)

@@ -196,14 +196,13 @@ class Road:
         seen = np.flatnonzero(~np.isin(pairs.ids, held_out))
         names: dict[Modality, str] = {"image": self.config.image_encoder, "text": self.config.text_encoder}
         encoders = {
-            modality: extract.prepare(names[modality], pairs, modality=modality, rows=seen[pairs.has(modality)[seen]])
-            for modality in MODALITIES
+            modality: extract.prepare(names[modality], pairs, modality=modality, rows=seen) for modality in MODALITIES
         }
         self._key = digest(self._key, [encoder.fingerprint for encoder in encoders.values()])
         before, start = len(self.source.origin.skipped), time.perf_counter()
         self.source = encode_source(
             self.source,
-            [*encoders.values()],
+            encoders,
             cache=self.work / "features",
             strict=self.config.strict,
             on_progress=self._on_progress,

@@ -8,7 +8,6 @@ Which items a build keeps aside, and how well the model that never saw them lets
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -265,17 +264,15 @@ def _image(item: Mapping[str, Any], picture: Picture) -> str:
 
 def thumbnail(path: Path | None) -> str | None:
     """A picture as a small JPEG in a data address, or None where it cannot be read."""
-    from rmsh.features.images import read_picture
+    from rmsh.features import images
 
     if path is None:
         return None
     try:
-        small = read_picture(path, fit=_SIDE * 2)  # twice the size, for fine screens
+        small = images.thumbnail(path, _SIDE * 2)  # twice the size, for screens of high resolution
     except DataError:
         return None
-    file = io.BytesIO()
-    small.save(file, "JPEG", quality=80)
-    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()
+    return "data:image/jpeg;base64," + base64.b64encode(small).decode()
 
 
 def _left_out(skipped: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ Features of the items of a build; a picture that cannot be read costs its item t
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,15 +21,16 @@ from rmsh.data.labels import label_texts, mine_classes, read_classes, write_clas
 from rmsh.data.open import open_pairs
 from rmsh.data.readers.folder import read_credit
 from rmsh.data.records import Skipped, refuse_skipped
-from rmsh.features.extract import extract
+from rmsh.features.extract import encode_pairs
 from rmsh.methods import method_class
 
 if TYPE_CHECKING:
     from rmsh.builder.build import BuildConfig
+    from rmsh.core.types import Modality
     from rmsh.data.labels import Classes
     from rmsh.data.pairs import Pairs
     from rmsh.data.records import Origin
-    from rmsh.features.base import Encoder, Unreadable
+    from rmsh.features.base import Encoder
     from rmsh.methods.base import Method
 
 CLASSES = "classes.txt"
@@ -198,54 +199,29 @@ def _check_labels(pairs: Pairs, method: type[Method]) -> None:
 
 
 def encode_source(
-    source: Source, encoders: Sequence[Encoder], *, cache: Path, strict: bool = False, on_progress: OnProgress = ignore
+    source: Source,
+    encoders: Mapping[Modality, Encoder],
+    *,
+    cache: Path,
+    strict: bool = False,
+    on_progress: OnProgress = ignore,
 ) -> Source:
-    """The same items with features in place of pictures and texts.
-
-    Args:
-        source: raw items.
-        encoders: one a modality.
-        cache: where features are kept.
-        strict: stop where a picture cannot be read.
-        on_progress: is told how far it is.
-
-    Returns:
-        The items; those of which nothing is left are gone, and written down in the origin.
+    """Replace images and texts by features; items of which nothing is left are removed, and listed as skipped.
 
     Raises:
-        DataError: strict was asked for, and a picture cannot be read.
+        DataError: an image cannot be read, and ``strict`` is set.
     """
-    pairs = source.pairs
-    unreadable: list[Unreadable] = []
-    for encoder in encoders:
-        pairs = extract(pairs, encoder, cache=cache, on_unreadable=unreadable.extend, on_progress=on_progress)
-    skipped = _skipped(source, unreadable)
+    found: list[Skipped] = []
+    pairs = encode_pairs(source.pairs, encoders, cache=cache, on_skipped=found.extend, on_progress=on_progress)
+    origin, record_of = source.origin, {record.id: record for record in source.origin.records}
+    skipped = [replace(one, file=record_of[one.id].file, row=record_of[one.id].row) for one in found]
     if strict:
         refuse_skipped(skipped, source.name)
-    return _without_lost(replace(source, pairs=pairs), {one.row for one in unreadable}, skipped)
-
-
-def _skipped(source: Source, unreadable: Sequence[Unreadable]) -> list[Skipped]:
-    """What cannot be read, as a user finds it: by file and row."""
-    records, has_text = source.origin.records, source.pairs.has_text
-    return [
-        Skipped(
-            records[one.row].file,
-            records[one.row].row,
-            records[one.row].id,
-            "picture" if has_text[one.row] else "item",
-            one.reason,
-        )
-        for one in unreadable
-    ]
-
-
-def _without_lost(source: Source, lost: set[int], skipped: Sequence[Skipped]) -> Source:
-    """Take pictures that are lost from their records, and leave out items that have nothing else."""
-    pairs, origin = source.pairs, source.origin
+    without_image = {one.id for one in skipped}
     keep = np.flatnonzero(pairs.has_image | pairs.has_text)
     records = tuple(
-        replace(origin.records[row], picture=None) if row in lost else origin.records[row] for row in keep.tolist()
+        replace(record, picture=None) if record.id in without_image else record
+        for record in (origin.records[row] for row in keep.tolist())
     )
     left = pairs if len(keep) == len(pairs) else pairs.take(keep)
     return replace(source, pairs=left, origin=replace(origin, records=records, skipped=(*origin.skipped, *skipped)))

@@ -30,8 +30,8 @@ def encode(
 ) -> None:
     from rmsh import pipeline
     from rmsh.cli.train import tell_unreadable
+    from rmsh.core.cache import cache_folder
     from rmsh.data.open import open_pairs
-    from rmsh.features.extract import cache_folder
     from rmsh.model import load
 
     console = Console(json=json, quiet=quiet)
@@ -42,7 +42,7 @@ def encode(
     opened = pipeline.for_validation(opened) if validation else opened
     with console.progress() as report:
         codes = pipeline.code(
-            learned, opened, cache=cache_folder(), on_unreadable=partial(tell_unreadable, console), on_progress=report
+            learned, opened, cache=cache_folder(), on_skipped=partial(tell_unreadable, console), on_progress=report
         )
     codes.save(out)
     count = len(codes.ids)

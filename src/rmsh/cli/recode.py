@@ -41,17 +41,17 @@ def recode(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    from rmsh.builder.item_codes import item_coder, refuse_lost
     from rmsh.library import Library
     from rmsh.library.recode import recode as run
     from rmsh.model import load
+    from rmsh.pipeline import item_coder
 
     console = Console(json=json, quiet=quiet)
     learned = load(model)
     given = None if features is None else _features(features, console)
     with Library.open(library, writable=True) as target, _listed(skipped, console) as lost:
-        unread = refuse_lost if strict else lost.extend
-        encode = item_coder(learned, picture_path=target.picture_path, features=given, on_skipped=unread)
+        unread = None if strict else lost.extend
+        encode = item_coder(learned, image_path=target.picture_path, features=given, on_skipped=unread)
         console.note(f"{library}: {target.count():,} items get codes of {learned.bits} bits; it is searched meanwhile.")
         with console.progress() as report:
             run(target, learned, encode=encode, on_progress=report)

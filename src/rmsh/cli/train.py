@@ -22,7 +22,7 @@ from rmsh.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rmsh.data.open import Opened
-    from rmsh.features.base import Unreadable
+    from rmsh.data.records import Skipped
     from rmsh.methods.base import Method
 
 __all__ = ["parse_options", "tell_unreadable", "train"]
@@ -48,9 +48,8 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     from rmsh import pipeline
+    from rmsh.core.cache import cache_folder
     from rmsh.data.open import open_pairs
-    from rmsh.features.base import refuse
-    from rmsh.features.extract import cache_folder
     from rmsh.methods import create
 
     console = Console(json=json, quiet=quiet)
@@ -62,7 +61,7 @@ def train(
     raw: dict[str, Any] = {
         "encoders": {"image": image_encoder, "text": text_encoder},
         "cache": cache_folder(),
-        "on_unreadable": refuse if strict else partial(tell_unreadable, console),
+        "on_skipped": None if strict else partial(tell_unreadable, console),
     }
     with console.progress() as report:
         model = pipeline.learn(learner, opened, out=out, strict=strict, on_progress=report, **raw)
@@ -72,9 +71,9 @@ def train(
     console.result(result, f"{out}: {model.method}, {model.bits} bits, fingerprint {model.fingerprint}")
 
 
-def tell_unreadable(console: Console, unreadable: Sequence[Unreadable]) -> None:
-    """Say that pictures count as missing, and why the first does."""
-    console.note(f"Unreadable pictures, which count as missing: {len(unreadable):,}; the first: {unreadable[0].reason}")
+def tell_unreadable(console: Console, skipped: Sequence[Skipped]) -> None:
+    """Say how many images count as missing, and why the first does."""
+    console.note(f"{len(skipped):,} unreadable images count as missing; the first: {skipped[0].reason}")
 
 
 def _plan(learner: Method, opened: Opened, out: Path) -> str:

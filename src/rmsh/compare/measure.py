@@ -85,9 +85,9 @@ def parts_of(run: Run, opened: Opened, *, cache: Path | None = None, on_progress
     if opened.pairs.labels is None:
         raise DataError(f"{opened.name} has no labels, which scores are computed from; add labels to these pairs.")
     split = split_of(run, opened)
-    restricted = replace(opened, split=split)  # encoders that learn a vocabulary see training pairs only
-    encoders = pipeline.prepare_encoders(restricted, {**pipeline.DEFAULT_ENCODERS, "text": run.text})
-    pairs = pipeline.encode_raw(opened.pairs, encoders, cache=cache, on_progress=on_progress)
+    names = {**pipeline.DEFAULT_ENCODERS, "text": run.text}
+    encoders = pipeline.prepare_encoders(opened.pairs, names, rows=split.train)
+    pairs = pipeline.encode_pairs(opened.pairs, encoders, cache=cache, on_progress=on_progress)
     train = pairs.take(split.train)
     # Usually the database is the training set: a second copy would cost hundreds of megabytes.
     database = train if np.array_equal(split.train, split.database) else pairs.take(split.database)

@@ -22,10 +22,10 @@ from typing import Any, TypeAlias
 from rmsh.compare.grid import Run
 from rmsh.compare.measure import measure, split_of
 from rmsh.compare.result import Result, changed_options, failure, read_result, stale_reason, write_result
+from rmsh.core.cache import cache_folder
 from rmsh.core.errors import ConfigError, RmshError
 from rmsh.core.locks import try_lock
 from rmsh.data.open import open_pairs
-from rmsh.features.extract import cache_folder
 
 # Runs with the same values of these parameters take about the same time; the most specific first.
 _SIMILAR = (("dataset", "method", "train", "bits"), ("dataset", "method", "train"), ("method",), ())

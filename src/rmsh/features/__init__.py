@@ -1,4 +1,4 @@
-"""Features: frozen encoders that turn pictures and texts into numbers, and where their weights come from."""
+"""Features: frozen encoders that turn images and texts into vectors, and where their weights come from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rmsh.core.registry import Registry
 
 __all__ = ["ENCODERS"]
 
-# A name that ends in ":NAME" is asked for with the name of a model of that library, such as timm:resnet152.
+# "NAME" stands for the name of a model of that library, such as timm:resnet152.
 ENCODERS = Registry(
     "encoder",
     "rmsh.encoders",

@@ -1,7 +1,7 @@
-"""Encoders of other libraries, by the names of their models: timm, open_clip and sentence-transformers.
+"""Models of timm, open_clip and sentence-transformers as encoders.
 
-The libraries fetch weights from a model hub when they are first used. The fingerprint covers the weights themselves and
-the preprocessing, so that a model of the same name with other weights is noticed.
+These libraries download weights from a model hub on first use. The fingerprint covers the weights and the
+preprocessing, so that a model of the same name with other weights is detected.
 """
 
 from __future__ import annotations
@@ -18,23 +18,17 @@ import numpy as np
 
 from rmsh.core.errors import ConfigError, RmshError, require
 from rmsh.core.progress import OnProgress, Progress, ignore
-from rmsh.features.base import refuse_others
-from rmsh.features.images import Picture, PictureEncoder, read_picture
+from rmsh.features.base import check_fingerprint
+from rmsh.features.images import ImageEncoder, ImageLike, read_image
 
 if TYPE_CHECKING:
     from rmsh.core.types import FloatArray, Modality
 
-__all__ = ["OpenClip", "OpenClipText", "SentenceTransformers", "Timm"]
-
-_BATCH = 32  # items that pass a network together
+_BATCH = 32  # items that pass through a network together
 
 
 class _Adapter(ABC):
-    """A model of a library, loaded when it is needed.
-
-    Args:
-        model: its name there.
-    """
+    """A model of another library, by its name there; loaded on first use."""
 
     library: ClassVar[str]
 
@@ -48,28 +42,28 @@ class _Adapter(ABC):
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
-        """The network, and what prepares items for it."""
+        """The network, and the preprocessing of its items."""
         try:
             return self._load()
         except RmshError:
             raise
-        except Exception as error:  # an unknown name, no network, a full disk: each library has its own
+        except Exception as error:  # unknown name, no connection, full disk: each library raises its own
             raise ConfigError(
-                f"{self.name} cannot be loaded ({error}); check the name, and that its weights can be fetched."
+                f"{self.name} cannot be loaded ({error}); check the name and that its weights can be downloaded."
             ) from error
 
     @abstractmethod
     def _load(self) -> tuple[Any, Any]:
-        """Ask the library for both."""
+        """Load both from the library."""
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the weights and the preprocessing."""
+        """Hash of the weights and the preprocessing."""
         network, preprocessing = self._loaded
-        # Functions and objects without a form of their own show where they lie in memory, which says nothing.
+        # The default representation of functions and objects contains a memory address, which differs per process.
         shown = re.sub(r" at 0x[0-9a-fA-F]+", "", str(preprocessing))
         digest = sha256(f"{self.name}\n{shown}".encode())
-        byte = require("torch", "hub").uint8  # numpy knows not every type of torch
+        byte = require("torch", "hub").uint8  # numpy does not have every type of torch
         for name, tensor in sorted(network.state_dict().items()):
             digest.update(name.encode() + tensor.detach().cpu().contiguous().reshape(-1).view(byte).numpy().tobytes())
         return digest.hexdigest()[:16]
@@ -80,38 +74,38 @@ class _Adapter(ABC):
 
     @classmethod
     def restore(cls, description: Mapping[str, Any]) -> Self:
-        """The same encoder, if the weights that the library has now are the same."""
+        """Create the encoder if the library's present weights are those of the description."""
         encoder = cls(description["name"].partition(":")[2])
-        refuse_others(description, fingerprint=encoder.fingerprint)
+        check_fingerprint(description, encoder.fingerprint)
         return encoder
 
 
-class _PictureAdapter(_Adapter, PictureEncoder):
-    """A network for pictures with the transformation that its library has for it."""
+class _ImageAdapter(_Adapter, ImageEncoder):
+    """A network for images with its library's transformation."""
 
     batch = _BATCH
 
     @cached_property
     def dim(self) -> int:
-        """The number of features, as the network gives them for a grey picture."""
+        """Number of features, measured on a grey image."""
         from PIL import Image
 
         return int(self._embed([self._read(Image.new("RGB", (64, 64), "grey"))]).shape[1])
 
-    def _read(self, picture: Picture) -> Any:
-        return self._loaded[1](read_picture(picture))
+    def _read(self, image: ImageLike) -> Any:
+        return self._loaded[1](read_image(image))
 
-    def _embed(self, pictures: Sequence[Any]) -> FloatArray:
+    def _embed(self, images: Sequence[Any]) -> FloatArray:
         torch = require("torch", "hub")
         with torch.inference_mode():
-            return _floats(self._network_output(torch.stack(list(pictures))))
+            return _floats(self._network_output(torch.stack(list(images))))
 
     def _network_output(self, batch: Any) -> Any:
         return self._loaded[0](batch)
 
 
-class Timm(_PictureAdapter):
-    """A picture model of timm, without its classifier."""
+class Timm(_ImageAdapter):
+    """An image model of timm, without its classifier."""
 
     library = "timm"
 
@@ -122,8 +116,8 @@ class Timm(_PictureAdapter):
         return network, timm.data.create_transform(**options, is_training=False)
 
 
-class OpenClip(_PictureAdapter):
-    """The picture half of a CLIP model of open_clip: MODEL, or MODEL/WEIGHTS."""
+class OpenClip(_ImageAdapter):
+    """The image encoder of a CLIP model of open_clip: MODEL, or MODEL/WEIGHTS."""
 
     library = "open_clip"
 
@@ -142,7 +136,7 @@ class _TextAdapter(_Adapter):
 
     @cached_property
     def dim(self) -> int:
-        """The number of features, as the network gives them for a word."""
+        """Number of features, measured on one word."""
         return int(self._embed(["word"]).shape[1])
 
     @abstractmethod
@@ -162,7 +156,7 @@ class _TextAdapter(_Adapter):
 
 
 class OpenClipText(_TextAdapter):
-    """The text half of a CLIP model of open_clip: MODEL, or MODEL/WEIGHTS."""
+    """The text encoder of a CLIP model of open_clip: MODEL, or MODEL/WEIGHTS."""
 
     library = "open_clip-text"
 
@@ -191,12 +185,12 @@ class SentenceTransformers(_TextAdapter):
 
 
 def _clip(model: str) -> tuple[Any, Any, Any]:
-    """Network and transformations; where no weights are named, those of LAION-2B, or the first that there are."""
+    """Network and transformations; by default with weights from LAION-2B, or else the first listed."""
     library = require("open_clip", "hub")
     name, _, weights = model.partition("/")
     known = library.list_pretrained_tags_by_model(name)
-    if not known:  # the library would make a network with random weights
-        raise ConfigError(f"open_clip has no weights for {name!r}; open_clip.list_pretrained() shows what it has.")
+    if not known:  # the library would create a network with random weights
+        raise ConfigError(f"open_clip has no weights for {name!r}; open_clip.list_pretrained() lists what it has.")
     if weights and weights not in known:
         raise ConfigError(f"open_clip has no weights {weights!r} for {name}; it has {', '.join(known)}.")
     chosen = weights or next((tag for tag in known if tag.startswith("laion2b_s")), known[0])
@@ -205,5 +199,5 @@ def _clip(model: str) -> tuple[Any, Any, Any]:
 
 
 def _floats(tensor: Any) -> FloatArray:
-    """The values of a tensor, which may be of a type that numpy does not know."""
+    """The values of a tensor, whose type numpy may not have."""
     return np.asarray(tensor.float().cpu())

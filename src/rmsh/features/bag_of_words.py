@@ -18,11 +18,9 @@ from rmsh.core.progress import OnProgress, Progress, ignore
 if TYPE_CHECKING:
     from rmsh.core.types import Features, Modality
 
-__all__ = ["BagOfWords", "words_of"]
-
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_VOCABULARY = 2000
-_LEAST_TEXTS = 5
+_VOCABULARY = 2000  # words
+_LEAST_TEXTS = 5  # in which a word occurs
 
 
 def words_of(text: str) -> list[str]:
@@ -36,7 +34,7 @@ def words_of(text: str) -> list[str]:
 
 
 class BagOfWords:
-    """A binary vector with one place a word of the vocabulary.
+    """A binary vector with one entry per word of the vocabulary.
 
     Args:
         vocabulary: distinct words, in the order of their columns.
@@ -53,21 +51,17 @@ class BagOfWords:
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self.vocabulary = list(vocabulary)
+        self.dim = len(self.vocabulary)
         self._column = {word: i for i, word in enumerate(self.vocabulary)}
 
     @property
-    def dim(self) -> int:
-        """The size of the vocabulary."""
-        return len(self.vocabulary)
-
-    @property
     def fingerprint(self) -> str:
-        """Of the vocabulary and the rule that cuts words."""
+        """Hash of the vocabulary and of the pattern that finds words."""
         return sha256(json.dumps([_WORD.pattern, self.vocabulary]).encode()).hexdigest()[:16]
 
     @classmethod
     def prepare(cls, items: Sequence[str]) -> Self:
-        """Take the 2,000 words that occur in most texts, in at least five of them; equal counts by alphabet.
+        """Take the 2,000 words that occur in most texts, in at least five of them; equal counts alphabetically.
 
         Raises:
             DataError: no word is that frequent.
@@ -77,17 +71,18 @@ class BagOfWords:
         frequent = sorted((w for w, n in counts.items() if n >= least), key=lambda w: (-counts[w], w))
         if not frequent:
             raise DataError(
-                f"No word occurs in {least} of the {len(items)} texts; a bag of words needs words that recur."
+                f"No word occurs in {least} or more of the {len(items)} texts, which a bag of words requires; use "
+                "another text encoder."
             )
         return cls(frequent[:_VOCABULARY])
 
     def describe(self) -> dict[str, Any]:
-        """Name, fingerprint and the vocabulary itself."""
+        """Name, fingerprint and vocabulary."""
         return {"name": self.name, "fingerprint": self.fingerprint, "vocabulary": self.vocabulary}
 
     @classmethod
     def restore(cls, description: Mapping[str, Any]) -> Self:
-        """The same vocabulary."""
+        """Create the encoder with the same vocabulary."""
         return cls(description["vocabulary"])
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> Features:

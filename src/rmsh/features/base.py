@@ -1,21 +1,19 @@
 """The contract of an encoder: raw items in, features out, frozen.
 
-An encoder is made by ``prepare`` (which may look at training items, as a bag of words does for its vocabulary),
-described by plain JSON values, and made again from that description; a model folder keeps the description, so that new
-items are encoded exactly as the training items were.
+``prepare`` creates an encoder (a bag of words takes its vocabulary from the training items), ``describe`` returns plain
+JSON values, and ``restore`` creates the same encoder from them. A model folder stores the description, so that new
+items are encoded exactly like the training items.
 
-An encoder of sparse features says ``sparse = True``: they are made faster than they are read, and not kept on disk.
+An encoder of sparse features sets ``sparse = True``: they are computed faster than they are read, and so not cached.
 
-A text always has features. A picture may be unreadable: ``encode`` refuses it, and a :class:`TolerantEncoder` can also
-go on without it and say which it was.
-
-Features of items, some of which may be missing or unreadable.
+A text always has features. An image may be unreadable: ``encode`` raises an error then, and a :class:`TolerantEncoder`
+can also continue without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -25,7 +23,6 @@ from rmsh.core.errors import DataError, FormatError, ImageLimitError
 from rmsh.core.progress import OnProgress, ignore
 
 if TYPE_CHECKING:
-    from rmsh.core.progress import OnProgress
     from rmsh.core.types import BitArray, Features, FloatArray, IntArray, Modality
 
 _MOST_NAMED = 10  # unreadable items in one message
@@ -38,26 +35,26 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is asked for by, such as ``minilm`` or ``timm:resnet152``."""
+        """Name by which users select it, such as ``minilm`` or ``timm:resnet152``."""
         ...
 
     @property
     def dim(self) -> int:
-        """The number of features."""
+        """Number of features."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Names weights and preprocessing: equal fingerprints give equal features."""
+        """Identifies weights and preprocessing: equal fingerprints give equal features."""
         ...
 
     @classmethod
     def prepare(cls, items: Sequence[str]) -> Self:
-        """Make an encoder for data like these training items."""
+        """Create an encoder for data like these training items."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Plain values from which :meth:`restore` makes the same encoder."""
+        """Plain values from which :meth:`restore` creates the same encoder."""
         ...
 
     @classmethod
@@ -65,7 +62,7 @@ class Encoder(Protocol):
         """Undo :meth:`describe`.
 
         Raises:
-            FormatError: the weights at hand are not those of the description.
+            FormatError: the installed weights are not those of the description.
         """
         ...
 
@@ -76,7 +73,7 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True)
 class Unreadable:
-    """An item without features: its row, and why, in words that name it."""
+    """The row of an item that has no features, and a reason that names the item."""
 
     row: int
     reason: str
@@ -85,48 +82,34 @@ class Unreadable:
 
 @runtime_checkable
 class TolerantEncoder(Protocol):
-    """An encoder that goes on when an item cannot be read."""
+    """An encoder that continues when an item cannot be read."""
 
     def encode_readable(
         self, items: Sequence[Any], *, on_progress: OnProgress = ...
     ) -> tuple[FloatArray, list[Unreadable]]:
-        """Features of items, zeros where one cannot be read, and which those are."""
+        """Features of items, zeros for those that cannot be read, and the list of these."""
         ...
 
 
 def refuse(unreadable: Sequence[Unreadable]) -> None:
-    """Stop over items that cannot be read.
-
-    Raises:
-        ImageLimitError: all of them exceed a limit.
-        DataError: the message gives the first ten.
-    """
+    """Raise ImageLimitError if all items exceed a limit, otherwise DataError; the message gives the first ten."""
     kind = ImageLimitError if all(one.exceeds_limit for one in unreadable) else DataError
     more = f" And {len(unreadable) - _MOST_NAMED} more." if len(unreadable) > _MOST_NAMED else ""
     raise kind(" ".join(one.reason for one in unreadable[:_MOST_NAMED]) + more)
 
 
-def refuse_others(description: Mapping[str, Any], *, fingerprint: str) -> None:
-    """Refuse a description whose features another encoder of the same name made.
-
-    Raises:
-        FormatError: the fingerprints differ.
-    """
+def check_fingerprint(description: Mapping[str, Any], fingerprint: str) -> None:
+    """Raise FormatError if the encoder of a description is not the installed one of the same name."""
     if description["fingerprint"] != fingerprint:
         raise FormatError(
-            f"The features were made by {description['name']} {description['fingerprint']}, at hand is {fingerprint}; "
-            "install the version that made them, or train anew."
+            f"The features were computed with {description['name']} {description['fingerprint']}, but the installed "
+            f"version is {fingerprint}; install the version that computed them, or train again."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Features of items.
-
-    Args:
-        features: (n, dim), memory-mapped where they are kept on disk; zeros for items that have none.
-        unreadable: the items that should have features and have none.
-    """
+    """Features (n, dim), with zeros for items that have none, and the items that could not be read."""
 
     features: Features
     unreadable: tuple[Unreadable, ...] = ()
@@ -135,20 +118,13 @@ class Encoded:
 def encode_now(
     encoder: Encoder, items: Sequence[Any], *, present: BitArray | None = None, on_progress: OnProgress = ignore
 ) -> Encoded:
-    """Encode items in this process, with nothing kept on disk.
-
-    Args:
-        encoder: what encodes.
-        items: raw items.
-        present: which rows there are; the others get zeros. All where None.
-        on_progress: is told how far it is.
-    """
+    """Encode items in this process, without a cache; rows that are not ``present`` get zeros."""
     if present is None or present.all():
         return _encode(encoder, items, on_progress)
     rows: IntArray = np.flatnonzero(present)
-    part = _encode(encoder, [items[row] for row in rows.tolist()], on_progress)
-    unreadable = tuple(Unreadable(int(rows[one.row]), one.reason) for one in part.unreadable)
-    return Encoded(_spread(part.features, rows, len(items)), unreadable)
+    found = _encode(encoder, [items[row] for row in rows.tolist()], on_progress)
+    unreadable = tuple(replace(one, row=int(rows[one.row])) for one in found.unreadable)
+    return Encoded(_spread(found.features, rows, len(items)), unreadable)
 
 
 def _encode(encoder: Encoder, items: Sequence[Any], on_progress: OnProgress) -> Encoded:
@@ -159,7 +135,7 @@ def _encode(encoder: Encoder, items: Sequence[Any], on_progress: OnProgress) -> 
 
 
 def _spread(features: Features, rows: IntArray, n: int) -> Features:
-    """The same rows at their places among ``n``, zeros between them; sparse stays sparse."""
+    """Move features to the given rows of ``n``, with zeros between them; sparse stays sparse."""
     if isinstance(features, np.ndarray):
         spread = np.zeros((n, features.shape[1]), dtype=np.float32)
         spread[rows] = features

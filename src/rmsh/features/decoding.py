@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["MEMORY", "SECONDS", "Decoder", "LimitExceededError", "UnreadableError", "processors", "shared_decoder"]
-
 _Pixels: TypeAlias = "NDArray[np.uint8]"
 T = TypeVar("T")
 

@@ -25,8 +25,6 @@ from PIL import Image, UnidentifiedImageError
 
 from rmsh.features.pixels import TooLargeError, decode, image_size, strips
 
-__all__ = ["ANSWER", "MEASURED", "PIXELS", "READY", "REFUSED", "REQUEST", "UNREADABLE", "main"]
-
 REQUEST = struct.Struct("<BBIIIQQ")  # decode or measure, path or content, width, height, fit, most pixels, length
 ANSWER = struct.Struct("<BBII")  # kind, whether this process ends now, width or length of the reason, height
 READY, PIXELS, MEASURED, REFUSED, UNREADABLE = range(5)

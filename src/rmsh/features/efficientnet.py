@@ -1,9 +1,7 @@
-"""EfficientNet-Lite0: pictures to 1,280 features, in onnxruntime.
+"""EfficientNet-Lite0: images to 1,280 features, in onnxruntime.
 
-The graph is made from the weights when the first picture comes. That takes a third of a second and needs no torch, and
-no exported file has to be kept, found again and trusted.
-
-EfficientNet-Lite0 as an ONNX graph, made from its weights: batch normalisation is folded into the convolutions.
+The ONNX graph is built from the weights before the first image is encoded, with batch normalisation folded into the
+convolutions. That takes a third of a second, needs no torch, and leaves no exported file to store and check.
 """
 
 from __future__ import annotations
@@ -16,9 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rmsh.core.errors import require
-from rmsh.features.images import Picture, PictureEncoder, read_pixels
-from rmsh.features.packaged import PackagedEncoder
-from rmsh.features.weights import locate, read_tensors
+from rmsh.features.images import ImageEncoder, ImageLike, read_pixels
+from rmsh.features.weights import PackagedEncoder, locate, read_tensors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,22 +26,21 @@ SIDE = 224  # pixels
 DIM = 1280
 MIDDLE, SCALE = 127.0, 128.0  # a pixel x enters the network as (x - MIDDLE) / SCALE
 _BLOCKS = 16
-_HALVING = frozenset({1, 3, 5, 11})  # blocks that halve the side; all else follows from the shapes of the weights
+_HALVING = frozenset({1, 3, 5, 11})  # blocks that halve the side; the shapes of the weights determine the rest
 _EPSILON = 1e-3  # of batch normalisation
-_OPSET, _IR = 17, 8  # understood by every onnxruntime we allow
+_OPSET, _IR = 17, 8  # supported by every onnxruntime we allow
 
 
 def build_graph(weights: Mapping[str, NDArray[Any]]) -> bytes:
     """The network from pixels, uint8 (n, 224, 224, 3), to pooled features, float32 (n, 1280).
 
-    Args:
-        weights: by the names of the package efficientnet_lite_pytorch.
+    ``weights`` have the names of the package efficientnet_lite_pytorch.
     """
     return _Graph(weights).model()
 
 
 class _Graph:
-    """Collects nodes and constants; a method that adds a node takes and returns the name of a value."""
+    """Collects nodes and constants; a method that adds a node takes and returns names of values."""
 
     def __init__(self, weights: Mapping[str, NDArray[Any]]) -> None:
         self._onnx = require("onnx", "encoders")
@@ -69,9 +65,9 @@ class _Graph:
 
     def _network(self) -> None:
         floats = self._node("Cast", "pixels", to=self._onnx.TensorProto.FLOAT)
-        centred = self._node("Sub", floats, self._constant("middle", np.float32(MIDDLE)))
-        value = self._node("Transpose", centred, perm=[0, 3, 1, 2])
-        # Padding is with zeros after centring, so only the scale may go into the weights; 1/128 loses no bit.
+        shifted = self._node("Sub", floats, self._constant("middle", np.float32(MIDDLE)))
+        value = self._node("Transpose", shifted, perm=[0, 3, 1, 2])
+        # Zero padding follows the subtraction, so only the scale may be folded into the weights; 1/128 is exact.
         value = self._convolve(value, "_conv_stem", "_bn0", stride=2, scale=1 / SCALE)
         for number in range(_BLOCKS):
             value = self._block(value, f"_blocks.{number}", stride=2 if number in _HALVING else 1)
@@ -79,7 +75,7 @@ class _Graph:
         self._node("Flatten", self._node("GlobalAveragePool", value), output="features")
 
     def _block(self, value: str, name: str, *, stride: int) -> str:
-        """An inverted bottleneck: expand, filter each channel, project, add the input where it fits."""
+        """An inverted bottleneck: expand, filter each channel, project, add the input if the shapes agree."""
         inside = value
         if f"{name}._expand_conv.weight" in self._weights:
             inside = self._convolve(inside, f"{name}._expand_conv", f"{name}._bn0")
@@ -114,7 +110,7 @@ class _Graph:
         return self._node("Clip", convolved, *bounds)
 
     def _folded(self, name: str, norm: str) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Kernel and bias of a convolution with its batch normalisation."""
+        """Kernel and bias of a convolution and its batch normalisation."""
         gain, shift, mean, variance = (
             self._weights[f"{norm}.{part}"].astype(np.float64)
             for part in ("weight", "bias", "running_mean", "running_var")
@@ -123,7 +119,7 @@ class _Graph:
         return self._weights[f"{name}.weight"] * factor[:, None, None, None], shift - mean * factor
 
     def _padding(self, kernel: int, stride: int) -> list[int]:
-        """As TensorFlow's "same": the side shrinks by the stride alone, and an odd zero goes to the right and below."""
+        """TensorFlow's "same" padding: only the stride shrinks the side; an odd zero goes right and below."""
         side = -(-self._side // stride)
         missing = max((side - 1) * stride + kernel - self._side, 0)
         self._side = side
@@ -140,10 +136,10 @@ class _Graph:
         return name
 
 
-class EfficientNet(PackagedEncoder, PictureEncoder):
-    """Features of the last convolution, averaged over the picture.
+class EfficientNet(PackagedEncoder, ImageEncoder):
+    """Features of the last convolution, averaged over the image, which is resized to 224 x 224.
 
-    A picture is squeezed to 224 x 224. The features of a picture do not depend on its company, to the last bit.
+    The features of an image do not depend on the other images of its batch, to the last bit.
     """
 
     name: ClassVar[str] = "efficientnet-lite0"
@@ -159,15 +155,15 @@ class EfficientNet(PackagedEncoder, PictureEncoder):
     def _session(self) -> Any:
         runtime = require("onnxruntime", "encoders")
         options = runtime.SessionOptions()
-        options.intra_op_num_threads = 1  # the pictures are what is spread over the processors
+        options.intra_op_num_threads = 1  # the images are distributed over the processors
         graph = build_graph(read_tensors(locate(self.name)))
         return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
-    def _read(self, picture: Picture) -> NDArray[np.uint8]:
-        return read_pixels(picture, (SIDE, SIDE))
+    def _read(self, image: ImageLike) -> NDArray[np.uint8]:
+        return read_pixels(image, (SIDE, SIDE))
 
-    def _embed(self, pictures: Sequence[NDArray[np.uint8]]) -> FloatArray:
-        with self._first:  # one thread makes the network, the others wait for it
+    def _embed(self, images: Sequence[NDArray[np.uint8]]) -> FloatArray:
+        with self._first:  # one thread creates the network, the others wait for it
             session = self._session
-        features: FloatArray = session.run(None, {"pixels": np.stack(pictures)})[0]
+        features: FloatArray = session.run(None, {"pixels": np.stack(images)})[0]
         return features

@@ -1,56 +1,48 @@
-"""Raw columns to features: encode once, keep the result, find it again."""
+"""Raw images and texts to features: :func:`encode_pairs` encodes once and caches the result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rmsh.core.cache import cache_folder
 from rmsh.core.errors import ConfigError
 from rmsh.core.progress import OnProgress, ignore
+from rmsh.data.records import Skipped
 from rmsh.features import ENCODERS
-from rmsh.features.base import Encoded, Unreadable, encode_now, refuse
+from rmsh.features.base import Encoded, encode_now, refuse
 from rmsh.features.shards import encode_shared
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from numpy.typing import NDArray
 
     from rmsh.core.types import BitArray, IntArray, Modality
     from rmsh.data.pairs import Pairs
-    from rmsh.features.base import Encoder
+    from rmsh.features.base import Encoder, Unreadable
 
-__all__ = ["OnUnreadable", "cache_folder", "encode_column", "extract", "prepare", "restore"]
-
-OnUnreadable: TypeAlias = Callable[[Sequence[Unreadable]], None]
+OnSkipped: TypeAlias = Callable[[Sequence[Skipped]], None]
 
 
-def prepare(name: str, pairs: Pairs, *, modality: Modality, rows: IntArray | None = None) -> Encoder:
-    """An encoder by name, prepared on the training rows of a raw column.
+def prepare(name: str, pairs: Pairs, *, modality: Modality, rows: IntArray) -> Encoder:
+    """Create an encoder by name, prepared on training rows of a raw column.
 
     Raises:
-        ConfigError: there is no such encoder, or it is for the other modality.
+        ConfigError: the encoder does not exist, or is for the other modality.
     """
     kind, model = _kind(name)
     if kind.modality != modality:
-        raise ConfigError(
-            f"The encoder {name} was given for {modality}s, but it encodes {kind.modality}s; give another."
-        )
-    column = np.asarray(pairs.column(modality))
-    items = (column if rows is None else column[rows]).tolist()
-    encoder: Encoder = kind(model) if model else kind.prepare(items)
+        raise ConfigError(f"{name} encodes {kind.modality}s and cannot encode {modality}s; choose another encoder.")
+    items = np.asarray(pairs.column(modality))[rows[pairs.has(modality)[rows]]]
+    encoder: Encoder = kind(model) if model else kind.prepare(items.tolist())
     return encoder
 
 
 def restore(description: Mapping[str, Any]) -> Encoder:
-    """The encoder of a model's description."""
+    """Create the encoder that a model's description names."""
     encoder: Encoder = _kind(description["name"])[0].restore(description)
     return encoder
 
@@ -61,33 +53,51 @@ def _kind(name: str) -> tuple[Any, str]:
     return ENCODERS.load(f"{library}:NAME" if colon and model else name), model
 
 
-def extract(
+def encode_pairs(
     pairs: Pairs,
-    encoder: Encoder,
+    encoders: Mapping[Modality, Encoder],
     *,
     cache: Path | None = None,
-    on_unreadable: OnUnreadable = refuse,
+    on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> Pairs:
-    """The same pairs with features in place of the raw column of the encoder's modality.
+    """Replace raw columns of pairs by features.
 
     Args:
-        pairs: with a raw column.
-        encoder: of that column.
-        cache: a folder to keep dense features in; processes that are given the same one share the work.
-        on_unreadable: is told of items that cannot be read; if it does not raise, they count as missing.
-        on_progress: is told how far it is.
+        pairs: with a raw column for each encoder; other columns stay as they are.
+        encoders: by modality.
+        cache: folder that keeps dense features; processes that use the same one share the work.
+        on_skipped: called with the images that cannot be read, which then count as missing; if None, they are an error.
+        on_progress: called with a Progress.
+
+    Raises:
+        DataError: an image cannot be read, and ``on_skipped`` is None.
     """
-    modality = encoder.modality
-    column, present = np.asarray(pairs.column(modality)), pairs.has(modality)
-    encoded = encode_column(encoder, column, present=present, cache=cache, on_progress=on_progress)
-    with_features = pairs.with_column(modality, encoded.features)
-    if not encoded.unreadable:
-        return with_features
-    on_unreadable(encoded.unreadable)
-    left = present.copy()
-    left[[one.row for one in encoded.unreadable]] = False
-    return replace(with_features, has_image=left) if modality == "image" else replace(with_features, has_text=left)
+    skipped: list[Skipped] = []
+    for modality, encoder in encoders.items():
+        column, present = np.asarray(pairs.column(modality)), pairs.has(modality)
+        encoded = encode_column(encoder, column, present=present, cache=cache, on_progress=on_progress)
+        pairs = pairs.with_column(modality, encoded.features)
+        if encoded.unreadable and on_skipped is None:
+            refuse(encoded.unreadable)
+        skipped += [_skipped(pairs, str(column[one.row]), one) for one in encoded.unreadable]
+        pairs = _without(pairs, modality, [one.row for one in encoded.unreadable])
+    if skipped and on_skipped is not None:
+        on_skipped(skipped)
+    return pairs
+
+
+def _skipped(pairs: Pairs, path: str, unreadable: Unreadable) -> Skipped:
+    row = unreadable.row
+    return Skipped(path, None, str(pairs.ids[row]), "picture" if pairs.has_text[row] else "item", unreadable.reason)
+
+
+def _without(pairs: Pairs, modality: Modality, rows: list[int]) -> Pairs:
+    if not rows:
+        return pairs
+    left = pairs.has(modality).copy()
+    left[rows] = False
+    return replace(pairs, has_image=left) if modality == "image" else replace(pairs, has_text=left)
 
 
 def encode_column(
@@ -98,7 +108,7 @@ def encode_column(
     cache: Path | None = None,
     on_progress: OnProgress = ignore,
 ) -> Encoded:
-    """Features of items; dense ones are kept in ``cache`` under a name made of the encoder and the items."""
+    """Encode items; dense features are kept in ``cache`` under a name derived from the encoder and the items."""
     if cache is None or getattr(encoder, "sparse", False):
         return encode_now(encoder, items.tolist(), present=present, on_progress=on_progress)
     path = cache / f"{encoder.name.replace(':', '-').replace('/', '-')}-{_digest(encoder, items, present)}.npy"
@@ -114,7 +124,7 @@ def _digest(encoder: Encoder, items: NDArray[np.str_], present: BitArray | None)
 
 
 def _identity(item: str, modality: Modality) -> str:
-    """What an item is known by: a text by itself, a picture by its path and when it was last written."""
+    """What identifies an item: a text itself; an image's path, size and time of modification."""
     if modality == "text":
         return item
     try:

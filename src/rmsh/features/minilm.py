@@ -11,23 +11,17 @@ import numpy as np
 
 from rmsh.core.errors import require
 from rmsh.core.progress import OnProgress, Progress, ignore
-from rmsh.features.packaged import PackagedEncoder
-from rmsh.features.weights import locate
+from rmsh.features.weights import PackagedEncoder, locate
 
 if TYPE_CHECKING:
     from rmsh.core.types import FloatArray, IntArray, Modality
 
-__all__ = ["MiniLM"]
-
 _MAX_TOKENS = 128
-_BATCH = 64
+_BATCH = 64  # texts
 
 
 class MiniLM(PackagedEncoder):
-    """Sentence embeddings of unit length.
-
-    The text is cut into tokens (at most 128), passed through the network, averaged over its tokens and normalised.
-    """
+    """Sentence embeddings of unit length: the mean over at most 128 tokens, normalised."""
 
     name: ClassVar[str] = "minilm"
     weights = ("minilm-network", "minilm-weights", "minilm-tokenizer")
@@ -44,7 +38,9 @@ class MiniLM(PackagedEncoder):
 
     @cached_property
     def _session(self) -> Any:
-        locate("minilm-weights")  # the network file reads it from beside itself
+        locate(
+            "minilm-weights"
+        )  # checked here; onnxruntime opens it with the network file, which is in the same folder
         return require("onnxruntime", "encoders").InferenceSession(
             str(locate("minilm-network")), providers=["CPUExecutionProvider"]
         )
@@ -53,14 +49,14 @@ class MiniLM(PackagedEncoder):
         """Features, float32 (n, 384)."""
         start = time.perf_counter()
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([str(item) for item in items])]
-        # Texts of equal length share a batch, so that little is spent on padding.
+        # Texts of similar length share a batch, so that little is spent on padding.
         by_length = np.argsort([len(ids) for ids in tokens], kind="stable")
         features = np.empty((len(tokens), self.dim), dtype=np.float32)
         for done in range(0, len(tokens), _BATCH):
             rows = by_length[done : done + _BATCH]
             features[rows] = self._embed([tokens[row] for row in rows])
-            spent = time.perf_counter() - start
-            on_progress(Progress("encode texts", done + len(rows), len(tokens), "text", spent))
+            seconds = time.perf_counter() - start
+            on_progress(Progress("encode texts", done + len(rows), len(tokens), "text", seconds))
         return features
 
     def _embed(self, tokens: list[list[int]]) -> FloatArray:

@@ -16,18 +16,6 @@ from PIL import Image, ImageOps
 if TYPE_CHECKING:
     from rmsh.core.types import FloatArray
 
-__all__ = [
-    "FORMATS",
-    "MOST_SIDE",
-    "TooLargeError",
-    "check_pixels",
-    "decode",
-    "fitted",
-    "image_size",
-    "strips",
-    "to_rgb",
-]
-
 # Formats that Pillow decodes itself; some of the others, such as EPS, start a program.
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "AVIF")
 MOST_SIDE = 65_535  # pixels; the most a JPEG can have. Resizing a longer line takes gigabytes.

@@ -1,15 +1,15 @@
-"""Features of many items in shards, made by any number of processes that share a folder.
+"""Encode many items in shards, by any number of processes that share a folder.
 
-Beside the file that is wanted, ``NAME.npy``, stands a folder ``NAME.shards``. A process claims a shard, encodes it,
-writes it under another name and renames it; one that is killed loses the shard it was at, and nobody else waits for it.
-When all shards are there, one process puts them together, and the folder goes.
+The shards of ``NAME.npy`` are in the folder ``NAME.shards``. A process locks a shard, encodes it, writes it under a
+temporary name and renames it; a process that is killed loses only its current shard, and no other process waits for it.
+When all shards exist, one process concatenates them and removes the folder.
 """
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from rmsh.core.types import BitArray, FloatArray
     from rmsh.features.base import Encoder
 
-__all__ = ["encode_shared"]
-
-_SHARD = {"image": 256, "text": 4096}  # items: a few seconds of work
-_PAUSE = 0.1  # seconds between looks at what other processes have done
+_ITEMS = {"image": 256, "text": 4096}  # of a shard: a few seconds of work
+_PAUSE = 0.1  # seconds between checks for what other processes have done
 
 
 def encode_shared(
@@ -40,35 +38,41 @@ def encode_shared(
     shard: int | None = None,
     on_progress: OnProgress = ignore,
 ) -> Encoded:
-    """Encode items into a file, together with whoever else does the same; returns when the file is there.
+    """Encode items into a file, together with other processes that do the same; returns when the file exists.
 
     Args:
         encoder: gives dense features.
         items: raw items, the same in all processes.
-        path: of the file, ``NAME.npy``; where it exists nothing is encoded.
-        present: which rows there are; the others get zeros. All where None.
-        shard: items in one; a few seconds of work where None.
-        on_progress: is told how far this process is.
+        path: of the file, ``NAME.npy``; if it exists, nothing is encoded.
+        present: which rows exist; the others get zeros. All if None.
+        shard: items per shard.
+        on_progress: called with a Progress of this process.
     """
-    size = shard or _SHARD[encoder.modality]
-    parts = [_Part(path, first, min(first + size, len(items))) for first in range(0, len(items), size)]
-    work = _Work(encoder, items, present, on_progress)
+    size = shard or _ITEMS[encoder.modality]
+    shards = [_Shard(path, first, min(first + size, len(items))) for first in range(0, len(items), size)]
+    worker = _Worker(encoder, items, present, on_progress)
     while not path.exists():
-        advanced = [work.encode_if_free(part) for part in parts]
-        if all(part.file.exists() for part in parts):
-            _assemble(path, parts, encoder.dim)
+        advanced = [worker.encode_if_free(shard) for shard in shards]
+        if all(shard.file.exists() for shard in shards):
+            _concatenate(path, shards, encoder.dim)
         elif not any(advanced):
-            time.sleep(_PAUSE)  # the rest is in the hands of other processes
+            time.sleep(_PAUSE)  # other processes encode the rest
     shutil.rmtree(_folder(path), ignore_errors=True)
-    return Encoded(np.load(path, mmap_mode="r"), tuple(_read_unreadable(path)))
+    listed = _unreadable_file(path)
+    unreadable = (Unreadable(row, reason) for row, reason in (read_json(listed) if listed.exists() else []))
+    return Encoded(np.load(path, mmap_mode="r"), tuple(unreadable))
 
 
 def _folder(path: Path) -> Path:
     return path.with_suffix(".shards")
 
 
+def _unreadable_file(path: Path) -> Path:
+    return path.with_suffix(".unreadable.json")
+
+
 @dataclass(frozen=True)
-class _Part:
+class _Shard:
     """Rows ``first`` to ``last`` (excluded) of the file at ``path``."""
 
     path: Path
@@ -79,75 +83,63 @@ class _Part:
     def file(self) -> Path:
         return _folder(self.path) / f"{self.first:010}-{self.last:010}.npz"
 
-    @property
-    def claim(self) -> Path:
-        return self.file.with_suffix(".claim")
 
-
-class _Work:
-    """What one process does: encodes parts that nobody has encoded or is encoding."""
+class _Worker:
+    """Encodes the shards that no other process has encoded or is encoding."""
 
     def __init__(
         self, encoder: Encoder, items: Sequence[Any], present: BitArray | None, on_progress: OnProgress
     ) -> None:
         self._encoder, self._items, self._present = encoder, items, present
-        self._report, self._start, self._done = on_progress, time.perf_counter(), 0
+        self._on_progress, self._start, self._done = on_progress, time.perf_counter(), 0
 
-    def encode_if_free(self, part: _Part) -> bool:
+    def encode_if_free(self, shard: _Shard) -> bool:
         """Whether this process encoded it."""
-        if part.file.exists():
+        if shard.file.exists():
             return False
-        with try_lock(part.claim) as mine:
-            # Only the holder of the claim knows that nobody has written the part meanwhile.
-            if not mine or part.file.exists() or part.path.exists():
+        with try_lock(shard.file.with_suffix(".claim")) as locked:
+            # Another process may have written the shard before this one got the lock.
+            if not locked or shard.file.exists() or shard.path.exists():
                 return False
-            self._encode(part)
+            self._encode(shard)
         return True
 
-    def _encode(self, part: _Part) -> None:
-        rows = slice(part.first, part.last)
+    def _encode(self, shard: _Shard) -> None:
+        rows = slice(shard.first, shard.last)
         present = None if self._present is None else self._present[rows]
-        encoded = encode_now(self._encoder, self._items[rows], present=present, on_progress=self._tell)
-        with atomic(part.file) as file:
+        encoded = encode_now(self._encoder, self._items[rows], present=present, on_progress=self._report)
+        with atomic(shard.file) as file:
             np.savez(
                 file,
                 features=np.asarray(encoded.features, dtype=np.float32),
-                rows=np.array([part.first + one.row for one in encoded.unreadable], dtype=np.int64),
+                rows=np.array([shard.first + one.row for one in encoded.unreadable], dtype=np.int64),
                 reasons=np.array([one.reason for one in encoded.unreadable], dtype=np.str_),
             )
-        self._done += part.last - part.first
+        self._done += shard.last - shard.first
 
-    def _tell(self, inner: Progress) -> None:
+    def _report(self, inner: Progress) -> None:
         seconds = time.perf_counter() - self._start
-        self._report(Progress(inner.stage, self._done + inner.done, len(self._items), inner.unit, seconds))
+        self._on_progress(Progress(inner.stage, self._done + inner.done, len(self._items), inner.unit, seconds))
 
 
-def _assemble(path: Path, parts: Sequence[_Part], dim: int) -> None:
-    """Put the parts together; the file with the features appears last, and with it everything is finished."""
-    with try_lock(_folder(path) / "assembly.claim") as mine:
-        if not mine or path.exists():
+def _concatenate(path: Path, shards: Sequence[_Shard], dim: int) -> None:
+    """Write all shards into one file, which appears last: when it exists, everything is finished."""
+    with try_lock(_folder(path) / "assembly.claim") as locked:
+        if not locked or path.exists():
             return
-        header = {"descr": "<f4", "fortran_order": False, "shape": (sum(p.last - p.first for p in parts), dim)}
-        unreadable: list[Unreadable] = []
+        header = {"descr": "<f4", "fortran_order": False, "shape": (sum(s.last - s.first for s in shards), dim)}
+        unreadable: list[tuple[int, str]] = []
         with atomic(path) as file:
             np.lib.format.write_array_header_1_0(file, header)
-            for features, more in map(_read_part, parts):
+            for shard in shards:
+                features, more = _read(shard)
                 file.write(features.tobytes())
                 unreadable += more
-            _write_unreadable(path, unreadable)
+            if unreadable:
+                write_json(_unreadable_file(path), unreadable)
 
 
-def _read_part(part: _Part) -> tuple[FloatArray, Iterator[Unreadable]]:
-    with np.load(part.file) as stored:
-        rows, reasons = stored["rows"].tolist(), stored["reasons"].tolist()
-        return stored["features"].astype("<f4", copy=False), map(Unreadable, rows, reasons)
-
-
-def _write_unreadable(path: Path, unreadable: Sequence[Unreadable]) -> None:
-    if unreadable:
-        write_json(path.with_suffix(".unreadable.json"), [[one.row, one.reason] for one in unreadable])
-
-
-def _read_unreadable(path: Path) -> Iterator[Unreadable]:
-    listed = path.with_suffix(".unreadable.json")
-    return (Unreadable(row, reason) for row, reason in (read_json(listed) if listed.exists() else []))
+def _read(shard: _Shard) -> tuple[FloatArray, list[tuple[int, str]]]:
+    with np.load(shard.file) as stored:
+        unreadable = list(zip(stored["rows"].tolist(), stored["reasons"].tolist(), strict=True))
+        return stored["features"].astype("<f4", copy=False), unreadable

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.core.types import Modality
     from rmsh.features.base import Encoder
-    from rmsh.features.images import Picture
+    from rmsh.features.images import ImageLike
     from rmsh.index.filters import Filter
     from rmsh.library.items import Hit
     from rmsh.model import Model
@@ -123,7 +123,7 @@ class Searcher:
             raise InputError("A blank text was given to search with; give some words.")
         return self._coded(text, "text")
 
-    def picture(self, picture: Picture) -> Query:
+    def picture(self, picture: ImageLike) -> Query:
         """The code of a picture: a path, the bytes of a file, or an open picture.
 
         Raises:
@@ -133,7 +133,7 @@ class Searcher:
             raise InputError(f"{picture} is no file; give the path of a picture.")
         return self._coded(str(picture) if isinstance(picture, Path) else picture, "image")
 
-    def _coded(self, raw: Picture, modality: Modality) -> Query:
+    def _coded(self, raw: ImageLike, modality: Modality) -> Query:
         model = self.model
         features = self._encoder(model, modality).encode([raw])  # type: ignore[list-item]  # as pictures are given
         return Query(model.encode(features, modality), model.fingerprint)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from collections import OrderedDict
 from hashlib import sha256
 from pathlib import Path
 
 from rmsh.core.errors import DataError
-from rmsh.features.images import read_picture
+from rmsh.features.images import thumbnail
 from rmsh.serve.limits import MOST_PIXELS
 
 __all__ = ["ByteCache", "Thumbnails"]
@@ -71,7 +70,7 @@ class Thumbnails:
         kept = self._cache.get(name)
         if kept is None:
             try:
-                kept = _made(path, side)
+                kept = thumbnail(path, side, most_pixels=MOST_PIXELS)
             except DataError:
                 self._cache.put(name, _REFUSED)
                 raise
@@ -79,10 +78,3 @@ class Thumbnails:
         if kept == _REFUSED:
             raise DataError(f"{path} could not be read as an image when it was last tried; replace the file.")
         return kept
-
-
-def _made(path: Path, side: int) -> bytes:
-    small = read_picture(path, fit=side, most_pixels=MOST_PIXELS)
-    file = io.BytesIO()
-    small.save(file, "JPEG", quality=84, optimize=True)
-    return file.getvalue()
