@@ -37,11 +37,12 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
         self.active = False
+        self.ignored: set[int | None] = set()  # threads
         threading.setprofile(self._on_event)
         sys.setprofile(self._on_event)
 
     def _on_event(self, frame: FrameType, event: str, _: Any) -> None:
-        if self.active and event == "call":
+        if self.active and event == "call" and threading.get_ident() not in self.ignored:
             module = str(frame.f_globals.get("__name__", ""))
             call = (module, frame.f_code.co_name)
             if call == _STEP or (module.split(".")[0] == "rmsh" and call[1] != "<module>"):
@@ -111,6 +112,7 @@ def _trace_search(recorder: Recorder, library: Path) -> list[tuple[str, str]]:
     """The calls of a text search, from a server in a thread of this process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    recorder.ignored = {thread.ident for thread in threading.enumerate()}  # such as idle workers of the build
     arguments = ["serve", str(library), "--port", str(port), "--quiet"]
     threading.Thread(target=run, args=(arguments,), daemon=True).start()
     _wait_for(port)
