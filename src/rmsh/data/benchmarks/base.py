@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,31 +30,18 @@ SEED_UNKNOWN = (
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a benchmark is split.
-
-    Args:
-        name: the name of the split.
-        about: whose protocol it is, in a sentence.
-        queries: the number of queries; 0 means a tenth of all pairs.
-        database: the number of other pairs in the database; None means all.
-        train: the number of database pairs to train on; None means all.
-        classes: the number of most frequent classes to use; None means all.
-        labelled: remove pairs without a label; queries always have one.
-        worded: remove pairs without a word.
-        parts: the published part (such as "train") of the database, and that of the queries.
-        in_order: take the first rows instead of random ones.
-    """
+    """How a benchmark is split."""
 
     name: str
-    about: str
-    queries: int = 0
-    database: int | None = None
-    train: int | None = None
-    classes: int | None = None
-    labelled: bool = True
-    worded: bool = True
-    parts: tuple[str, str] | None = None
-    in_order: bool = False
+    about: str  # whose protocol it is, in a sentence
+    queries: int = 0  # 0 means a tenth of all pairs
+    database: int | None = None  # number of other pairs in the database; None means all
+    train: int | None = None  # number of database pairs to train on; None means all
+    classes: int | None = None  # number of most frequent classes to use; None means all
+    labelled: bool = True  # remove pairs without a label; queries always have one
+    worded: bool = True  # remove pairs without a word
+    parts: tuple[str, str] | None = None  # the published part (such as "train") of the database, and of the queries
+    in_order: bool = False  # take the first rows instead of random ones
 
 
 TENTH = Protocol("tenth", "a tenth are queries, the rest is database and training: for a part of the data set")
@@ -62,70 +49,51 @@ TENTH = Protocol("tenth", "a tenth are queries, the rest is database and trainin
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The declaration of a benchmark.
+    """The declaration of a benchmark."""
 
-    Args:
-        name: its name on the command line.
-        title: its full name, with the publisher.
-        published: the published files, and where they are.
-        licence: the terms of use.
-        citation: the publication to cite.
-        marker: a path that only the published layout has.
-        layout: the files that are read, under their published names.
-        text_width: the width of the paper's text features.
-        protocols: its splits; the first is the default.
-        open_points: what the paper leaves open, and what is done about it.
-    """
-
-    name: str
-    title: str
-    published: str
-    licence: str
-    citation: str
-    marker: str
-    layout: str
-    text_width: int
-    protocols: tuple[Protocol, ...]
-    open_points: tuple[str, ...]
+    name: str  # on the command line
+    title: str  # full name, with the publisher
+    published: str  # the published files, and where they are
+    licence: str  # terms of use
+    citation: str  # publication to cite
+    marker: str  # a path that only the published layout has
+    layout: str  # the files that are read, under their published names
+    text_width: int  # of the paper's text features
+    protocols: tuple[Protocol, ...]  # the first is the default
+    open_points: tuple[str, ...]  # what the paper leaves open, and what is done about it
 
     def protocol(self, name: str) -> Protocol:
         """The protocol of that name, or a ConfigError that lists all names."""
-        for protocol in self.protocols:
-            if protocol.name == name:
-                return protocol
-        known = ", ".join(protocol.name for protocol in self.protocols)
-        raise ConfigError(f"There is no split {name!r} of {self.name}; known are {known}.")
+        protocols = {protocol.name: protocol for protocol in self.protocols}
+        if name not in protocols:
+            raise ConfigError(f"There is no split {name!r} of {self.name}; known are {', '.join(protocols)}.")
+        return protocols[name]
 
     @property
     def missing(self) -> str:
         """Where to get the files."""
         return f"{self.title} is published here: {self.published}. rmsh downloads nothing; download and unpack it."
 
-    def missing_files(self, root: Path, names: Sequence[str]) -> DataError:
-        """The error to raise if published files are missing."""
-        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        return DataError(f"{root} lacks {shown}. {self.missing}")
+    def find_files(self, root: Path, files: Mapping[str, Sequence[str]]) -> dict[str, Path]:
+        """The path of each published file (shown name -> possible names), or a DataError that lists missing ones."""
+        found = {name: find(root, *names) for name, names in files.items()}
+        missing = [name for name, path in found.items() if path is None]
+        if missing:
+            shown = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
+            raise DataError(f"{root} lacks {shown}. {self.missing}")
+        return {name: path for name, path in found.items() if path is not None}
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A benchmark as published, before anything is removed.
+    """A benchmark as published, before anything is removed."""
 
-    Args:
-        pairs: every published item, in the published order; images are paths, or None.
-        part: (n,) the published part of each item ("train", "val"), or None if there is only one.
-        vocabulary: the words of the columns of a bag of words.
-        notes: sentences about what was found.
-        inputs: the files whose hashes identify the release.
-        canonical_id: maps another spelling of an ID, such as a file name, to the ID.
-    """
-
-    pairs: Pairs
-    part: NDArray[np.str_] | None = None
-    vocabulary: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    inputs: tuple[Path, ...] = ()
-    canonical_id: Callable[[str], str] = str
+    pairs: Pairs  # every published item, in the published order; images are paths, or None
+    part: NDArray[np.str_] | None = None  # (n,) published part of each item ("train", "val"), None if there is one
+    vocabulary: tuple[str, ...] = ()  # words of the columns of a bag of words
+    notes: tuple[str, ...] = ()  # sentences about what was found
+    inputs: tuple[Path, ...] = ()  # files whose hashes identify the release
+    canonical_id: Callable[[str], str] = str  # maps another spelling of an ID, such as a file name, to the ID
 
     @property
     def worded(self) -> BitArray:
@@ -145,46 +113,29 @@ def find(root: Path, *names: str) -> Path | None:
 
 
 def text_lines(path: Path) -> list[str]:
-    """The stripped lines of a text file in UTF-8, or else Latin-1."""
+    """The stripped lines of a text file in UTF-8, or else Latin-1, without empty ones."""
     content = path.read_bytes()
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("latin-1")
-    return [line.strip() for line in text.split("\n")]
+    return [stripped for line in text.split("\n") if (stripped := line.strip())]
 
 
-def bag_of_tags(tags: Iterable[Iterable[str]], vocabulary: Sequence[str]) -> Any:
-    """The words of the vocabulary that each item has, CSR float32 (n, words) of zeros and ones.
-
-    Example:
-        >>> bag_of_tags([["sky", "sky", "zzz"], []], ["sea", "sky"]).toarray().tolist()
-        [[0.0, 1.0], [0.0, 0.0]]
-    """
-    column = {word: i for i, word in enumerate(vocabulary)}
-    rows = [sorted({column[tag] for tag in item if tag in column}) for item in tags]
+def bag_of_words(rows: Sequence[IntArray], words: int) -> Any:
+    """CSR float32 (n, words) with ones at the columns that each row lists."""
     ends = np.cumsum([0, *map(len, rows)])
-    indices = np.fromiter((i for row in rows for i in row), dtype=np.int64, count=ends[-1])
-    return csr_of_ones(indices, ends, len(vocabulary))
+    columns = np.concatenate([np.empty(0, dtype=np.int64), *rows])
+    return sparse.csr_array((np.ones(len(columns), dtype=np.float32), columns, ends), shape=(len(rows), words))
 
 
-def csr_of_ones(indices: IntArray, ends: IntArray, words: int) -> Any:
-    """A CSR matrix (n, words) with ones at the columns ``indices[ends[i]:ends[i + 1]]`` of row i."""
-    ones = np.ones(len(indices), dtype=np.float32)
-    return sparse.csr_array((ones, indices, ends), shape=(len(ends) - 1, words))
+def image_columns(folders: Sequence[Path], names: Sequence[str]) -> dict[str, Any]:
+    """Columns of Pairs: the path of each image in its folder, and a mask of those that exist; empty if none does."""
+    paths = [os.path.join(folder, name) for folder, name in zip(folders, names, strict=True)]
+    listed = {folder: _file_names(folder) for folder in {os.path.dirname(path) for path in paths}}
+    present = [os.path.basename(path) in listed[os.path.dirname(path)] for path in paths]
+    return {"images": np.array(paths), "has_image": np.array(present)} if any(present) else {}
 
 
-def image_paths(folder: Path | None, names: Sequence[str]) -> tuple[NDArray[np.str_] | None, BitArray | None]:
-    """The paths of images in a folder and a mask of those that exist; None for both if there are none."""
-    if folder is None:
-        return None, None
-    listed = {sub: _file_names(folder / sub) for sub in {os.path.dirname(name) for name in names}}
-    present = np.array([os.path.basename(name) in listed[os.path.dirname(name)] for name in names], dtype=np.bool_)
-    if not present.any():
-        return None, None
-    base = folder.resolve()
-    return np.array([str(base / name) for name in names], dtype=np.str_), present
-
-
-def _file_names(folder: Path) -> set[str]:
-    return {entry.name for entry in os.scandir(folder)} if folder.is_dir() else set()
+def _file_names(folder: str) -> set[str]:
+    return {entry.name for entry in os.scandir(folder)} if os.path.isdir(folder) else set()

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,15 +16,11 @@ from rmsh.data.benchmarks.base import (
     Benchmark,
     Protocol,
     Source,
-    bag_of_tags,
-    find,
-    image_paths,
+    bag_of_words,
+    image_columns,
     text_lines,
 )
 from rmsh.data.pairs import Pairs
-
-if TYPE_CHECKING:
-    from rmsh.core.types import LabelArray
 
 TOPICS = (
     "animals", "baby", "bird", "car", "clouds", "dog", "female", "flower", "food", "indoor", "lake", "male",
@@ -71,30 +66,25 @@ MIRFLICKR25K = Benchmark(
 
 def read(root: Path) -> Source:
     """Read every image that has a file of tags or a topic from the folder with the unpacked files."""
-    tag_folder = find(root, "meta/tags")
-    topic_files = {topic: find(root, f"{ANNOTATIONS}/{topic}.txt", f"{topic}.txt") for topic in TOPICS}
-    missing = [f"{ANNOTATIONS}/{topic}.txt" for topic, path in topic_files.items() if path is None]
-    if tag_folder is None:
-        raise MIRFLICKR25K.missing_files(root, ["meta/tags", *missing])
-    if missing:
-        raise MIRFLICKR25K.missing_files(root, missing)
-    topics = {topic: _numbers(path) for topic, path in topic_files.items() if path is not None}
+    files = {"meta/tags": ["meta/tags"]}
+    files |= {f"{ANNOTATIONS}/{topic}.txt": [f"{ANNOTATIONS}/{topic}.txt", f"{topic}.txt"] for topic in TOPICS}
+    tag_folder, *topic_files = MIRFLICKR25K.find_files(root, files).values()
+    members = [_numbers(path) for path in topic_files]
     tags = _read_tags(tag_folder)
-    numbers = sorted({*tags, *(number for members in topics.values() for number in members)})
+    numbers = sorted({*tags}.union(*members))
     base = tag_folder.parent.parent
     vocabulary, note = _vocabulary(base / "doc" / "common_tags.txt", tags)
-    images, present = image_paths(base, [f"im{number}.jpg" for number in numbers])
+    column = {word: i for i, word in enumerate(vocabulary)}
+    words = [sorted({column[tag] for tag in tags.get(number, ()) if tag in column}) for number in numbers]
     pairs = Pairs(
         ids=np.array([f"im{number}" for number in numbers]),
-        images=images,
-        has_image=present,  # type: ignore[arg-type]  # None: all or none
-        texts=bag_of_tags((tags.get(number, ()) for number in numbers), vocabulary),
-        labels=_labels(numbers, topics),
+        texts=bag_of_words([np.array(row, dtype=np.int64) for row in words], len(vocabulary)),
+        labels=np.stack([np.isin(numbers, listed) for listed in members], axis=1),
         class_names=TOPICS,
         source=str(root),
+        **image_columns([base.resolve()] * len(numbers), [f"im{number}.jpg" for number in numbers]),
     )
-    inputs = tuple(path for path in topic_files.values() if path is not None)
-    return Source(pairs, vocabulary=vocabulary, notes=(note,), inputs=inputs, canonical_id=_canonical_id)
+    return Source(pairs, None, vocabulary, (note,), tuple(topic_files), _canonical_id)
 
 
 def _canonical_id(name: str) -> str:
@@ -104,7 +94,7 @@ def _canonical_id(name: str) -> str:
 
 
 def _numbers(path: Path) -> list[int]:
-    lines = [line for line in text_lines(path) if line]
+    lines = text_lines(path)
     wrong = next((line for line in lines if not line.isdecimal()), None)
     if wrong is not None:
         raise DataError(f"{path}: the line {wrong[:40]!r} is not an image number; download the file again.")
@@ -114,24 +104,19 @@ def _numbers(path: Path) -> list[int]:
 def _read_tags(folder: Path) -> dict[int, list[str]]:
     """Image number -> its tags; an image without tags has an empty file."""
     named = ((re.fullmatch(r"tags(\d+)\.txt", path.name), path) for path in folder.iterdir())
-    return {int(match[1]): [tag for tag in text_lines(path) if tag] for match, path in named if match}
+    return {int(match[1]): text_lines(path) for match, path in named if match}
 
 
 def _vocabulary(path: Path, tags: Mapping[int, Iterable[str]]) -> tuple[tuple[str, ...], str]:
     """The published list of common tags, each followed by its count; or else the tags that are common here."""
     if path.is_file():
-        words = tuple(line.split()[0] for line in text_lines(path) if line)
+        words = tuple(line.split()[0] for line in text_lines(path))
         return words, f"{len(words):,} tags were taken from doc/common_tags.txt"
     counts = Counter(tag for members in tags.values() for tag in {*members})
-    common = [(tag, count) for tag, count in counts.items() if count >= LEAST_IMAGES]
-    if not common:
+    words = tuple(sorted((t for t, n in counts.items() if n >= LEAST_IMAGES), key=lambda tag: (-counts[tag], tag)))
+    if not words:
         raise DataError(
             f"{path} is missing, and no tag is on at least {LEAST_IMAGES} of the {len(tags)} images; give the "
             "whole data set, or the published doc folder."
         )
-    words = tuple(tag for tag, _ in sorted(common, key=lambda pair: (-pair[1], pair[0])))
     return words, f"{len(words):,} tags are on at least {LEAST_IMAGES} images; doc/common_tags.txt is missing"
-
-
-def _labels(numbers: list[int], topics: Mapping[str, list[int]]) -> LabelArray:
-    return np.stack([np.isin(numbers, members) for members in topics.values()], axis=1).astype(np.uint8)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.base import SEED_UNKNOWN, TENTH, Benchmark, Protocol, Source, find, image_paths
+from rmsh.data.benchmarks.base import SEED_UNKNOWN, TENTH, Benchmark, Protocol, Source, find, image_columns
 from rmsh.data.pairs import Pairs
 
 if TYPE_CHECKING:
@@ -21,6 +19,23 @@ if TYPE_CHECKING:
 PARTS = ("train", "val")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CHUNK = 1 << 20  # bytes read at a time
+
+PROTOCOLS = (
+    Protocol(
+        "paper", "RMSH: all 82,783 training images are database and training, 4,956 validation images are queries",
+        queries=4956, labelled=False, worded=False, parts=("train", "val"),
+    ),
+    Protocol(
+        "labelled", "the paper's, without the training images that have no label",
+        queries=4956, worded=False, parts=("train", "val"),
+    ),
+    Protocol(
+        "hashnet",
+        "HashNet's counts: labelled images of both parts; 5,000 queries, the rest database, 10,000 training",
+        queries=5000, train=10_000,
+    ),
+    TENTH,
+)  # fmt: skip
 
 MSCOCO = Benchmark(
     name="mscoco",
@@ -34,30 +49,7 @@ MSCOCO = Benchmark(
     marker="annotations",
     layout="annotations/{instances,captions}_{train,val}2014.json, {train,val}2014/COCO_*.jpg",
     text_width=4800,
-    protocols=(
-        Protocol(
-            "paper",
-            "RMSH: all 82,783 training images are database and training, 4,956 validation images are queries",
-            queries=4956,
-            labelled=False,
-            worded=False,
-            parts=("train", "val"),
-        ),
-        Protocol(
-            "labelled",
-            "the paper's, without the training images that have no label",
-            queries=4956,
-            worded=False,
-            parts=("train", "val"),
-        ),
-        Protocol(
-            "hashnet",
-            "HashNet's counts: labelled images of both parts; 5,000 queries, the rest database, 10,000 training",
-            queries=5000,
-            train=10_000,
-        ),
-        TENTH,
-    ),
+    protocols=PROTOCOLS,
     open_points=(
         SEED_UNKNOWN,
         "The paper keeps all 82,783 training images, some of which have no label: they stay in the database, "
@@ -69,54 +61,36 @@ MSCOCO = Benchmark(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """One of the two published parts, images in the order of their numbers."""
-
-    files: dict[int, str]  # image number -> its file
-    classes: dict[int, str]  # category number -> its name
-    labels: LabelArray
-    captions: list[str]  # "" if there is none
-    strays: int  # annotations of images that are not listed
-
-
 def read(root: Path) -> Source:
     """Read every image of both parts, with its categories and its first caption, from the folder with the files."""
-    names = {(kind, part): f"{kind}_{part}2014.json" for part in PARTS for kind in ("instances", "captions")}
-    found = {key: find(root, f"annotations/{name}", name) for key, name in names.items()}
-    missing = [f"annotations/{names[key]}" for key, path in found.items() if path is None]
-    if missing:
-        raise MSCOCO.missing_files(root, missing)
-    inputs = {key: path for key, path in found.items() if path is not None}
-    parts = [_read_part(inputs["instances", part], inputs["captions", part]) for part in PARTS]
-    if parts[0].classes != parts[1].classes:
+    names = [f"{kind}_{part}2014.json" for kind in ("instances", "captions") for part in PARTS]
+    inputs = [
+        *MSCOCO.find_files(root, {f"annotations/{name}": (f"annotations/{name}", name) for name in names}).values()
+    ]
+    instances, captions = inputs[:2], inputs[2:]
+    listed = [sorted(_fields(path, "images", "id", "file_name")) for path in instances]
+    numbers = [number for part in listed for number, _ in part]
+    part = np.repeat(PARTS, [len(part) for part in listed])
+    classes, *others = (dict(sorted(_fields(path, "categories", "id", "name"))) for path in instances)
+    if others != [classes]:
         raise DataError(
             f"{root}: the categories of train2014 and val2014 differ; download both files from one release."
         )
-    strays = sum(part.strays for part in parts)
-    return Source(
-        _pairs(root, parts),
-        part=np.repeat(PARTS, [len(part.files) for part in parts]),
-        notes=(f"{strays:,} annotations of images that are not listed were skipped",) if strays else (),
-        inputs=tuple(inputs.values()),
-        canonical_id=_canonical_id,
-    )
-
-
-def _pairs(root: Path, parts: list[_Part]) -> Pairs:
-    captions = np.array([caption for part in parts for caption in part.captions], dtype=np.str_)
-    numbers = [number for part in parts for number in part.files]
-    images, present = _images(root, parts)
-    return Pairs(
+    labels, strays = _read_labels(instances, numbers, [*classes])
+    first = _first_captions(captions)
+    texts = np.array([first.get(number, "") for number in numbers])
+    folders = {name: (find(root, f"{name}2014") or root / f"{name}2014").resolve() for name in PARTS}
+    pairs = Pairs(
         ids=np.array(numbers).astype(np.str_),
-        images=images,
-        has_image=present,
-        texts=captions,
-        has_text=captions != "",
-        labels=np.concatenate([part.labels for part in parts]),
-        class_names=tuple(parts[0].classes.values()),
+        texts=texts,
+        has_text=texts != "",
+        labels=labels,
+        class_names=tuple(classes.values()),
         source=str(root),
+        **image_columns([folders[name] for name in part], [name for part in listed for _, name in part]),
     )
+    notes = (f"{strays:,} annotations of images that are not listed were skipped",) if strays else ()
+    return Source(pairs, part, (), notes, tuple(inputs), _canonical_id)
 
 
 def _canonical_id(name: str) -> str:
@@ -125,31 +99,27 @@ def _canonical_id(name: str) -> str:
     return str(int(digits[1])) if digits else name
 
 
-def _images(root: Path, parts: list[_Part]) -> tuple[Any, Any]:
-    """Paths of the images of both parts and a mask of those that exist; None for both if there are none."""
-    found = [
-        image_paths(find(root, f"{name}2014"), list(part.files.values()))
-        for name, part in zip(PARTS, parts, strict=True)
-    ]
-    if all(paths is None for paths, _ in found):
-        return None, None
-    filled = [
-        (np.full(len(part.files), ""), np.zeros(len(part.files), dtype=np.bool_)) if paths is None else (paths, present)
-        for (paths, present), part in zip(found, parts, strict=True)
-    ]
-    return np.concatenate([paths for paths, _ in filled]), np.concatenate([present for _, present in filled])
+def _read_labels(paths: Sequence[Path], images: Sequence[int], categories: Sequence[int]) -> tuple[LabelArray, int]:
+    """Labels (images, categories), and the number of annotations of other images or categories."""
+    row_of, column_of = ({number: i for i, number in enumerate(numbers)} for numbers in (images, categories))
+    labels, strays = np.zeros((len(images), len(categories)), dtype=np.uint8), 0
+    for path in paths:
+        for image, category in _fields(path, "annotations", "image_id", "category_id"):
+            if image in row_of and category in column_of:
+                labels[row_of[image], column_of[category]] = 1
+            else:
+                strays += 1
+    return labels, strays
 
 
-def _read_part(instances: Path, captions: Path) -> _Part:
-    files: dict[int, str] = dict(sorted(_fields(instances, "images", "id", "file_name")))
-    classes: dict[int, str] = dict(sorted(_fields(instances, "categories", "id", "name")))
-    image, category = array("q"), array("q")
-    for image_id, category_id in _fields(instances, "annotations", "image_id", "category_id"):
-        image.append(image_id)
-        category.append(category_id)
-    labels, strays = _labels(files, classes, np.array(image), np.array(category))
-    texts = _first_captions(captions)
-    return _Part(files, classes, labels, [texts.get(number, "") for number in files], strays)
+def _first_captions(paths: Sequence[Path]) -> dict[int, str]:
+    """Image number -> its first caption that is not blank, with single blanks."""
+    texts: dict[int, str] = {}
+    for path in paths:
+        for image, caption in _fields(path, "annotations", "image_id", "caption"):
+            if image not in texts and caption.strip():
+                texts[image] = " ".join(caption.split())
+    return texts
 
 
 def _fields(path: Path, key: str, *names: str) -> Iterator[Any]:
@@ -176,21 +146,3 @@ def stream_elements(path: Path, key: str) -> Iterator[Any]:
             yield from ijson.items(file, f"{key}.item", use_float=True, buf_size=CHUNK)
         except (ijson.JSONError, UnicodeDecodeError) as error:
             raise DataError(f"{path} is not valid JSON ({error}); download the file again.") from error
-
-
-def _labels(files: Mapping[int, str], classes: Mapping[int, str], image: Any, category: Any) -> tuple[LabelArray, int]:
-    """Labels (images, categories), and the number of annotations of other images or categories."""
-    labels = np.zeros((len(files), len(classes)), dtype=np.uint8)
-    listed, known = np.array([*files], dtype=np.int64), np.array([*classes], dtype=np.int64)
-    here = np.isin(image, listed) & np.isin(category, known)
-    labels[np.searchsorted(listed, image[here]), np.searchsorted(known, category[here])] = 1
-    return labels, int((~here).sum())
-
-
-def _first_captions(path: Path) -> dict[int, str]:
-    """Image number -> its first caption that is not blank, with single blanks."""
-    texts: dict[int, str] = {}
-    for image, caption in _fields(path, "annotations", "image_id", "caption"):
-        if image not in texts and caption.strip():
-            texts[image] = " ".join(caption.split())
-    return texts

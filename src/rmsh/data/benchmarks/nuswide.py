@@ -15,9 +15,9 @@ from rmsh.data.benchmarks.base import (
     Benchmark,
     Protocol,
     Source,
-    csr_of_ones,
+    bag_of_words,
     find,
-    image_paths,
+    image_columns,
     text_lines,
 )
 from rmsh.data.pairs import Pairs
@@ -30,7 +30,26 @@ CONCEPTS = ("ConceptsList/Concepts81.txt", "Concepts81.txt")
 LABELS = ("Groundtruth/AllLabels", "AllLabels")
 WORDS = ("NUS_WID_Tags/TagList1k.txt", "TagList1k.txt")
 TAGS = ("NUS_WID_Tags/AllTags1k.txt", "AllTags1k.txt")
-BLANKS = b" \t\r\n"
+
+PROTOCOLS = (
+    Protocol(
+        "paper", "RMSH: 10 labels; 80,000 database, 5,000 of them training, 2,000 queries",
+        queries=2000, database=80_000, train=5000, classes=10,
+    ),
+    Protocol(
+        "dcmh", "DCMH's counts: 21 labels; 2,100 queries, the rest database, 10,500 training",
+        queries=2100, train=10_500, classes=21, worded=False,
+    ),
+    Protocol(
+        "djsrh", "DJSRH's counts: 10 labels; 2,000 queries, the rest database, 5,000 training",
+        queries=2000, train=5000, classes=10, worded=False,
+    ),
+    Protocol(
+        "hashnet", "HashNet's counts: 81 labels; 5,000 queries, the rest database, 10,000 training",
+        queries=5000, train=10_000, worded=False,
+    ),
+    replace(TENTH, classes=10),
+)  # fmt: skip
 
 NUSWIDE = Benchmark(
     name="nuswide",
@@ -48,40 +67,7 @@ NUSWIDE = Benchmark(
         "NUS_WID_Tags/TagList1k.txt, NUS_WID_Tags/AllTags1k.txt, Flickr/<folder>/<number>_<photo>.jpg"
     ),
     text_width=1000,
-    protocols=(
-        Protocol(
-            "paper",
-            "RMSH: 10 labels; 80,000 database, 5,000 of them training, 2,000 queries",
-            queries=2000,
-            database=80_000,
-            train=5000,
-            classes=10,
-        ),
-        Protocol(
-            "dcmh",
-            "DCMH's counts: 21 labels; 2,100 queries, the rest database, 10,500 training",
-            queries=2100,
-            train=10_500,
-            classes=21,
-            worded=False,
-        ),
-        Protocol(
-            "djsrh",
-            "DJSRH's counts: 10 labels; 2,000 queries, the rest database, 5,000 training",
-            queries=2000,
-            train=5000,
-            classes=10,
-            worded=False,
-        ),
-        Protocol(
-            "hashnet",
-            "HashNet's counts: 81 labels; 5,000 queries, the rest database, 10,000 training",
-            queries=5000,
-            train=10_000,
-            worded=False,
-        ),
-        replace(TENTH, classes=10),
-    ),
+    protocols=PROTOCOLS,
     open_points=(
         SEED_UNKNOWN,
         "The paper's 260,648 images are a misprint of the published 269,648.",
@@ -95,26 +81,20 @@ NUSWIDE = Benchmark(
 
 def read(root: Path) -> Source:
     """Read every image of the published list, with its concepts and tags, from the folder with the unpacked files."""
-    found = {names[0]: find(root, *names) for names in (LIST, CONCEPTS, LABELS, WORDS, TAGS)}
-    missing = [name for name, path in found.items() if path is None]
-    if missing:
-        raise NUSWIDE.missing_files(root, missing)
-    image_list, concepts, labels, words, tags = (path for path in found.values() if path is not None)
-    names = [PureWindowsPath(line).as_posix() for line in text_lines(image_list) if line]
-    classes = tuple(line for line in text_lines(concepts) if line)
-    vocabulary = tuple(line for line in text_lines(words) if line)
-    images, present = image_paths(find(root, "Flickr", "images"), names)
+    files = {names[0]: names for names in (LIST, CONCEPTS, LABELS, WORDS, TAGS)}
+    image_list, concepts, labels, words, tags = NUSWIDE.find_files(root, files).values()
+    names = [PureWindowsPath(line).as_posix() for line in text_lines(image_list)]
+    classes, vocabulary = tuple(text_lines(concepts)), tuple(text_lines(words))
+    folder = (find(root, "Flickr", "images") or root / "Flickr").resolve()
     pairs = Pairs(
         ids=np.array([_canonical_id(name) for name in names]),
-        images=images,
-        has_image=present,  # type: ignore[arg-type]  # None: all or none
         texts=_read_tags(tags, len(names), len(vocabulary)),
         labels=_read_labels(labels, classes, len(names)),
         class_names=classes,
         source=str(root),
+        **image_columns([folder] * len(names), names),
     )
-    inputs = (image_list, concepts, words, tags)
-    return Source(pairs, vocabulary=vocabulary, inputs=inputs, canonical_id=_canonical_id)
+    return Source(pairs, None, vocabulary, (), (image_list, concepts, words, tags), _canonical_id)
 
 
 def _canonical_id(name: str) -> str:
@@ -125,38 +105,30 @@ def _canonical_id(name: str) -> str:
 
 def _read_labels(folder: Path, classes: tuple[str, ...], n: int) -> LabelArray:
     """One column per concept, in the order of the published list of concepts."""
-    missing = [f"{LABELS[0]}/Labels_{name}.txt" for name in classes if not (folder / f"Labels_{name}.txt").is_file()]
-    if missing:
-        raise NUSWIDE.missing_files(folder.parent.parent, missing)
+    names = [f"Labels_{name}.txt" for name in classes]
     labels = np.empty((n, len(classes)), dtype=np.uint8)
-    for column, name in enumerate(classes):
-        path = folder / f"Labels_{name}.txt"
+    for column, path in enumerate(NUSWIDE.find_files(folder, {name: [name] for name in names}).values()):
         labels[:, column] = _digits(path.read_bytes(), n, f"{path}: one 0 or 1 for each of the {n} images of {LIST[0]}")
     return labels
 
 
 def _read_tags(path: Path, n: int, words: int) -> Any:
     """Rows of 0/1 separated by blanks, as CSR; read by line, because the file has half a gigabyte."""
-    columns, ends = [], np.zeros(n + 1, dtype=np.int64)
-    row = 0
+    rows: list[Any] = []
     with path.open("rb") as file:
-        for line in file:
-            if not line.strip():
-                continue
-            if row == n:
+        for line in filter(bytes.strip, file):
+            if len(rows) == n:
                 raise DataError(f"{path} has more rows than the {n} images of {LIST[0]}; download both files again.")
-            where = f"{path}, row {row + 1}: one 0 or 1 for each of the {words} words of {WORDS[0]}"
-            columns.append(np.flatnonzero(_digits(line, words, where)).astype(np.int32))
-            row += 1
-            ends[row] = ends[row - 1] + len(columns[-1])
-    if row < n:
-        raise DataError(f"{path} has {row} rows for the {n} images of {LIST[0]}; download both files again.")
-    return csr_of_ones(np.concatenate(columns), ends, words)
+            where = f"{path}, row {len(rows) + 1}: one 0 or 1 for each of the {words} words of {WORDS[0]}"
+            rows.append(np.flatnonzero(_digits(line, words, where)).astype(np.int32))
+    if len(rows) < n:
+        raise DataError(f"{path} has {len(rows)} rows for the {n} images of {LIST[0]}; download both files again.")
+    return bag_of_words(rows, words)
 
 
 def _digits(content: bytes, count: int, expected: str) -> LabelArray:
     """Zeros and ones separated by blanks, uint8 (count,)."""
-    digits = np.frombuffer(content.translate(None, BLANKS), dtype=np.uint8) - ord("0")
+    digits = np.frombuffer(content.translate(None, b" \t\r\n"), dtype=np.uint8) - ord("0")
     if len(digits) != count or digits.max(initial=0) > 1:
         raise DataError(f"{expected} is expected, but got {len(digits)} characters. Download the file again.")
     return digits

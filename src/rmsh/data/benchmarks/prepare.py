@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.core.errors import DataError
+from rmsh.core.errors import ConfigError, DataError
 from rmsh.core.files import sha256
-from rmsh.data.benchmarks import READERS, find_benchmark
+from rmsh.data.benchmarks import BENCHMARKS, READERS
 from rmsh.data.benchmarks.base import IMAGE_WIDTH, Benchmark, Protocol, Source, find
 from rmsh.data.benchmarks.mirflickr25k import TOPICS
 from rmsh.data.pairs import is_raw
@@ -57,13 +57,10 @@ def prepare(
         texts: the same for the texts.
         without_images: omit the images if only texts and labels are needed.
         paper_inputs: fail if the features are not as wide as the paper's.
-
-    Raises:
-        DataError: files are missing (the message says who publishes them) or damaged, or there are too few pairs.
-        ConfigError: there is no such benchmark or split.
-        InputError: ``out`` already contains prepared pairs.
     """
-    benchmark = find_benchmark(name)
+    if name not in BENCHMARKS:
+        raise ConfigError(f"There is no benchmark {name!r}; known are {', '.join(BENCHMARKS)}.")
+    benchmark = BENCHMARKS[name]
     protocol = benchmark.protocol(split) if isinstance(split, str) else split
     refuse_finished(out)
     source = _with_frequent_classes(_read_source(benchmark, root), protocol.classes)
@@ -87,7 +84,7 @@ def prepare(
 def _read_source(benchmark: Benchmark, root: Path) -> Source:
     """Read a folder in the published layout, or else matrices."""
     if not root.is_dir():
-        raise benchmark.missing_files(root, [benchmark.layout])
+        raise DataError(f"{root} lacks {benchmark.layout}. {benchmark.missing}")
     if find(root, benchmark.marker) is None and matrix_files_below(root):
         return read_matrices(root)
     return READERS[benchmark.name](root)
