@@ -29,12 +29,7 @@ def is_coco66k(folder: Path) -> bool:
 
 
 def decompand(stored: NDArray[np.uint8]) -> FloatArray:
-    """The features from their stored bytes: x = (byte / 255 * 2.4454997)^2, float32 of the same shape.
-
-    Example:
-        >>> decompand(np.array([0, 255], dtype=np.uint8))
-        array([0.       , 5.9804688], dtype=float32)
-    """
+    """The features from their stored bytes: x = (byte / 255 * 2.4454997)^2, float32 of the same shape."""
     table = ((np.arange(256) / 255 * LARGEST_ROOT) ** 2).astype(np.float32)
     return table[stored]
 
@@ -64,11 +59,8 @@ def _read_pairs(path: Path) -> tuple[NDArray[np.str_], ...]:
     if tuple(header.split("\t")) != HEADER:
         raise DataError(f"{path}, line 1 is {header[:80]!r}; the tab-separated header {', '.join(HEADER)} is expected.")
     rows = [line.split("\t") for line in lines]
-    wrong = [
-        f"line {number} ({lines[number - 2][:40]!r})"
-        for number, row in enumerate(rows, start=2)
-        if len(row) != len(HEADER) or row[1] not in ("database", "query")
-    ]
+    fit = (len(row) == len(HEADER) and row[1] in ("database", "query") for row in rows)
+    wrong = [f"line {i} ({lines[i - 2][:40]!r})" for i, fits in enumerate(fit, start=2) if not fits]
     if wrong:
         raise DataError(
             f"{path}: these lines are not an id, 'database' or 'query', and a caption, separated by tabs: "

@@ -64,12 +64,23 @@ def prepare(
     protocol = benchmark.protocol(split) if isinstance(split, str) else split
     refuse_finished(out)
     source = _with_frequent_classes(_read_source(benchmark, root), protocol.classes)
-    labels, usable = np.asarray(source.pairs.labels), _usable(source, protocol)
+    whole = source.pairs
+    usable = (whole.labelled | (not protocol.labelled)) & (source.worded | (not protocol.worded))
+    labels = np.asarray(whole.labels)
     drawn = draw_split(protocol, labels, usable=usable, part=source.part, seed=seed, stratified=stratified)
     rows = np.union1d(drawn.database, drawn.query)
     pairs, feature_notes = _with_features(source, rows, {"images": images, "texts": texts})
-    pairs = _checked_images(pairs, benchmark, without=without_images)
-    notes = [*source.notes, *_removal_notes(source, usable, len(rows)), *feature_notes, *_image_notes(pairs)]
+    if without_images:
+        pairs = replace(pairs, images=None, has_image=None)  # type: ignore[arg-type]  # filled in
+    elif pairs.images is None or not pairs.has_image.any():
+        raise DataError(
+            f"{root} has no images. Give their features with --images, or omit them with --without-images. "
+            f"{benchmark.missing}"
+        )
+    notes = [*source.notes, *_removal_notes(source, usable, len(rows)), *feature_notes]
+    missing = int((~pairs.has_image).sum())
+    if 0 < missing < len(pairs):
+        notes.append(f"{missing:,} images are missing; their texts are kept")
     facts = {
         "benchmark": name,
         "protocol": asdict(protocol) | {"seed": seed, "stratified": stratified},
@@ -134,11 +145,6 @@ def _with_frequent_classes(source: Source, count: int | None) -> Source:
     return replace(source, pairs=pairs, notes=(*source.notes, note))
 
 
-def _usable(source: Source, protocol: Protocol) -> BitArray:
-    """(n,) mask of the items that the protocol keeps."""
-    return (source.pairs.labelled | (not protocol.labelled)) & (source.worded | (not protocol.worded))
-
-
 def _removal_notes(source: Source, usable: BitArray, kept: int) -> list[str]:
     unlabelled, wordless, removed = (int((~mask).sum()) for mask in (source.pairs.labelled, source.worded, usable))
     notes = [f"{unlabelled:,} of {len(usable):,} pairs have no label, {wordless:,} no word; {removed:,} were removed"]
@@ -151,28 +157,11 @@ def _with_features(source: Source, rows: IntArray, files: Mapping[Role, str | No
     pairs, notes = source.pairs.take(rows), []
     for role, text in files.items():
         if text is not None:
-            ids, canonical_id = source.pairs.ids, source.canonical_id
-            column, note = read_features(text, role, ids, wanted=rows, canonical_id=canonical_id)
-            changed: dict[str, Any] = {role: column, "has_image" if role == "images" else "has_text": None}
-            pairs = replace(pairs, **changed)
+            column, note = read_features(text, role, source.pairs.ids, wanted=rows, canonical_id=source.canonical_id)
+            mask = "has_image" if role == "images" else "has_text"
+            pairs = replace(pairs, **{role: column, mask: None})  # type: ignore[arg-type]
             notes.append(note)
     return pairs, notes
-
-
-def _checked_images(pairs: Pairs, benchmark: Benchmark, *, without: bool) -> Pairs:
-    if without:
-        return replace(pairs, images=None, has_image=None)  # type: ignore[arg-type]  # filled in
-    if pairs.images is None or not pairs.has_image.any():
-        raise DataError(
-            f"{pairs.source} has no images. Give their features with --images, or omit them with --without-images. "
-            f"{benchmark.missing}"
-        )
-    return pairs
-
-
-def _image_notes(pairs: Pairs) -> list[str]:
-    missing = int((~pairs.has_image).sum())
-    return [f"{missing:,} images are missing; their texts are kept"] if 0 < missing < len(pairs) else []
 
 
 def _width_notes(pairs: Pairs, benchmark: Benchmark, *, strict: bool) -> list[str]:
@@ -200,46 +189,30 @@ def draw_split(
 
     Only ``usable`` rows (n,) are drawn. ``part`` (n,) is the published part of each row, if the protocol names parts.
     A ``stratified`` split keeps the share of each class.
-
-    Example:
-        >>> protocol = Protocol("tiny", "an example", queries=2, database=5, train=3)
-        >>> split = draw_split(protocol, np.ones((9, 1), dtype=np.uint8), usable=np.arange(9) != 4)
-        >>> len(split.query), len(split.database), len(split.train), 4 in split.database
-        (2, 5, 3, False)
     """
-    of_database, of_query = (np.flatnonzero(usable & mask) for mask in _part_masks(protocol, part, len(labels)))
+    of_database = of_query = np.flatnonzero(usable)
+    if protocol.parts is not None:
+        if part is None:
+            raise DataError(
+                f"The split {protocol.name!r} consists of published parts ({', '.join(protocol.parts)}), which these "
+                "files do not name; give the published files, or use another split."
+            )
+        of_database, of_query = (np.flatnonzero(usable & (part == name)) for name in protocol.parts)
     candidates = of_query[labels[of_query].any(axis=1)]
     queries = protocol.queries or max(1, len(candidates) // 10)
-    _check_enough(protocol, queries, len(candidates), len(of_database))
+    needed = max(protocol.database or 1, protocol.train or 1)
+    if len(candidates) < queries or len(of_database) - (0 if protocol.parts else queries) < needed:
+        raise DataError(
+            f"The split {protocol.name!r} needs {queries:,} queries and {needed:,} other pairs, but there are "
+            f"{len(candidates):,} and {len(of_database):,} pairs to draw from; give the whole data set, or use the "
+            "split 'tenth'."
+        )
     pick = _drawer(protocol, labels, seed=seed, stratified=stratified)
     query = pick(candidates, queries)
     rest = np.setdiff1d(of_database, query)
     database = rest if protocol.database is None else pick(rest, protocol.database)
     train = database if protocol.train is None else pick(database, protocol.train)
     return Split(protocol.name + ("-stratified" if stratified else ""), database, query, train)
-
-
-def _check_enough(protocol: Protocol, queries: int, candidates: int, others: int) -> None:
-    needed = max(protocol.database or 1, protocol.train or 1)
-    spare = others - (0 if protocol.parts else queries)
-    if candidates < queries or spare < needed:
-        raise DataError(
-            f"The split {protocol.name!r} needs {queries:,} queries and {needed:,} other pairs, but there are "
-            f"{candidates:,} and {others:,} pairs to draw from; give the whole data set, or use the split 'tenth'."
-        )
-
-
-def _part_masks(protocol: Protocol, part: NDArray[np.str_] | None, n: int) -> tuple[BitArray, BitArray]:
-    """Masks of the rows that may be in the database, and of those that may be queries."""
-    if protocol.parts is None:
-        everything = np.ones(n, dtype=np.bool_)
-        return everything, everything
-    if part is None:
-        raise DataError(
-            f"The split {protocol.name!r} consists of published parts ({', '.join(protocol.parts)}), which these files "
-            "do not name; give the published files, or use another split."
-        )
-    return part == protocol.parts[0], part == protocol.parts[1]
 
 
 def _drawer(
@@ -255,13 +228,7 @@ def _drawer(
 
 
 def stratified_rows(rows: IntArray, count: int, *, stratum: IntArray, rng: np.random.Generator) -> IntArray:
-    """Draw rows from each stratum in proportion; the largest remainders are rounded up.
-
-    Example:
-        >>> drawn = stratified_rows(np.arange(6), 3, stratum=np.array([0, 0, 0, 0, 1, 1]), rng=np.random.default_rng(0))
-        >>> int((drawn < 4).sum()), int((drawn >= 4).sum())
-        (2, 1)
-    """
+    """Draw rows from each stratum in proportion; the largest remainders are rounded up."""
     strata, member, sizes = np.unique(stratum[rows], return_inverse=True, return_counts=True)
     shares = sizes * count / len(rows)
     quota = np.floor(shares).astype(np.int64)
