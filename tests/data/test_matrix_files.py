@@ -37,13 +37,13 @@ def test_a_folder_without_matrices_is_refused(tmp_path: Path):
 
 
 def test_a_missing_file_is_refused(tmp_path: Path):
-    with pytest.raises(DataError, match=r"nothing.npz does not exist; give a file of .npz"):
+    with pytest.raises(DataError, match=r"nothing.npz does not exist; .*.npz"):
         matrix_files(tmp_path / "nothing.npz")
 
 
 def test_an_unknown_suffix_is_refused(tmp_path: Path):
     (tmp_path / "data.csv").touch()
-    with pytest.raises(DataError, match=r"has the suffix '.csv'; matrices are read from .npz, .npy"):
+    with pytest.raises(DataError, match=r"has the suffix '.csv'; .*.npz, .npy"):
         matrix_files(tmp_path / "data.csv")
 
 
@@ -112,7 +112,7 @@ def test_a_long_header_of_the_second_version_is_read(tmp_path: Path):
 def test_objects_are_never_unpickled(tmp_path: Path, name):
     path, objects = tmp_path / name, np.array([{"a": 1}], dtype=object)
     np.save(path, objects, allow_pickle=True) if name.endswith("npy") else np.savez(path, labels=objects)
-    with pytest.raises(DataError, match=r"key 'labels' .*never loaded"):
+    with pytest.raises(DataError, match=r"key 'labels' .*([Oo]bject)"):
         read(path, "labels")
 
 

@@ -24,6 +24,7 @@ from rmsh.core.errors import DataError, RmshError, require
 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
+SUFFIXES = (".npz", ".npy", ".mat", ".h5", ".hdf5")
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USER_BLOCK = 512  # bytes of MATLAB's header in front of the HDF5 part of a version 7.3 file
 SPARSE_MEMBERS = {"format", "shape", "data"}  # written by scipy.sparse.save_npz for every sparse format
@@ -47,50 +48,36 @@ class MatrixKey:
 
     @property
     def size(self) -> str:
-        """The shape for people.
-
-        Example:
-            >>> MatrixKey(Path("a.npy"), "a", (20015, 24)).size
-            '20,015 x 24'
-        """
+        """The shape for people, such as "20,015 x 24"."""
         return " x ".join(f"{length:,}" for length in self.shape) or "a single value"
 
 
-def matrix_files(path: Path) -> list[Path]:
-    """The path itself if it is a matrix file, or the matrix files directly in a folder."""
-    if path.is_dir():
-        found = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
-        if not found:
-            raise DataError(f"{path} is a folder without matrix files; it must contain files of {_suffixes()}.")
-        return found
-    if not path.exists():
-        raise DataError(
-            f"{path} does not exist; give a file of {_suffixes()}, a folder of such files, or a known name."
-        )
-    if path.suffix.lower() not in SUFFIXES:
-        raise DataError(f"{path} has the suffix {path.suffix!r}; matrices are read from {_suffixes()}.")
-    return [path]
-
-
-def _suffixes() -> str:
-    return ", ".join(SUFFIXES[:-1]) + f" or {SUFFIXES[-1]}"
+def matrix_files(path: Path, *, allowed: str = "a matrix file") -> list[Path]:
+    """The path itself if it is a matrix file, or those directly in a folder; an error says what else is ``allowed``."""
+    candidates = sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
+    files = [file for file in candidates if file.suffix.lower() in SUFFIXES]
+    if not files:
+        kind = "is a folder without matrices" if path.is_dir() else f"has the suffix {path.suffix!r}"
+        problem = kind if path.exists() else "does not exist"
+        raise DataError(f"{path} {problem}; give {allowed} ({', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}).")
+    return files
 
 
 def list_matrices(path: Path) -> list[MatrixKey]:
     """The matrices of a file, from its headers alone."""
-    with _parser_errors(path):
-        shapes = _READERS[path.suffix.lower()][0](path)
+    with _parser_errors(path, str(path)):
+        shapes = _reader(path)[0](path)
     return [MatrixKey(path, key, shape) for key, shape in shapes.items()]
 
 
 def read_matrix(matrix: MatrixKey) -> Any:
     """An array (memory-mapped if the format allows it), a CSR matrix, or an array of strings."""
-    with _parser_errors(matrix.path):
-        return _READERS[matrix.path.suffix.lower()][1](matrix.path, matrix.key)
+    with _parser_errors(matrix.path, matrix.where):
+        return _reader(matrix.path)[1](matrix.path, matrix.key)
 
 
 @contextmanager
-def _parser_errors(path: Path) -> Iterator[None]:
+def _parser_errors(path: Path, source: str) -> Iterator[None]:
     """Turn any exception that a parser raises for a damaged file into a DataError."""
     try:
         yield
@@ -99,69 +86,61 @@ def _parser_errors(path: Path) -> Iterator[None]:
     except Exception as error:
         reason = str(error) or type(error).__name__
         raise DataError(
-            f"{path} cannot be read as {path.suffix} ({reason}); check the file or write it again."
+            f"{source} cannot be read as {path.suffix} ({reason}); check the file or write it again."
         ) from error
+
+
+def _reader(path: Path) -> tuple[Callable[[Path], Shapes], Callable[[Path, str], Any]]:
+    suffix = path.suffix.lower()
+    if suffix in (".npz", ".npy"):
+        return _numpy_shapes, _read_numpy
+    if suffix == ".mat" and not _is_hdf5(path):
+        return _matlab_shapes, _read_matlab
+    return _hdf5_shapes, _read_hdf5
+
+
+def _is_hdf5(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(USER_BLOCK + len(HDF5_SIGNATURE))
+    return head.startswith(HDF5_SIGNATURE) or head.endswith(HDF5_SIGNATURE)
 
 
 def _numpy_shapes(path: Path) -> Shapes:
     if path.suffix.lower() == ".npy":
         with path.open("rb") as file:
-            return {path.stem: _header(file)[0]}
+            return {path.stem: _header_shape(file)}
+    shapes: Shapes = {}
     with zipfile.ZipFile(path) as archive:
-        members = _members(archive)
-        if members.keys() >= SPARSE_MEMBERS:
-            with np.load(path, allow_pickle=False) as arrays:
-                return {path.stem: tuple(int(size) for size in arrays["shape"])}
-        return {key: _member_header(archive, name)[0] for key, name in members.items()}
+        for member in archive.namelist():
+            if member.endswith(".npy"):
+                with archive.open(member) as file:
+                    shapes[member.removesuffix(".npy")] = _header_shape(file)
+    if shapes.keys() >= SPARSE_MEMBERS:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {path.stem: tuple(int(size) for size in arrays["shape"])}
+    return shapes
+
+
+def _header_shape(file: IO[bytes]) -> tuple[int, ...]:
+    version = np.lib.format.read_magic(file)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read_header(file)[0]
 
 
 def _read_numpy(path: Path, key: str) -> Any:
     if path.suffix.lower() == ".npy":
-        with path.open("rb") as file:
-            _refuse_objects(_header(file)[1], path, key)
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    with zipfile.ZipFile(path) as archive:
-        members = _members(archive)
-        if members.keys() >= SPARSE_MEMBERS:
-            return sparse.csr_array(sparse.load_npz(path))
-        _refuse_objects(_member_header(archive, members[key])[1], path, key)
     with np.load(path, allow_pickle=False) as arrays:
+        if {*arrays} >= SPARSE_MEMBERS:
+            return sparse.csr_array(sparse.load_npz(path))
         return arrays[key]
 
 
-def _members(archive: zipfile.ZipFile) -> dict[str, str]:
-    return {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
-
-
-def _member_header(archive: zipfile.ZipFile, member: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    with archive.open(member) as file:
-        return _header(file)
-
-
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read_header(file)
-    return shape, dtype
-
-
-def _refuse_objects(dtype: np.dtype[Any], path: Path, key: str) -> None:
-    if dtype.hasobject:
-        raise DataError(
-            f"{path}, key {key!r} is a pickled array of Python objects, which is never loaded; save numbers or strings "
-            "of a fixed dtype instead."
-        )
-
-
 def _matlab_shapes(path: Path) -> Shapes:
-    if _is_hdf5(path):
-        return _hdf5_shapes(path)
     return {name: tuple(shape) for name, shape, _ in io.whosmat(path)}
 
 
 def _read_matlab(path: Path, key: str) -> Any:
-    if _is_hdf5(path):
-        return _read_hdf5(path, key)
     value = io.loadmat(path, variable_names=[key])[key]
     if sparse.issparse(value):
         return sparse.csr_array(value)
@@ -175,12 +154,6 @@ def _read_matlab(path: Path, key: str) -> Any:
         raise DataError(f"{path}, key {key!r} is a MATLAB struct; save the matrix inside it as a separate variable.")
     # MATLAB pads the rows of a character matrix with blanks to equal length.
     return np.strings.rstrip(value) if value.dtype.kind == "U" else value
-
-
-def _is_hdf5(path: Path) -> bool:
-    with path.open("rb") as file:
-        head = file.read(USER_BLOCK + len(HDF5_SIGNATURE))
-    return head.startswith(HDF5_SIGNATURE) or head.endswith(HDF5_SIGNATURE)
 
 
 def _not_strings(path: Path, key: str) -> DataError:
@@ -249,16 +222,3 @@ def _read_cells(node: Any, file: Any, path: Path, key: str) -> Any:
     # MATLAB stores an empty string as its size, marked by an attribute.
     texts = ["" if "MATLAB_empty" in cell.attrs else "".join(map(chr, cell[()].T.flat)) for cell in cells]
     return np.array(texts, dtype=np.str_).reshape(node.shape[::-1])
-
-
-_Reader: TypeAlias = tuple[Callable[[Path], Shapes], Callable[[Path, str], Any]]
-_NUMPY: _Reader = (_numpy_shapes, _read_numpy)
-_HDF5: _Reader = (_hdf5_shapes, _read_hdf5)
-_READERS: dict[str, _Reader] = {
-    ".npz": _NUMPY,
-    ".npy": _NUMPY,
-    ".mat": (_matlab_shapes, _read_matlab),
-    ".h5": _HDF5,
-    ".hdf5": _HDF5,
-}
-SUFFIXES = tuple(_READERS)
