@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rmsh.core.types import BitArray, IdArray, LabelArray
-    from rmsh.data.readers.feature_files import Role
 
-_LISTS: tuple[Role, Role] = ("class_names", "ids")
 _MOST_CLASSES = 1 << 16  # a larger class number is an id, not a class
 
 
@@ -50,20 +47,15 @@ def decode_codes(values: Any, bits: int | None = None, *, source: str = "codes")
             f"{source}: got {array.dtype} of shape {array.shape}; codes are numbers of shape (items, bits), or "
             "packed uint8 of shape (items, bytes)."
         )
-    if array.dtype == np.uint8 and _may_be_packed(array, bits):
+    width = array.shape[1]
+    if array.dtype == np.uint8 and (array.max() > 1 or (bits != width and 8 * width <= MAX_BITS)):
         return _unpacked(array, bits, source)
-    if array.shape[1] != (bits or array.shape[1]) or array.shape[1] > MAX_BITS:
+    if width != (bits or width) or width > MAX_BITS:
         raise CodesError(
-            f"{source}: got {array.shape[1]} columns, one per bit; expected {bits or f'at most {MAX_BITS}'}. Check the "
+            f"{source}: got {width} columns, one per bit; expected {bits or f'at most {MAX_BITS}'}. Check the "
             "number of bits, and that each row is an item."
         )
     return _signs(array, source)
-
-
-def _may_be_packed(array: NDArray[np.uint8], bits: int | None) -> bool:
-    """Whether bytes contain several bits each, or might: all are 0 or 1, and the width is not the number of bits."""
-    width = array.shape[1]
-    return bool(array.max() > 1) or (bits != width and 8 * width <= MAX_BITS)
 
 
 def _unpacked(array: NDArray[np.uint8], bits: int | None, source: str) -> tuple[BitArray, str]:
@@ -110,12 +102,7 @@ def _signs(array: NDArray[Any], source: str) -> tuple[BitArray, str]:
 
 
 def class_count(values: Any) -> int | None:
-    """The number of classes that a list of class numbers needs, or None if the array is not such a list.
-
-    Example:
-        >>> class_count(np.array([0, 3, 1])), class_count(np.array([[0, 1], [1, 0]]))
-        (4, None)
-    """
+    """The number of classes that a list of class numbers needs, or None if the array is not such a list."""
     array = _dense(values)
     if array.dtype.kind not in "fiu" or array.ndim == 0 or not array.size or array.size != len(array):
         return None
@@ -198,16 +185,14 @@ def key_meaning(key: str) -> tuple[Part, Kind] | None:
     return _KNOWN_KEYS.get(re.sub(r"[^a-z0-9]", "", key.lower()))
 
 
-@dataclass(frozen=True, eq=False)
-class FoundCodes:
+class FoundCodes(NamedTuple):
     """The codes of a file by part and kind, and notes on how they were read."""
 
     codes: Mapping[tuple[Part, Kind], Codes]
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class FoundLabels:
+class FoundLabels(NamedTuple):
     """The labels of a file by part, the IDs of their rows if the file has them, and notes on how they were read."""
 
     labels: Mapping[Part, LabelArray]
@@ -247,23 +232,22 @@ def find_labels(path: Path) -> FoundLabels:
         found = {meaning: matrix for meaning, matrix in named.items() if meaning[0] != "all" and meaning[1] == "codes"}
     found = found or _only_one(matrices, "labels", path)
     arrays = {meaning: read_matrix(matrix) for meaning, matrix in found.items()}
-    class_names, id_list = (_list_with_role(matrices, role) for role in _LISTS)
-    classes = None if class_names is None else class_names.shape[0]
+    lists = {role_of_key(matrix.key): matrix for matrix in reversed(matrices) if len(matrix.shape) == 1}
+    names, ids = lists.get(("class_names", "all")), lists.get(("ids", "all"))
+    classes = None if names is None else names.shape[0]
     columns = max(class_count(array) or 0 for array in arrays.values())
     labels, notes = {}, []
     for meaning, array in arrays.items():
         part, matrix = meaning[0], found[meaning]
         labels[part], reading = decode_labels(array, classes, at_least=columns, source=matrix.where)
         notes.append(f"{_described((part, 'labels'))} were taken from {matrix}: {reading}")
-    ids = None if id_list is None else np.asarray(read_matrix(id_list), dtype=np.str_)
-    return FoundLabels(labels, ids, tuple(notes))
+    return FoundLabels(labels, None if ids is None else np.asarray(read_matrix(ids), dtype=np.str_), tuple(notes))
 
 
 def _matrices(path: Path) -> list[MatrixKey]:
-    files = matrix_files(path)
-    if files != [path]:
+    if path.is_dir():
         raise DataError(f"{path} is a folder; give a single matrix file.")
-    return list_matrices(path)
+    return [matrix for file in matrix_files(path) for matrix in list_matrices(file)]
 
 
 def _by_meaning(matrices: list[MatrixKey]) -> dict[tuple[Part, Kind], MatrixKey]:
@@ -280,9 +264,8 @@ def _by_meaning(matrices: list[MatrixKey]) -> dict[tuple[Part, Kind], MatrixKey]
 
 def _only_one(matrices: list[MatrixKey], kind: Kind, path: Path) -> dict[tuple[Part, Kind], MatrixKey]:
     """The only array of a file that can be of a kind, whatever its key; labels may be class numbers."""
-    dimensions = (1, 2) if kind == "labels" else (2,)
-    fitting = [matrix for matrix in matrices if len(matrix.shape) in dimensions]
-    fitting = [matrix for matrix in fitting if role_of_key(matrix.key) not in (("ids", "all"), ("class_names", "all"))]
+    dimensions, lists = (1, 2) if kind == "labels" else (2,), (("ids", "all"), ("class_names", "all"))
+    fitting = [m for m in matrices if len(m.shape) in dimensions and role_of_key(m.key) not in lists]
     if len(fitting) != 1:
         there = ", ".join(str(matrix) for matrix in matrices) or "none"
         raise DataError(
@@ -296,8 +279,3 @@ def _described(meaning: tuple[Part, Kind]) -> str:
     part, kind = meaning
     what = {"image": "image codes", "text": "text codes"}.get(kind, kind)
     return what if part == "all" else f"{part} {what}"
-
-
-def _list_with_role(matrices: list[MatrixKey], role: Role) -> MatrixKey | None:
-    lists = (matrix for matrix in matrices if len(matrix.shape) == 1)
-    return next((matrix for matrix in lists if role_of_key(matrix.key) == (role, "all")), None)

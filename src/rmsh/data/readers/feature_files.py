@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from scipy import sparse
@@ -72,28 +71,21 @@ def role_of_key(key: str) -> tuple[Role, Part] | None:
     return _KNOWN_NAMES.get(re.sub(r"[^a-z0-9/]", "", key.lower()))
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The matrices to read.
+class Selection(NamedTuple):
+    """The matrices to read."""
 
-    Args:
-        matrices: role -> its matrix, or its parts in the order database, query.
-        parts: the parts of each role; ("all",) for whole matrices.
-        notes: what was guessed and what is not used.
-    """
-
-    matrices: Mapping[Role, tuple[MatrixKey, ...]]
-    parts: tuple[Part, ...]
-    notes: tuple[str, ...]
+    matrices: Mapping[Role, tuple[MatrixKey, ...]]  # a whole matrix, or its parts in the order database, query
+    parts: tuple[Part, ...]  # of each role; ("all",) for whole matrices
+    notes: tuple[str, ...]  # what was guessed and what is not used
 
 
 def select_matrices(
     matrices: Sequence[MatrixKey], named: Mapping[str, str], *, skip: Collection[Role], source: str
 ) -> Selection:
     """Select a matrix for each role except the skipped ones: by the named key, otherwise by well-known names."""
-    for role in named:
-        if role not in ROLES:
-            raise DataError(f"A key was given for {role!r}; keys can be given for {', '.join(ROLES)}.")
+    unknown = [role for role in named if role not in ROLES]
+    if unknown:
+        raise DataError(f"A key was given for {unknown[0]!r}; keys can be given for {', '.join(ROLES)}.")
     notes: list[str] = []
     found: dict[Role, dict[Part, MatrixKey]] = {}
     for role in ROLES:
@@ -109,11 +101,15 @@ def select_matrices(
             f"{source}: no key has a known name for images, texts or labels; the keys are {_described(matrices)}. "
             "Name them as 'FILE:KEY'."
         )
-    used = {matrix for parts in found.values() for matrix in parts.values()}
+    chosen = {role: tuple(parts.values()) for role, parts in found.items()}
+    used = {matrix for parts in chosen.values() for matrix in parts}
     unused = ((matrix, role_of_key(matrix.key)) for matrix in matrices if matrix not in used)
     notes += [f"{matrix} was not used" for matrix, role in unused if role is None or role[0] in named]
-    chosen = {role: tuple(parts.values()) for role, parts in found.items()}
-    return Selection(chosen, _common_parts(found, source), tuple(notes))
+    parts = {role: tuple(matrices) for role, matrices in found.items() if role != "class_names"}
+    if len(set(parts.values())) > 1:
+        shown = ", ".join(f"{role} for {' and '.join(names)}" for role, names in parts.items())
+        raise DataError(f"{source}: the matrices come in different parts ({shown}); all need the same parts.")
+    return Selection(chosen, next(iter(parts.values())), tuple(notes))
 
 
 def _find_key(matrices: Sequence[MatrixKey], key: str, source: str) -> MatrixKey:
@@ -150,15 +146,6 @@ def _guess(matrices: Sequence[MatrixKey], role: Role, notes: list[str]) -> dict[
     return {part: found[part] for part in get_args(Part) if part in found}
 
 
-def _common_parts(found: Mapping[Role, Mapping[Part, MatrixKey]], source: str) -> tuple[Part, ...]:
-    """The parts of every role; class names are the same for every part."""
-    parts = {role: tuple(matrices) for role, matrices in found.items() if role != "class_names"}
-    if len(set(parts.values())) > 1:
-        shown = ", ".join(f"{role} for {' and '.join(names)}" for role, names in parts.items())
-        raise DataError(f"{source}: the matrices come in different parts ({shown}); all need the same parts.")
-    return next(iter(parts.values()))
-
-
 def locate(text: str, role: Role) -> MatrixKey:
     """The matrix named by "FILE" or "FILE:KEY"; FILE alone must have one matrix, or one with a name for the role."""
     file, colon, key = text.rpartition(":")
@@ -183,14 +170,14 @@ def read_matrix_pairs(
 ) -> tuple[Pairs, Split | None, tuple[str, ...]]:
     """Pairs from matrix files, their split if the matrices come in parts, and notes on what was guessed."""
     matrices = [matrix for file in files for matrix in list_matrices(file)]
-    selection = select_matrices(matrices, keys, skip=skip, source=source)
-    pairs, notes = pairs_from_matrices(selection.matrices, source=source)
+    selected, parts, notes = select_matrices(matrices, keys, skip=skip, source=source)
+    pairs, more = pairs_from_matrices(selected, source=source)
     split = None
-    if len(selection.parts) == 2:
-        rows = next(_rows(role, parts[0]) for role, parts in selection.matrices.items() if role != "class_names")
+    if len(parts) == 2:
+        rows = next(_rows(role, found[0]) for role, found in selected.items() if role != "class_names")
         database = np.arange(rows)
         split = Split(Path(source).stem, database, np.arange(rows, len(pairs)), database)
-    return pairs, split, selection.notes + notes
+    return pairs, split, notes + more
 
 
 def pairs_from_matrices(matrices: Mapping[Role, Sequence[MatrixKey]], *, source: str) -> tuple[Pairs, tuple[str, ...]]:
@@ -203,7 +190,9 @@ def pairs_from_matrices(matrices: Mapping[Role, Sequence[MatrixKey]], *, source:
     if n == 0:
         raise DataError(f"{source}: the matrices have no rows; at least one item is needed.")
     pairs = Pairs(**({"ids": np.arange(n)} | columns), source=source)
-    return pairs, _empty_text_note(pairs)
+    texts: Any = pairs.texts
+    empty = np.count_nonzero(np.diff(texts.indptr) == 0) if sparse.issparse(texts) else 0
+    return pairs, (f"{empty:,} of {n:,} texts have no words",) if empty else ()
 
 
 def _rows(role: Role, matrix: MatrixKey) -> int:
@@ -227,12 +216,7 @@ def _check_rows(matrices: Mapping[Role, MatrixKey], source: str) -> None:
 
 
 def transposed_hint(matrices: Iterable[MatrixKey], rows: Collection[int]) -> str:
-    """A sentence naming the matrices that would have the right number of rows if transposed, or "".
-
-    Example:
-        >>> transposed_hint([MatrixKey(Path("a.npy"), "a", (8, 500))], [500])
-        " Possibly transposed (features x items): a.npy, key 'a'; transpose it."
-    """
+    """A sentence naming the matrices that would have the right number of rows if transposed, or ""."""
     turned = [matrix.where for matrix in matrices if len(matrix.shape) == 2 and matrix.shape[1] in rows]
     return f" Possibly transposed (features x items): {' and '.join(turned)}; transpose it." if turned else ""
 
@@ -288,14 +272,6 @@ def _bag_of_words(matrix: NDArray[Any]) -> Any:
     return bag if (bag.data == 1).all() else matrix
 
 
-def _empty_text_note(pairs: Pairs) -> tuple[str, ...]:
-    if pairs.texts is None or not sparse.issparse(pairs.texts):
-        return ()
-    bag: Any = pairs.texts
-    empty = int(np.count_nonzero(np.diff(bag.indptr) == 0))
-    return (f"{empty:,} of {len(pairs):,} texts have no words",) if empty else ()
-
-
 def read_features(
     text: str, role: Role, ids: IdArray, *, wanted: IntArray, canonical_id: Callable[[str], str]
 ) -> tuple[Column, str]:
@@ -311,20 +287,17 @@ def read_features(
     if id_lists:
         listing, _ = pairs_from_matrices({"ids": (id_lists[0],)}, source=id_lists[0].where)
         row_of = {canonical_id(str(name)): row for row, name in enumerate(listing.ids)}
-        return column[_rows_of(row_of, ids[wanted], matrix.where)], f"{role} are features from {matrix}, rows by id"
+        absent = [str(name) for name in ids[wanted] if str(name) not in row_of]
+        if absent:
+            raise DataError(
+                f"{matrix.where}: {len(absent):,} of {len(wanted):,} items have no row, such as {listed(absent)}; "
+                "features of all items are needed."
+            )
+        rows = [row_of[str(name)] for name in ids[wanted]]
+        return column[rows], f"{role} are features from {matrix}, rows by id"
     if len(pairs) != len(ids):
         raise DataError(
             f"{matrix.where} has {len(pairs):,} rows and the file has no ids, but there are {len(ids):,} items; add "
             "the key 'ids' with one ID per row, or give one row per item in the published order."
         )
     return column[wanted], f"{role} are features from {matrix}, rows in the published order"
-
-
-def _rows_of(row_of: Mapping[str, int], wanted: IdArray, source: str) -> IntArray:
-    absent = [str(name) for name in wanted if str(name) not in row_of]
-    if absent:
-        raise DataError(
-            f"{source}: {len(absent):,} of {len(wanted):,} items have no row, such as {listed(absent)}; features of "
-            "all items are needed."
-        )
-    return np.array([row_of[str(name)] for name in wanted], dtype=np.int64)
