@@ -34,31 +34,18 @@ MOST_CLASSES = 40  # bars with a readable name
 
 @dataclass(frozen=True)
 class DataCard:
-    """The statistics of a data set.
-
-    Args:
-        name: of the data set.
-        counts: all items, those with an image, a text or a label, and the parts of the split.
-        classes: the number of classes.
-        labels_per_item: mean number of labels of the labelled items.
-        labels_histogram: number of items with 0, 1, 2, ... labels.
-        frequencies: class -> its share of all items.
-        entropy: H(L) in bits of the labelled items, "independent" (the paper's form) and "joint".
-        dissimilar: share of the pairs of different items without a common label.
-        chance: score of a random ranking for the queries of the split, by metric; empty without a split.
-        delta: bounds and choice of delta from the training labels, for some code lengths.
-    """
+    """The statistics of a data set."""
 
     name: str
-    counts: Mapping[str, int]
-    classes: int
-    labels_per_item: float
-    labels_histogram: Sequence[int]
-    frequencies: Mapping[str, float]
-    entropy: Mapping[str, float]
-    dissimilar: float
-    chance: Mapping[str, float]
-    delta: tuple[DeltaChoice, ...]
+    counts: Mapping[str, int]  # all items, those with an image, a text or a label, and the parts of the split
+    classes: int  # number of classes
+    labels_per_item: float  # mean number of labels of the labelled items
+    labels_histogram: Sequence[int]  # number of items with 0, 1, 2, ... labels
+    frequencies: Mapping[str, float]  # class -> its share of all items
+    entropy: Mapping[str, float]  # H(L) in bits of the labelled items, "independent" (the paper's form) and "joint"
+    dissimilar: float  # share of the pairs of different items without a common label
+    chance: Mapping[str, float]  # score of a random ranking for the split's queries, by metric; empty without a split
+    delta: tuple[DeltaChoice, ...]  # bounds and choice of delta from the training labels, for some code lengths
 
     def to_json(self) -> dict[str, Any]:
         """The card as plain values."""
@@ -66,14 +53,7 @@ class DataCard:
 
 
 def make_card(opened: Opened, *, bits: Sequence[int] = CODE_LENGTHS) -> DataCard:
-    """Compute the card of opened data, which must have labels.
-
-    Example:
-        >>> from rmsh.data.open import open_pairs
-        >>> card = make_card(open_pairs("generated:200"), bits=[16])
-        >>> card.classes, card.counts["query"], 0 < card.dissimilar < 1, sorted(card.chance)
-        (12, 20, True, ['NDCG@500', 'P@500', 'mAP@all'])
-    """
+    """Compute the card of opened data, which must have labels."""
     pairs, split = opened.pairs, opened.split
     if pairs.labels is None:
         raise DataError(f"{opened.name} has no labels, which a data card needs; give data with labels.")
@@ -96,12 +76,7 @@ def make_card(opened: Opened, *, bits: Sequence[int] = CODE_LENGTHS) -> DataCard
 
 
 def dissimilar_share(labels: LabelArray) -> float:
-    """The exact share of pairs of different items without a common label, computed over distinct label sets.
-
-    Example:
-        >>> dissimilar_share(np.array([[1, 0], [1, 1], [0, 1], [0, 0]], dtype=np.uint8))
-        0.6666666666666666
-    """
+    """The exact share of pairs of different items without a common label, computed over distinct label sets."""
     n = len(labels)
     sets, counts = np.unique(labels, axis=0, return_counts=True)
     sets, disjoint = sets.astype(np.float32), 0

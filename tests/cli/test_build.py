@@ -80,8 +80,8 @@ def test_what_is_refused_is_one_sentence_and_exit_code_2(
     ("name", "problem"),
     [
         ("gone", "gone does not exist"),
-        ("empty", "empty is a folder without images or matrices"),
-        ("letter.docx", "letter.docx is a file of an unknown kind"),
+        ("empty", "empty is a folder without"),
+        ("letter.docx", "letter.docx has the suffix '.docx'"),
         ("none.csv", "none.csv contains no items"),
         (
             "broken.jsonl",

@@ -33,12 +33,7 @@ def pack_labels(labels: LabelArray) -> PackedArray:
 
 
 def unpack_labels(packed: PackedArray, classes: int) -> LabelArray:
-    """Undo :func:`pack_labels`.
-
-    Example:
-        >>> unpack_labels(np.array([[160]], dtype=np.uint8), 3)
-        array([[1, 0, 1]], dtype=uint8)
-    """
+    """Undo :func:`pack_labels`."""
     if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != -(-classes // 8):
         raise DataError(
             f"Got packed labels of dtype {packed.dtype} and shape {packed.shape}; {classes} classes need uint8 of "
@@ -48,35 +43,19 @@ def unpack_labels(packed: PackedArray, classes: int) -> LabelArray:
 
 
 def class_frequency(labels: LabelArray) -> ScoreArray:
-    """The share of items that have each class, float64 (classes,); zeros if there are no items.
-
-    Example:
-        >>> class_frequency(np.array([[1, 0], [1, 1]], dtype=np.uint8))
-        array([1. , 0.5])
-    """
+    """The share of items that have each class, float64 (classes,); zeros if there are no items."""
     counts: ScoreArray = labels.sum(axis=0, dtype=np.float64)
     return counts / max(len(labels), 1)
 
 
 def unit_labels(labels: LabelArray) -> ScoreArray:
-    """Labels as vectors of length 1, float64 (n, C); rows without labels stay zero.
-
-    Example:
-        >>> unit_labels(np.array([[1, 1, 1, 1], [0, 0, 0, 0]], dtype=np.uint8)).tolist()
-        [[0.5, 0.5, 0.5, 0.5], [0.0, 0.0, 0.0, 0.0]]
-    """
+    """Labels as vectors of length 1, float64 (n, C); rows without labels stay zero."""
     lengths = np.sqrt(np.maximum(labels.sum(axis=1, keepdims=True), 1))
     return np.asarray(labels / lengths)
 
 
 def multi_hot(labels: Sequence[Iterable[str]], names: Sequence[str]) -> LabelArray:
-    """The label names of each item as 0/1 (n, classes).
-
-    Example:
-        >>> multi_hot([["cat"], ["cat", "dog"]], ["cat", "dog"])
-        array([[1, 0],
-               [1, 1]], dtype=uint8)
-    """
+    """The label names of each item as 0/1 (n, classes)."""
     column = {name: i for i, name in enumerate(names)}
     array = np.zeros((len(labels), len(names)), dtype=np.uint8)
     for row, item_labels in enumerate(labels):
@@ -127,21 +106,17 @@ def mine_classes(texts: Sequence[str], *, most: int = MOST_CLASSES) -> Classes:
 
 
 def _terms(texts: Sequence[str]) -> list[set[str]]:
-    """The tags of each text, or its content words."""
+    """The tags of each text if most texts are lists of tags, otherwise its content words."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    if sum(map(_is_tag_list, texts)) > len(texts) / 2:
+    def is_tag_list(text: str) -> bool:
+        pieces = [piece.casefold().split() for piece in _TAG_MARKS.split(text)]
+        short = all(len(words) <= _LONGEST_TAG and ENGLISH_STOP_WORDS.isdisjoint(words) for words in pieces)
+        return len(pieces) > 1 and short
+
+    if sum(map(is_tag_list, texts)) > len(texts) / 2:
         return [_tags(text) for text in texts]
     return [{word for word in _WORD.findall(text.casefold()) if word not in ENGLISH_STOP_WORDS} for text in texts]
-
-
-def _is_tag_list(text: str) -> bool:
-    """Whether a text is several short pieces between separators, without stop words."""
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    pieces = [piece.casefold().split() for piece in _TAG_MARKS.split(text)]
-    short = all(len(words) <= _LONGEST_TAG and ENGLISH_STOP_WORDS.isdisjoint(words) for words in pieces)
-    return len(pieces) > 1 and short
 
 
 def _tags(text: str) -> set[str]:
@@ -150,24 +125,15 @@ def _tags(text: str) -> set[str]:
 
 def _singulars(terms: set[str]) -> dict[str, str]:
     """Map each term to its singular if that occurs too, otherwise to itself."""
-    found = {term: term for term in terms}
+    found = {}
     for term in terms:
-        for ending in ("s", "es"):
-            base = term.removesuffix(ending)
-            if base != term and len(base) > 2 and base in terms:
-                found[term] = base
-                break
+        bases = (term.removesuffix(ending) for ending in ("s", "es"))
+        found[term] = next((base for base in bases if base != term and len(base) > 2 and base in terms), term)
     return found
 
 
 def label_texts(texts: Iterable[str], classes: Classes) -> LabelArray:
-    """The classes of each text, 0/1 (n, classes): a text has a class if it contains one of its words or phrases.
-
-    Example:
-        >>> label_texts(["Two dogs", "a hot dog stand"], {"dog": ["dog", "dogs"], "food": ["hot dog"]})
-        array([[1, 0],
-               [1, 1]], dtype=uint8)
-    """
+    """The classes of each text, 0/1 (n, classes): a text has a class if it contains one of its words or phrases."""
     patterns = {name: _pattern(words) for name, words in classes.items()}
     lowered = (text.casefold() for text in texts)
     found = [[name for name, pattern in patterns.items() if pattern.search(text)] for text in lowered]

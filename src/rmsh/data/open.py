@@ -14,15 +14,8 @@ from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError
 from rmsh.data.benchmarks import coco66k
 from rmsh.data.pairs import listed
-from rmsh.data.readers.feature_files import (
-    ROLES,
-    Role,
-    locate,
-    pairs_from_matrices,
-    read_matrix_pairs,
-    transposed_hint,
-)
-from rmsh.data.readers.folder import METADATA_SUFFIXES, is_image_folder, read_folder, read_metadata_file
+from rmsh.data.readers.feature_files import ROLES, locate, pairs_from_matrices, read_matrix_pairs, transposed_hint
+from rmsh.data.readers.folder import METADATA_SUFFIXES, is_image_folder, read_folder
 from rmsh.data.readers.matrix_files import SUFFIXES, matrix_files
 from rmsh.data.readers.prepared import is_prepared, prepared_note, read_prepared
 from rmsh.data.readers.tar_shards import read_shards, shards_in, shards_key
@@ -32,8 +25,13 @@ from rmsh.data.synthetic.generated import generate_pairs
 
 if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
+    from rmsh.data.readers.feature_files import Role
 
 COCO66K_VARIABLE = "RMSH_COCO66K"
+_ALLOWED = (
+    "'coco66k', 'generated', a folder of images, a .csv, .jsonl or .parquet file that lists them, a .tar shard, or "
+    "matrices"
+)
 # role -> the fields of Pairs that belong to it
 _FIELDS = {"images": ("images", "has_image"), "texts": ("texts", "has_text"), "labels": ("labels", "class_names")}
 
@@ -98,17 +96,13 @@ def open_pairs(
     """
     given = {"images": images, "texts": texts, "labels": labels}
     files: dict[Role, str] = {role: str(value) for role, value in given.items() if value is not None}  # type: ignore[misc]
-    _check_options(spec, keys or {}, skip)
-    base = None if spec is None else _open_spec(str(spec), keys or {}, {*skip, *files})
-    return _with_label_notes(_with_files(base, files), strict=strict)
-
-
-def _check_options(spec: str | Path | None, keys: Mapping[str, str], skip: Collection[str]) -> None:
     unknown = sorted({*skip} - {*ROLES})
     if unknown:
         raise DataError(f"{unknown[0]!r} cannot be skipped; allowed are {', '.join(ROLES)}.")
     if keys and (spec is None or str(spec).partition(":")[0] in ("coco66k", "generated")):
         raise DataError(f"Keys were given ({', '.join(keys)}) without a matrix file; give one, or omit the keys.")
+    base = None if spec is None else _open_spec(str(spec), keys or {}, {*skip, *files})
+    return _with_label_notes(_with_files(base, files), strict=strict)
 
 
 def _open_spec(spec: str, keys: Mapping[str, str], skip: Collection[Role]) -> Opened:
@@ -116,15 +110,16 @@ def _open_spec(spec: str, keys: Mapping[str, str], skip: Collection[Role]) -> Op
     path = Path(spec)
     if name == "generated":
         return _open_generated(argument, skip)
-    if name == "coco66k" or (path.is_dir() and coco66k.is_coco66k(path)):
-        return _open_coco66k(_coco66k_folder(argument) if name == "coco66k" else path, skip)
-    if path.is_dir() and is_prepared(path):
+    if name == "coco66k" or coco66k.is_coco66k(path):
+        folder = _coco66k_folder(argument) if name == "coco66k" else path
+        pairs, split = coco66k.read_coco66k(folder, image_features="images" not in skip)
+        return Opened(_without(pairs, skip), split, (), "coco66k")
+    if is_prepared(path):
         pairs, split, manifest = read_prepared(path, skip)
         return Opened(pairs, split, (prepared_note(manifest),), manifest["benchmark"])
     if _has_raw_items(path):
         return _open_raw_items(path, keys, skip)
-    _check_matrices(path)
-    pairs, found, notes = read_matrix_pairs(matrix_files(path), keys, skip=skip, source=spec)
+    pairs, found, notes = read_matrix_pairs(matrix_files(path, allowed=_ALLOWED), keys, skip=skip, source=spec)
     return Opened(pairs, found, notes, path.resolve().name if path.is_dir() else path.stem)
 
 
@@ -143,27 +138,12 @@ def _open_raw_items(path: Path, keys: Mapping[str, str], skip: Collection[Role])
     if shards := shards_in(path):
         origin, notes = read_shards(shards, into=cache_folder() / "unpacked" / shards_key(shards))
     else:
-        origin, notes = read_folder(path) if path.is_dir() else read_metadata_file(path)
+        origin, notes = read_folder(path)
     left_out = count_skipped(origin.skipped)
     if left_out and not origin.records:
         raise DataError(f"{path} has no usable item: {'; '.join(left_out)}; correct them.")
     pairs = to_pairs(origin.records, folder=origin.folder, source=str(path))
     return Opened(_without(pairs, skip), None, (*notes, *left_out), path.resolve().stem, origin)
-
-
-def _check_matrices(path: Path) -> None:
-    """Raise a DataError if there is no matrix file; all other kinds of data were ruled out before."""
-    files = list(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
-    if any(file.suffix.lower() in SUFFIXES for file in files):
-        return
-    if path.is_dir():
-        problem = "is a folder without images or matrices"
-    else:
-        problem = "is a file of an unknown kind" if files else "does not exist"
-    raise DataError(
-        f"{path} {problem}; give a folder of images, a .csv, .jsonl or .parquet file that lists them, a .tar shard, "
-        f"matrices ({', '.join(SUFFIXES)}), 'coco66k' or 'generated'."
-    )
 
 
 def _open_generated(argument: str, skip: Collection[Role]) -> Opened:
@@ -185,16 +165,9 @@ def _coco66k_folder(argument: str) -> Path:
     return Path(folder)
 
 
-def _open_coco66k(folder: Path, skip: Collection[Role]) -> Opened:
-    pairs, split = coco66k.read_coco66k(folder, image_features="images" not in skip)
-    return Opened(_without(pairs, skip), split, (), "coco66k")
-
-
 def _without(pairs: Pairs, skip: Collection[Role]) -> Pairs:
     dropped: dict[str, Any] = {name: None for role in skip for name in _FIELDS.get(role, ())}
-    if "class_names" in dropped:
-        dropped["class_names"] = ()
-    return replace(pairs, **dropped)
+    return replace(pairs, **(dropped | ({"class_names": ()} if "labels" in skip else {})))
 
 
 def _with_files(base: Opened | None, files: Mapping[Role, str]) -> Opened:
@@ -205,8 +178,9 @@ def _with_files(base: Opened | None, files: Mapping[Role, str]) -> Opened:
         return base
     matrices = {role: locate(text, role) for role, text in files.items()}
     notes = tuple(f"{role} were taken from {matrix}" for role, matrix in matrices.items())
-    columns = {role: (matrix,) for role, matrix in matrices.items()}
-    pairs, more = pairs_from_matrices(columns, source=" + ".join(files.values()))
+    pairs, more = pairs_from_matrices(
+        {role: [matrix] for role, matrix in matrices.items()}, source=" + ".join(files.values())
+    )
     if base is None:
         return Opened(pairs, None, notes + more, next(iter(matrices.values())).path.stem)
     n = len(base.pairs)

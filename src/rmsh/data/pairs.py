@@ -33,12 +33,7 @@ def is_raw(column: Column) -> bool:
 
 
 def listed(problems: Iterable[object]) -> str:
-    """The first ten problems, and the number of further ones.
-
-    Example:
-        >>> listed([3, 5]), listed(range(12))
-        ('3, 5', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more')
-    """
+    """The first ten problems, and the number of further ones."""
     texts = [str(problem) for problem in problems]
     more = len(texts) - MOST_PROBLEMS
     return ", ".join(texts[:MOST_PROBLEMS]) + (f" and {more} more" if more > 0 else "")
@@ -88,23 +83,17 @@ def _as_column(column: Any, source: str) -> Column:
 def _check_features(values: Features, source: str) -> None:
     if values.shape[1] == 0:
         raise DataError(f"{source}: the matrix has no columns; at least one feature is needed.")
-    places = _not_finite(values)
-    if len(places):
-        cells = (f"row {row}, column {column}" for row, column in places)
-        raise DataError(
-            f"{source}: these values are not finite 32-bit numbers: {listed(cells)}; correct or remove the items."
-        )
-
-
-def _not_finite(values: Features) -> IntArray:
-    """Row and column of the first such cell of each row, (rows, 2)."""
     if isinstance(values, np.ndarray):
         rows, columns = np.divmod(_places_not_finite(values.reshape(-1)), values.shape[1])
     else:
         places = _places_not_finite(values.data)
         rows, columns = np.searchsorted(values.indptr, places, side="right") - 1, values.indices[places]
-    rows, first = np.unique(rows, return_index=True)
-    return np.column_stack([rows, columns[first]])
+    if rows.size:
+        rows, first = np.unique(rows, return_index=True)
+        cells = (f"row {row}, column {column}" for row, column in zip(rows, columns[first], strict=True))
+        raise DataError(
+            f"{source}: these values are not finite 32-bit numbers: {listed(cells)}; correct or remove the items."
+        )
 
 
 def _places_not_finite(values: FloatArray) -> IntArray:
@@ -161,24 +150,14 @@ def checked_names(names: Sequence[str], labels: LabelArray | None, source: str) 
 
 
 def dense_rows(features: Features, rows: IntArray) -> FloatArray:
-    """The given rows as a dense float32 array.
-
-    Example:
-        >>> dense_rows(sparse.csr_array(np.eye(3, dtype=np.float32)), np.array([2]))
-        array([[0., 0., 1.]], dtype=float32)
-    """
+    """The given rows as a dense float32 array."""
     if sparse.issparse(features):
         return np.asarray(cast("Any", features)[rows].toarray(), dtype=np.float32)
     return np.take(np.asarray(features), rows, axis=0).astype(np.float32, copy=False)
 
 
 def moments(features: Features) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of each feature, float32 (d,); a sparse matrix stays sparse.
-
-    Example:
-        >>> moments(np.array([[0.0], [2.0]], dtype=np.float32))
-        (array([1.], dtype=float32), array([1.], dtype=float32))
-    """
+    """Mean and standard deviation of each feature, float32 (d,); a sparse matrix stays sparse."""
     if sparse.issparse(features):
         matrix = cast("Any", features)
         mean = np.asarray(matrix.mean(axis=0, dtype=np.float64)).ravel()
@@ -278,25 +257,12 @@ class Pairs:
 
     def take(self, rows: IntArray | BitArray) -> Pairs:
         """The items of the given rows, in their order."""
-
-        def pick(value: Any) -> Any:
-            return None if value is None else value[rows]
-
-        return replace(
-            self,
-            ids=self.ids[rows],
-            images=pick(self.images),
-            texts=pick(self.texts),
-            labels=pick(self.labels),
-            has_image=self.has_image[rows],
-            has_text=self.has_text[rows],
-        )
+        names = ("ids", "images", "texts", "labels", "has_image", "has_text")
+        columns = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: None if values is None else values[rows] for name, values in columns.items()})
 
     def with_column(self, modality: Modality, column: Column) -> Pairs:
-        """The same items with another column for a modality, such as features instead of raw texts.
-
-        If the modality was missing, all items have it now.
-        """
+        """The same items with another column for a modality; if the modality was missing, all items have it now."""
         field, mask = ("images", "has_image") if modality == "image" else ("texts", "has_text")
         changed: dict[str, Any] = {field: column}
         if self.column(modality) is None:

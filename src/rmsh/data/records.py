@@ -34,19 +34,11 @@ KNOWN_COLUMNS = {column for names in COLUMNS.values() for column in names}
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something that was left out: a whole item, or only its image or its text.
+    """Something that was left out: a whole item, or only its image or its text."""
 
-    Args:
-        file: the file that describes the item, such as metadata.csv; otherwise the item's own file.
-        row: the row of that file, counted from 1 (the header of a .csv is row 1), or None.
-        id: the item's ID, or "".
-        left_out: what was left out.
-        reason: why, in words.
-    """
-
-    file: str
-    row: int | None
-    id: str
+    file: str  # that describes the item, such as metadata.csv; otherwise the item's own file
+    row: int | None  # of that file, counted from 1 (the header of a .csv is row 1)
+    id: str  # of the item, or ""
     left_out: Part
     reason: str
 
@@ -56,12 +48,7 @@ class Skipped:
 
 
 def count_skipped(skipped: Iterable[Skipped]) -> list[str]:
-    """A sentence with the count and an example for each kind of thing that was left out.
-
-    Example:
-        >>> count_skipped([Skipped("metadata.csv", 3, "a", "picture", "a.jpg does not exist")])
-        ['1 picture was left out, such as metadata.csv, row 3 (picture: a.jpg does not exist)']
-    """
+    """A sentence with the count and an example for each kind of thing that was left out."""
     first: dict[Part, Skipped] = {}
     counts: Counter[Part] = Counter()
     for one in skipped:
@@ -105,19 +92,12 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where the pairs of a user's data come from.
+    """Where the pairs of a user's data come from."""
 
-    Args:
-        folder: the folder that the paths of images are relative to; they never lead out of it.
-        records: one per item, in the order of the pairs.
-        skipped: what was left out.
-        unpacked: whether the folder is a cache with images unpacked from an archive.
-    """
-
-    folder: Path
-    records: tuple[Record, ...]
+    folder: Path  # the paths of images are relative to it and never lead out of it
+    records: tuple[Record, ...]  # in the order of the pairs
     skipped: tuple[Skipped, ...]
-    unpacked: bool = False
+    unpacked: bool = False  # whether the folder is a cache with images unpacked from an archive
 
 
 def record_from_cells(
@@ -126,11 +106,6 @@ def record_from_cells(
     """The record of a row of cells by column; ``key`` is the ID of a row that has none.
 
     ``file_name`` is relative to the folder ``inside``. A value of the wrong type raises a ValueError with the reason.
-
-    Example:
-        >>> record = record_from_cells({"file_name": "a.jpg", "labels": "dog; park"}, file="metadata.csv", row=2)
-        >>> record.id, record.labels
-        ('a.jpg', ('dog', 'park'))
     """
     image = _string(_cell(cells, "picture"), "file_name")
     if image:
@@ -178,7 +153,7 @@ def _check_record(record: Record, root: Path, first_of: dict[str, Record]) -> tu
     def skip(part: Part, reason: str) -> Skipped:
         return Skipped(found.file, found.row, _printable(found.id), part, reason)
 
-    problem = _id_problem(found, first_of) or _labels_problem(found)
+    problem = _name_problem(found, first_of)
     if problem:
         return None, [skip("item", problem)]
     reasons: dict[Part, str] = {}
@@ -194,7 +169,8 @@ def _check_record(record: Record, root: Path, first_of: dict[str, Record]) -> tu
     return found, [skip(part, reason) for part, reason in reasons.items()]
 
 
-def _id_problem(record: Record, first_of: dict[str, Record]) -> str | None:
+def _name_problem(record: Record, first_of: dict[str, Record]) -> str | None:
+    """What is wrong with the ID or a label, or None."""
     if not record.id or not _is_name(record.id):
         return "its id is blank, not valid Unicode, or has a control character"
     if len(record.id) > LONGEST_NAME:
@@ -203,10 +179,6 @@ def _id_problem(record: Record, first_of: dict[str, Record]) -> str | None:
         first = first_of[record.id]
         row = "" if first.row is None else f", row {first.row}"
         return f"its id {record.id!r} is already used by {first.file}{row}; a column 'id' with unique ids keeps both"
-    return None
-
-
-def _labels_problem(record: Record) -> str | None:
     for label in record.labels:
         if len(label) > LONGEST_NAME or not _is_name(label):
             return f"its label {_printable(label)[:40]!r} is too long, not valid Unicode, or has a control character"
@@ -226,12 +198,7 @@ def _usable_text(text: str) -> tuple[str | None, str | None]:
 
 
 def leads_out(name: str) -> bool:
-    """Whether a relative path might leave its folder: absolute, with a drive, or with "..".
-
-    Example:
-        >>> leads_out("../secret.png"), leads_out("C:/secret.png"), leads_out("2024/a..b.png")
-        (True, True, False)
-    """
+    """Whether a relative path might leave its folder: absolute, with a drive, or with ".."."""
     path = PurePosixPath(name)
     return path.is_absolute() or bool(PureWindowsPath(name).drive) or ".." in path.parts
 

@@ -92,7 +92,12 @@ class Split:
         """Read a split for the items with these IDs, in any order."""
         if not path.is_file():
             raise DataError(f"{path} does not exist; give a file written by Split.save.")
-        content = _checked_content(read_json(path), path)
+        hint = "give a file written by Split.save"
+        content = checked_format(read_json(path), path, name=FORMAT, version=VERSION, hint=hint)
+        if content.get("sha256") != _content_hash(content):
+            raise FormatError(
+                f"{path} was changed after it was written (its SHA-256 differs); restore it or split again."
+            )
         if content["items"] != _items(ids):
             raise DataError(
                 f"{path} splits {content['items']['count']} items, whose ids differ from the {len(ids)} given; use the "
@@ -103,13 +108,7 @@ class Split:
 
 
 def random_split(n: int, queries: int, *, seed: int = 0, name: str = "random") -> Split:
-    """Draw queries at random; all other rows are both database and training rows.
-
-    Example:
-        >>> split = random_split(10, 2)
-        >>> len(split.query), len(split.database), len(split.train)
-        (2, 8, 8)
-    """
+    """Draw queries at random; all other rows are both database and training rows."""
     if not 1 <= queries < n:
         raise DataError(
             f"Got {queries} queries for {n} items; the number must be at least 1 and less than the number of items."
@@ -124,12 +123,6 @@ def hold_out_validation(split: Split, n: int | None = None, *, seed: int = 0) ->
 
     They are removed from the database and the training rows. The default ``n`` is a tenth of the training rows, at most
     2,000.
-
-    Example:
-        >>> whole = Split("tiny", database=[0, 1, 2, 3], query=[4], train=[0, 1, 2, 3])
-        >>> held = hold_out_validation(whole, 1)
-        >>> held.name, len(held.query), 4 in held.query, len(held.database), len(held.train)
-        ('tiny-validation', 1, False, 3, 3)
     """
     if n is None:
         n = min(_MOST_VALIDATION, max(1, len(split.train) // 10))
@@ -168,12 +161,3 @@ def _items(ids: IdArray) -> dict[str, Any]:
 def _content_hash(content: Mapping[str, Any]) -> str:
     covered = {key: value for key, value in content.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(covered, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-
-def _checked_content(content: Any, path: Path) -> dict[str, Any]:
-    checked = checked_format(content, path, name=FORMAT, version=VERSION, hint="give a file written by Split.save")
-    if checked.get("sha256") != _content_hash(checked):
-        raise FormatError(
-            f"{path} was changed after it was written (its SHA-256 differs); restore it or make a new split."
-        )
-    return checked

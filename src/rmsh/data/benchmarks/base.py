@@ -132,10 +132,7 @@ def bag_of_words(rows: Sequence[IntArray], words: int) -> Any:
 def image_columns(folders: Sequence[Path], names: Sequence[str]) -> dict[str, Any]:
     """Columns of Pairs: the path of each image in its folder, and a mask of those that exist; empty if none does."""
     paths = [os.path.join(folder, name) for folder, name in zip(folders, names, strict=True)]
-    listed = {folder: _file_names(folder) for folder in {os.path.dirname(path) for path in paths}}
+    folders_used = {os.path.dirname(path) for path in paths}
+    listed = {folder: {*os.listdir(folder)} if os.path.isdir(folder) else set() for folder in folders_used}
     present = [os.path.basename(path) in listed[os.path.dirname(path)] for path in paths]
     return {"images": np.array(paths), "has_image": np.array(present)} if any(present) else {}
-
-
-def _file_names(folder: str) -> set[str]:
-    return {entry.name for entry in os.scandir(folder)} if os.path.isdir(folder) else set()

@@ -46,17 +46,10 @@ def prepare(
 ) -> dict[str, Any]:
     """Prepare a benchmark, and return the manifest of the folder.
 
-    Args:
-        name: "mirflickr25k", "nuswide" or "mscoco".
-        root: the folder with the published files, or with matrices of features, tags and labels.
-        out: the folder to write.
-        split: a protocol, or the name of one of the benchmark's.
-        seed: random seed of the split.
-        stratified: draw each class in proportion.
-        images: "FILE" or "FILE:KEY" with image features, by ID or in the published order, to use instead of images.
-        texts: the same for the texts.
-        without_images: omit the images if only texts and labels are needed.
-        paper_inputs: fail if the features are not as wide as the paper's.
+    ``root`` has the published files, or matrices of features, tags and labels. ``split`` is a protocol or the name of
+    one of the benchmark's. ``images`` and ``texts`` ("FILE" or "FILE:KEY") are features, by ID or in the published
+    order, to use instead; ``without_images`` omits the images. ``stratified`` draws each class in proportion.
+    ``paper_inputs`` requires features as wide as the paper's.
     """
     if name not in BENCHMARKS:
         raise ConfigError(f"There is no benchmark {name!r}; known are {', '.join(BENCHMARKS)}.")
@@ -238,12 +231,7 @@ def stratified_rows(rows: IntArray, count: int, *, stratum: IntArray, rng: np.ra
 
 
 def rarest_label(labels: LabelArray) -> IntArray:
-    """The least frequent label of each row (n,), so that rare classes keep their share; -1 without labels.
-
-    Example:
-        >>> rarest_label(np.array([[1, 1], [1, 0], [0, 0]], dtype=np.uint8))
-        array([ 1,  0, -1])
-    """
+    """The least frequent label of each row (n,), so that rare classes keep their share; -1 without labels."""
     frequency = labels.sum(axis=0, dtype=np.int64)
     rarest = np.where(labels, frequency, len(labels) + 1).argmin(axis=1)
     return np.where(labels.any(axis=1), rarest, -1)

@@ -36,10 +36,6 @@ def decode_codes(values: Any, bits: int | None = None, *, source: str = "codes")
 
     ``values`` are 0/1, ±1 or real numbers (n, bits), or packed uint8 (n, ceil(bits / 8)). ``bits`` is needed if all
     bytes are 0 or 1, and for packed codes that do not fill the last byte.
-
-    Example:
-        >>> decode_codes(np.array([[0.3, -2.0]]))
-        (array([[ True, False]]), 'signs of real numbers')
     """
     array = _dense(values)
     if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
@@ -118,10 +114,6 @@ def decode_labels(
 
     ``values`` are 0/1 (n, classes), dense or sparse; the same packed by ``np.packbits`` along axis 1, which requires
     ``classes``; or class numbers (n,), which become ``at_least`` columns or more.
-
-    Example:
-        >>> decode_labels(np.array([1, 0]))
-        (array([[0, 1], [1, 0]], dtype=uint8), 'class numbers')
     """
     array = _dense(values)
     if classes is not None and array.ndim == 2 and array.dtype == np.uint8 and array.shape[1] != classes:
@@ -176,12 +168,7 @@ _KNOWN_KEYS = _known_keys()
 
 
 def key_meaning(key: str) -> tuple[Part, Kind] | None:
-    """The part and the kind that a key implies, or None.
-
-    Example:
-        >>> key_meaning("qB"), key_meaning("rBY"), key_meaning("retrieval_L"), key_meaning("epoch")
-        (('query', 'codes'), ('database', 'text'), ('database', 'labels'), None)
-    """
+    """The part and the kind that a key implies, or None."""
     return _KNOWN_KEYS.get(re.sub(r"[^a-z0-9]", "", key.lower()))
 
 

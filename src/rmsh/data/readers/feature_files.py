@@ -62,12 +62,7 @@ _KNOWN_NAMES = _known_names()
 
 
 def role_of_key(key: str) -> tuple[Role, Part] | None:
-    """The role and the part that a key's name implies, or None if it is unknown.
-
-    Example:
-        >>> role_of_key("LAll"), role_of_key("I_tr"), role_of_key("param")
-        (('labels', 'all'), ('images', 'train'), None)
-    """
+    """The role and the part that a key's name implies, or None if it is unknown."""
     return _KNOWN_NAMES.get(re.sub(r"[^a-z0-9/]", "", key.lower()))
 
 

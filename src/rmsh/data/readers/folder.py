@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 from rmsh.core.errors import DataError
+from rmsh.data.pairs import listed
 from rmsh.data.records import COLUMNS, KNOWN_COLUMNS, Origin, Record, Skipped, check_records, record_from_cells
 
 IMAGE_SUFFIXES = frozenset(
@@ -27,7 +28,6 @@ IMAGE_SUFFIXES = frozenset(
 LARGEST_TEXT = 1 << 20  # bytes of a file with one text
 CREDIT = "CREDIT.txt"  # attribution of the images; not an item
 _LONGEST_CREDIT = 2_000  # characters
-_DELIMITERS = ",;\t"
 # Files that mark a library or the folder of an unfinished build; both may lie among the images.
 _LIBRARY_FILES = frozenset(("items.sqlite", "build.claim"))
 
@@ -46,23 +46,17 @@ def is_image_folder(folder: Path) -> bool:
     return any(_is_metadata(name) or _is_image(name) for name in _files(folder))
 
 
-def read_folder(folder: Path) -> tuple[Origin, list[str]]:
-    """The checked records of a folder, and notes on what was guessed.
+def read_folder(path: Path) -> tuple[Origin, list[str]]:
+    """The checked records of a folder or of a single metadata file, and notes on what was guessed.
 
     Links to files are followed if they stay inside the folder; links to folders are not followed.
     """
-    files = sorted(_files(folder))
-    tables = [name for name in files if _is_metadata(name)]
+    folder = path if path.is_dir() else path.parent
+    files = sorted(_files(folder)) if path.is_dir() else []
+    tables = [name for name in files if _is_metadata(name)] if path.is_dir() else [path.name]
     records, skipped, notes = _read_tables(folder, tables, files) if tables else _read_files(folder, files)
     kept, more = check_records(records, folder)
     return Origin(folder, tuple(kept), (*skipped, *more)), notes
-
-
-def read_metadata_file(path: Path) -> tuple[Origin, list[str]]:
-    """The checked records of a single metadata file, and notes."""
-    records, skipped, unused = read_metadata(path)
-    kept, more = check_records(records, path.parent)
-    return Origin(path.parent, tuple(kept), (*skipped, *more)), _table_notes([path.name], records, unused)
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -153,18 +147,10 @@ def _read_tables(folder: Path, tables: Sequence[str], files: Sequence[str]) -> _
         rows, problems, columns = read_metadata(folder / name, inside=inside)
         records, skipped, unused = records + rows, skipped + problems, unused | dict.fromkeys(columns)
     named = {record.picture for record in records}
-    reason = f"no row of {_some(tables)} names it"
+    reason = f"no row of {listed(tables)} names it"
     skipped += [Skipped(name, None, name, "item", reason) for name in files if _is_image(name) and name not in named]
-    return records, skipped, _table_notes(tables, records, [*unused])
-
-
-def _table_notes(tables: Sequence[str], records: Sequence[Record], unused: Sequence[str]) -> list[str]:
-    notes = [f"{_some(tables)}: {len(records):,} rows"]
-    return [*notes, f"columns that were not used: {_some(unused)}"] if unused else notes
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+    notes = [f"{listed(tables)}: {len(records):,} rows"]
+    return records, skipped, notes + ([f"columns that were not used: {listed(unused)}"] if unused else [])
 
 
 def read_metadata(path: Path, *, inside: str = "") -> _Found:
@@ -213,11 +199,8 @@ def _csv_rows(path: Path) -> Iterator[_Row]:
 
 def _delimiter(header: str) -> str:
     """The delimiter that finds most known columns in a header."""
-
-    def known(mark: str) -> int:
-        return len({name.strip(' "\r\n').lower() for name in header.split(mark)} & KNOWN_COLUMNS)
-
-    return max(_DELIMITERS, key=known)
+    columns = {mark: {name.strip(' "\r\n').lower() for name in header.split(mark)} for mark in ",;\t"}
+    return max(columns, key=lambda mark: len(columns[mark] & KNOWN_COLUMNS))
 
 
 def _jsonl_rows(path: Path) -> Iterator[_Row]:

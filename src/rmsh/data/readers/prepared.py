@@ -9,9 +9,9 @@ split.json, validation.json    database, query and training items; the same for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,15 +42,13 @@ def refuse_finished(folder: Path) -> None:
 def write_prepared(folder: Path, pairs: Pairs, split: Split, *, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Write pairs and their split, and return the manifest: ``facts`` with counts and hashes."""
     refuse_finished(folder)
-    files: dict[str, Callable[[IO[bytes]], None]] = {ITEMS: lambda file: parquet.write_table(_items(pairs), file)}
-    if pairs.labels is not None:
-        files[LABELS] = _saver(pairs.labels)
-    for role, column in (("images", pairs.images), ("texts", pairs.texts)):
-        if column is not None and not is_raw(column):
-            files[f"{role}.npz" if sparse.issparse(column) else f"{role}.npy"] = _saver(column)
-    for name, write in files.items():
-        with atomic(folder / name) as file:
-            write(file)
+    columns: dict[str, Any] = {"labels": pairs.labels, "images": pairs.images, "texts": pairs.texts}
+    columns = {name: column for name, column in columns.items() if column is not None}
+    raw = {RAW[name]: columns.pop(name) for name in RAW if name in columns and is_raw(columns[name])}
+    items = {"id": pairs.ids, "has_image": pairs.has_image, "has_text": pairs.has_text, **raw}
+    with atomic(folder / ITEMS) as file:
+        parquet.write_table(pa.table({name: pa.array(column) for name, column in items.items()}), file)
+    files = [ITEMS, *(_write_column(folder, name, column) for name, column in columns.items())]
     held = hold_out_validation(split)
     splits = {SPLIT: split.save(folder / SPLIT, pairs.ids), VALIDATION: held.save(folder / VALIDATION, pairs.ids)}
     parts = {part: len(getattr(split, part)) for part in PARTS}
@@ -68,18 +66,15 @@ def write_prepared(folder: Path, pairs: Pairs, split: Split, *, facts: Mapping[s
     return manifest
 
 
-def _items(pairs: Pairs) -> Any:
-    columns: dict[str, Any] = {"id": pairs.ids, "has_image": pairs.has_image, "has_text": pairs.has_text}
-    for role, column in (("images", pairs.images), ("texts", pairs.texts)):
-        if column is not None and is_raw(column):
-            columns[RAW[role]] = column
-    return pa.table({name: pa.array(column) for name, column in columns.items()})
-
-
-def _saver(column: Any) -> Callable[[IO[bytes]], None]:
-    if sparse.issparse(column):
-        return lambda file: sparse.save_npz(file, column)
-    return lambda file: np.save(file, column, allow_pickle=False)
+def _write_column(folder: Path, name: str, column: Any) -> str:
+    """Write a matrix, and return the name of its file."""
+    file_name = f"{name}.npz" if sparse.issparse(column) else f"{name}.npy"
+    with atomic(folder / file_name) as file:
+        if sparse.issparse(column):
+            sparse.save_npz(file, column)
+        else:
+            np.save(file, column, allow_pickle=False)
+    return file_name
 
 
 def is_prepared(folder: Path) -> bool:
@@ -104,7 +99,10 @@ def read_prepared(folder: Path, skip: Collection[Role] = ()) -> tuple[Pairs, Spl
         raise DataError(
             f"{folder} lacks {', '.join(missing)}, listed in its manifest; restore it or prepare the pairs again."
         )
-    items = _read_items(folder / ITEMS)
+    try:
+        items = parquet.read_table(folder / ITEMS)
+    except pa.ArrowException as error:
+        raise FormatError(f"{folder / ITEMS} is damaged ({error}); restore it or prepare the pairs again.") from error
     columns = {role: _read_column(folder, role, items, manifest) for role in RAW if role not in skip}
     masks = {f"has_{RAW[role]}": items[f"has_{RAW[role]}"].to_numpy() for role in columns if columns[role] is not None}
     labelled = LABELS in manifest["files"] and "labels" not in skip
@@ -117,13 +115,6 @@ def read_prepared(folder: Path, skip: Collection[Role] = ()) -> tuple[Pairs, Spl
         **masks,
     )
     return pairs, Split.load(folder / SPLIT, pairs.ids), manifest
-
-
-def _read_items(path: Path) -> Any:
-    try:
-        return parquet.read_table(path)
-    except pa.ArrowException as error:
-        raise FormatError(f"{path} is damaged ({error}); restore it or prepare the pairs again.") from error
 
 
 def _read_column(folder: Path, role: str, items: Any, manifest: Mapping[str, Any]) -> Any:

@@ -86,12 +86,7 @@ def _read_members(shard: Path, into: Path, prefix: str) -> tuple[dict[str, dict[
 
 
 def _key_and_suffix(name: str) -> tuple[str, str]:
-    """A member's name up to the first dot of its last part, and the rest.
-
-    Example:
-        >>> _key_and_suffix("./train/0001.seg.PNG")
-        ('train/0001', '.seg.png')
-    """
+    """A member's name up to the first dot of its last part, and the rest."""
     path = PurePosixPath(name.removeprefix("./"))
     stem, dot, suffix = path.name.partition(".")
     return str(path.with_name(stem)) if stem else str(path), (dot + suffix).lower()

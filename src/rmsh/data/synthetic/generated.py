@@ -43,20 +43,8 @@ def generate_pairs(
 ) -> Pairs:
     """Generate pairs of features with labels.
 
-    Args:
-        n: the number of items.
-        classes: the number of classes, 4 to 24.
-        image_dim: the width of the image features.
-        text_dim: the width of the text features, or the number of words with ``sparse_text``.
-        noise: the noise of the features; 0 is easy, 3 is hard.
-        seed: random seed.
-        sparse_text: texts are bags of words, 0/1 in CSR form, instead of dense features.
-
-    Returns:
-        Pairs of ``n`` items with images, texts and labels.
-
-    Raises:
-        DataError: a number is out of range.
+    There are 4 to 24 ``classes``. ``image_dim`` and ``text_dim`` are the widths of the features; ``noise`` 0 is easy, 3
+    is hard. With ``sparse_text`` texts are bags of ``text_dim`` words, 0/1 in CSR form.
 
     Example:
         >>> pairs = generate_pairs(100, sparse_text=True)

@@ -84,12 +84,7 @@ _TO_LIGHT = np.array(
 
 
 def _colour(lightness: float, chroma: float, degrees: float) -> Colour:
-    """OKLCH to sRGB: equal lightness looks equally light in every hue.
-
-    Example:
-        >>> _colour(1.0, 0.0, 0.0)
-        (255, 255, 255)
-    """
+    """OKLCH to sRGB: equal lightness looks equally light in every hue."""
     a, b = chroma * cos(radians(degrees)), chroma * sin(radians(degrees))
     linear = np.clip(_TO_LIGHT @ (_TO_CONES @ [lightness, a, b]) ** 3, 0, 1)
     red, green, blue = np.round(

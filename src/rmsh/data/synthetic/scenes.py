@@ -74,12 +74,7 @@ def _read_objects() -> tuple[SceneObject, ...]:
 
 
 def _with_article(words: str) -> str:
-    """Put "a" or "an" before words that have no article.
-
-    Example:
-        >>> _with_article("umbrella"), _with_article("the sun")
-        ('an umbrella', 'the sun')
-    """
+    """Put "a" or "an" before words that have no article."""
     if words.startswith(("some ", "the ")):
         return words
     return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
@@ -92,25 +87,15 @@ LABELS = (*(thing.label for thing in OBJECTS), *THEMES)  # 60 objects, then thei
 
 @dataclass(frozen=True)
 class Scene:
-    """The content of a scene before it is drawn.
+    """The content of a scene before it is drawn."""
 
-    Args:
-        number: its number in the set.
-        things: one to four different objects.
-        caption: a sentence that describes it.
-        style: its colours.
-        places: the position of each object.
-        turns: the rotation of each object in degrees.
-        inks: the index of each object's ink in the style.
-    """
-
-    number: int
-    things: tuple[SceneObject, ...]
-    caption: str
+    number: int  # in the set
+    things: tuple[SceneObject, ...]  # one to four different objects
+    caption: str  # a sentence that describes it
     style: Style
-    places: tuple[Place, ...]
-    turns: tuple[float, ...]
-    inks: tuple[int, ...]
+    places: tuple[Place, ...]  # the position of each object
+    turns: tuple[float, ...]  # the rotation of each object in degrees
+    inks: tuple[int, ...]  # the index of each object's ink in the style
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -189,23 +174,12 @@ def _caption(things: Sequence[SceneObject], ground: str, rng: np.random.Generato
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names as an enumeration.
-
-    Example:
-        >>> _listed(["a dog", "a cat", "the moon"])
-        'a dog, a cat and the moon'
-    """
+    """Names as an enumeration."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def scene_pairs(n: int, *, seed: int = 0, folder: Path | None = None) -> Pairs:
-    """Captions and labels of n scenes, with the paths of their images if a folder is given.
-
-    Example:
-        >>> pairs = scene_pairs(50)
-        >>> len(pairs), pairs.images, pairs.labels.shape
-        (50, None, (50, 72))
-    """
+    """Captions and labels of n scenes, with the paths of their images if a folder is given."""
     scenes = list(_planned(n, seed))
     names = [_file_name(scene) for scene in scenes]
     return Pairs(
@@ -223,21 +197,8 @@ def write_scenes(
 ) -> Pairs:
     """Write n scenes as a folder of images with ``metadata.jsonl`` (file_name, text, labels) and CREDIT.txt.
 
-    A folder that already contains exactly these scenes is left unchanged.
-
-    Args:
-        folder: the folder to write; it is created if it does not exist.
-        n: the number of scenes.
-        seed: random seed.
-        side: width and height of the images in pixels.
-        on_progress: called with a Progress.
-
-    Returns:
-        Pairs of the paths, captions and labels.
-
-    Raises:
-        DataError: the folder contains something else.
-        MissingExtraError: the package with the icons is not installed.
+    A folder that already contains exactly these scenes is left unchanged. Images are ``side`` pixels wide
+    and high; ``on_progress`` is called with a Progress.
     """
     folder, made = Path(folder), {"form": _FORM, "scenes": n, "seed": seed, "side": side, "credit": CREDIT}
     manifest = folder / "manifest.json"
