@@ -257,9 +257,9 @@ class Pairs:
 
     def take(self, rows: IntArray | BitArray) -> Pairs:
         """The items of the given rows, in their order."""
-        names = ("ids", "images", "texts", "labels", "has_image", "has_text")
-        columns = {name: getattr(self, name) for name in names}
-        return replace(self, **{name: None if values is None else values[rows] for name, values in columns.items()})
+        columns = ("ids", "images", "texts", "labels", "has_image", "has_text")
+        present: dict[str, Any] = {name: values for name in columns if (values := getattr(self, name)) is not None}
+        return replace(self, **{name: values[rows] for name, values in present.items()})
 
     def with_column(self, modality: Modality, column: Column) -> Pairs:
         """The same items with another column for a modality; if the modality was missing, all items have it now."""
