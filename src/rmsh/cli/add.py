@@ -1,10 +1,10 @@
-"""Add new pictures and texts to a library, coded by its own model; items whose id is there stay as they are.
+"""Add images and texts to a library, encoded with its model.
 
-DATA has the forms that `rmsh build` takes. Where the library was built from a folder, put new pictures into that folder
-and give it again.
+DATA takes the same forms as for `rmsh build`. Items whose ID is already in the library are left unchanged. If the
+library was built from a folder, put the new images into that folder and pass it again.
 
 Example:
-    rmsh add library my_pictures
+    rmsh add library my_images
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ import typer
 
 from rmsh.cli.console import Console, Json, Quiet
 
-__all__ = ["add"]
-
 
 def add(
-    library: Annotated[Path, typer.Argument(metavar="LIB", help="The folder of a library.")],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Pictures and texts, old ones and new ones.")],
+    library: Annotated[Path, typer.Argument(metavar="LIBRARY", help="Library folder.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Images and texts, old and new.")],
     *,
-    skipped: Annotated[Path | None, typer.Option(help="Write what was left out into this .csv file.")] = None,
-    strict: Annotated[bool, typer.Option(help="Stop over anything that would be left out.")] = False,
+    skipped: Annotated[Path | None, typer.Option(help="Write skipped items to this .csv file.")] = None,
+    strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -42,5 +40,5 @@ def add(
         write_skipped(skipped, found.skipped)
     console.result(
         {"added": found.added, "there": found.there, "skipped": len(found.skipped), "items": total},
-        f"{library}: {found.added:,} added, {found.there:,} were there; it has {total:,} items now",
+        f"{library}: {found.added:,} items added, {found.there:,} already present, {total:,} in total",
     )

@@ -1,7 +1,8 @@
-"""Look at anybody's codes: dead and duplicate bits, equal codes, and scores beside chance.
+"""Examine codes written by any program.
 
-CODES and LABELS are files of matrices (.npz, .npy, .mat, .h5), whoever wrote them: packed bytes, 0/1, -1/+1 or real
-numbers. What was guessed is told. Where there is one set of codes, some rows are drawn as queries.
+Reports dead, constant and duplicate bits, equal codes, and scores next to chance. CODES and LABELS are matrix files
+(.npz, .npy, .mat, .h5) with packed bytes, 0/1, -1/+1 or real values; every guess about their form is printed. If
+there is only one set of codes, a sample of its rows serves as queries.
 
 Example:
     rmsh audit codes.npz labels.npz --queries 500
@@ -23,18 +24,18 @@ if TYPE_CHECKING:
 
     from rmsh.metrics.audit import Audit, BitAudit
 
-__all__ = ["audit"]
-
 
 def audit(
-    codes: Annotated[Path, typer.Argument(metavar="CODES", help="A file with codes.")],
-    labels: Annotated[Path | None, typer.Argument(metavar="LABELS", help="Labels; CODES may hold them too.")] = None,
+    codes: Annotated[Path, typer.Argument(metavar="CODES", help="File with codes.")],
+    labels: Annotated[Path | None, typer.Argument(metavar="LABELS", help="Labels, unless in CODES.")] = None,
     *,
-    query_codes: Annotated[Path | None, typer.Option(help="Codes of the queries; CODES is the database.")] = None,
+    query_codes: Annotated[Path | None, typer.Option(help="Codes of the queries; CODES is then the database.")] = None,
     query_labels: Annotated[Path | None, typer.Option(help="Labels of the queries.")] = None,
-    queries: Annotated[int | None, typer.Option(help="Rows to draw as queries; a tenth, at most 1,000.")] = None,
-    bits: Annotated[int | None, typer.Option(help="Length of a code, where the file leaves it open.")] = None,
-    direction: Annotated[str | None, typer.Option(help="i2t, t2i, i2i or t2t, with image and text codes.")] = None,
+    queries: Annotated[
+        int | None, typer.Option(help="Rows to use as queries (default: a tenth, at most 1,000).")
+    ] = None,
+    bits: Annotated[int | None, typer.Option(help="Code length, if the file leaves it open.")] = None,
+    direction: Annotated[str | None, typer.Option(help="i2t, t2i, i2i or t2t.")] = None,
     k: RankK = 500,
     map_k: MapK = "all",
     map_normaliser: MapNormaliser = "relevant",
@@ -82,7 +83,7 @@ def _correlation(side: BitAudit) -> str:
 
 _FACTS: dict[str, Callable[[BitAudit], str]] = {
     "codes": lambda side: f"{side.items:,}",
-    "different codes": lambda side: f"{side.distinct:,}",
+    "distinct codes": lambda side: f"{side.distinct:,}",
     "items with the most frequent code": lambda side: f"{side.largest_bucket:,}",
     "dead bits": lambda side: _listed(side.dead),
     "nearly constant bits (98 %)": lambda side: _listed(side.nearly_constant),

@@ -1,6 +1,7 @@
-"""Show which minimum distance delta the labels of some data allow, for each code length.
+"""Compute bounds on the minimum distance delta from labels.
 
-DATA is a file or folder with labels, or a data set known by name; where it has a split, the training items count.
+A delta is chosen for each code length. DATA is a file or folder with labels, or a known data set. If it has a split,
+its training items are used.
 
 Example:
     rmsh bounds mirflickr25k-lall.mat --bits 16 32 64 128 --plot bounds.pdf
@@ -28,19 +29,18 @@ if TYPE_CHECKING:
     from rmsh.core.types import LabelArray
     from rmsh.data.open import Opened
 
-__all__ = ["bounds"]
 
 DEFAULT_BITS = (16, 32, 64, 128)
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help="The data; only its labels are read.")]
-# A parser's option takes one value a time, so what stands behind `--bits 16` arrives here.
-More = Annotated[list[str] | None, typer.Argument(metavar="K", help="Further code lengths, after --bits.")]
+Data = Annotated[str, typer.Argument(metavar="DATA", help="Data; only its labels are read.")]
+# An option takes one value, so the words after `--bits 16` arrive here.
+More = Annotated[list[str] | None, typer.Argument(metavar="K", help="More code lengths, after --bits.")]
 Bits = Annotated[
     list[str] | None,
-    typer.Option("--bits", "-b", metavar="K", show_default=False, help="Code lengths, 16 32 64 128 if not given."),
+    typer.Option("--bits", "-b", metavar="K", show_default=False, help="Code lengths (default: 16 32 64 128)."),
 ]
-Confidence = Annotated[float, typer.Option(help="p of the lower bound, above 0.5 and below 1.")]
-Plot = Annotated[Path | None, typer.Option(help="Draw the bounds into this .pdf, .png or .svg file.")]
+Confidence = Annotated[float, typer.Option(help="Confidence p of the lower bound, between 0.5 and 1.")]
+Plot = Annotated[Path | None, typer.Option(help="Plot the bounds to this .pdf, .png or .svg file.")]
 
 
 def bounds(
@@ -62,26 +62,26 @@ def bounds(
     choices = [choose_delta(statistics, length, confidence=confidence) for length in lengths]
     if plot is not None:
         _draw(statistics, choices, plot, confidence)
-        console.note(f"The figure is in {plot}.")
+        console.note(f"Figure written to {plot}.")
     console.result(_value(statistics, choices, confidence), *_readable(statistics, choices, confidence))
 
 
 def _code_lengths(words: Sequence[str]) -> list[int]:
-    """Code lengths from words such as "16" and "32,64"; each once, in order."""
+    """Parse words such as "16" and "32,64" into sorted, distinct code lengths."""
     parts = [part for word in words for part in word.split(",") if part]
     for part in parts:
         if not part.isdecimal():
-            raise ConfigError(f"{part!r} is not a code length; write DATA first, then --bits with whole numbers.")
+            raise ConfigError(f"{part!r} is not a code length; write DATA first, then --bits and whole numbers.")
     return sorted({check_bits(int(part)) for part in parts}) or list(DEFAULT_BITS)
 
 
 def _training_labels(opened: Opened, console: Console) -> LabelArray:
     labels = opened.pairs.labels
     if labels is None:
-        raise DataError(f"{opened.name} has no labels; the bounds of delta follow from labels.")
+        raise DataError(f"{opened.name} has no labels, and the bounds need them; give data with labels.")
     if opened.split is None:
         return labels
-    console.note(f"The bounds are those of the {len(opened.split.train):,} training items of the split.")
+    console.note(f"Using the {len(opened.split.train):,} training items of the split.")
     return labels[opened.split.train]
 
 
@@ -114,11 +114,11 @@ def _readable(statistics: LabelStatistics, choices: Sequence[DeltaChoice], confi
     ]
     return [
         f"{statistics.items:,} items with labels, {statistics.without_labels:,} without; {statistics.classes} classes, "
-        f"{statistics.labels_per_item:.2f} labels an item",
+        f"{statistics.labels_per_item:.2f} labels per item",
         f"H(L) = {statistics.entropy('independent'):.2f} bits with independent classes (the paper's form), "
         f"{statistics.entropy('joint'):.2f} jointly (biased low)",
         table(
-            f"The paper's bounds at confidence {confidence:g}, and delta",
+            f"Bounds of the paper at confidence {confidence:g}, and the delta chosen",
             ["bits", "lower", "upper", "feasible", "delta"],
             rows,
         ),

@@ -1,11 +1,11 @@
-"""Build a library to search from your own pictures and texts.
+"""Build a searchable library from images and texts.
 
-DATA is a folder of pictures with metadata.csv, .jsonl or .parquet (file_name, text or caption, labels), or with a .txt
-beside each picture, or with a folder a class; or tar shards. A build that was stopped goes on when the same command is
-given again.
+DATA is a folder of images with metadata.csv, .jsonl or .parquet (file_name, text or caption, labels), or with a .txt
+file next to each image, or with one folder per class; or tar shards. If interrupted, run the same command again to
+continue.
 
 Example:
-    rmsh build my_pictures --out library
+    rmsh build my_images --out library
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from rmsh.cli.console import Console, Json, Quiet, table
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["build"]
-
 
 def build(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Your pictures and texts.")],
-    out: Annotated[Path, typer.Option(help="The folder of the library.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Images and texts.")],
+    out: Annotated[Path, typer.Option(help="Library folder to create.")],
     *,
     labels_from: Annotated[
         str | None,
-        typer.Option(metavar="data|text|FILE", help="Where labels are from; by default the data, or else its texts."),
+        typer.Option(metavar="data|text|FILE", help="Source of labels (default: the data, else its texts)."),
     ] = None,
-    method: Annotated[str, typer.Option(help="What learns, see rmsh methods.")] = "glint",
-    bits: Annotated[int, typer.Option(help="Length of a code, 1 to 512.")] = 64,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
-    image_encoder: Annotated[str, typer.Option(help="Turns pictures into features.")] = "efficientnet-lite0",
-    text_encoder: Annotated[str, typer.Option(help="Turns texts into features.")] = "minilm",
-    options: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Of the method.")] = None,
-    strict: Annotated[bool, typer.Option(help="Stop over anything that would be left out.")] = False,
-    overwrite: Annotated[bool, typer.Option(help="Replace a library of other items or options.")] = False,
+    method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = "glint",
+    bits: Annotated[int, typer.Option(help="Code length, 1 to 512.")] = 64,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    image_encoder: Annotated[str, typer.Option(help="Image encoder.")] = "efficientnet-lite0",
+    text_encoder: Annotated[str, typer.Option(help="Text encoder.")] = "minilm",
+    options: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the method.")
+    ] = None,
+    strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace a library built from other items or options.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -69,7 +69,7 @@ def _readable(out: Path, report: dict[str, Any]) -> list[str | Table]:
     from rmsh.builder.report import DIRECTION_WORDS
 
     counts, scores = report["counts"], report["scores"]
-    summary = f"{out}: {counts['items']:,} items, {report['bits']} bits; the report is {out / 'report.html'}"
+    summary = f"{out}: {counts['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
     if not scores:
         return [report["no_scores"], summary]
     k = next(iter(scores.values()))["settings"]["k"]
@@ -80,5 +80,5 @@ def _readable(out: Path, report: dict[str, Any]) -> list[str | Table]:
         ]
         for direction, found in scores.items()
     ]
-    title = f"{counts['held_out']:,} held-out items find the others"
+    title = f"{counts['held_out']:,} held-out items as queries"
     return [table(title, ["", f"NDCG@{k}", "chance", "mAP", "chance"], rows), summary]

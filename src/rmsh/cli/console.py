@@ -1,7 +1,7 @@
-"""What a command prints: results on standard output, notes and progress on standard error.
+"""Terminal output: results go to standard output, notes and progress to standard error.
 
-``--json`` prints the result as one JSON value and nothing else on standard output; ``--quiet`` silences notes and
-progress. Progress is drawn on a terminal only.
+``--json`` prints the result as one JSON value and nothing else on standard output; ``--quiet`` suppresses notes and
+progress. Progress is shown only on a terminal.
 """
 
 from __future__ import annotations
@@ -19,19 +19,13 @@ from rich.table import Table
 if TYPE_CHECKING:
     from rmsh.core.progress import OnProgress, Progress
 
-__all__ = ["Console", "Json", "Quiet", "duration", "table"]
 
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
-Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No notes and no progress on standard error.")]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither notes nor progress.")]
 
 
 class Console:
-    """Where a command writes.
-
-    Args:
-        json: print results as JSON.
-        quiet: print neither notes nor progress.
-    """
+    """The output of one command."""
 
     def __init__(self, *, json: bool = False, quiet: bool = False) -> None:
         self.json = json
@@ -40,12 +34,12 @@ class Console:
         self._err = RichConsole(stderr=True, highlight=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """Tell the user something on standard error."""
+        """Print a line on standard error, unless quiet."""
         if not self.quiet:
             self._err.print(escape(text))
 
     def result(self, value: Mapping[str, Any], *readable: str | Table) -> None:
-        """Print the outcome: ``value`` as JSON where asked, the readable form otherwise."""
+        """Print ``value`` as JSON with --json, and the readable form otherwise."""
         if self.json:
             typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
             return
@@ -54,7 +48,7 @@ class Console:
 
     @contextmanager
     def progress(self) -> Iterator[OnProgress]:
-        """Draw what long work reports, with the time left; nothing where nobody watches."""
+        """Yield a callback that shows progress and the time left on a terminal, and does nothing elsewhere."""
         from rmsh.core.progress import ignore
 
         if self.quiet or not self._err.is_terminal:
@@ -72,7 +66,7 @@ def _line(progress: Progress) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them.
+    """Format seconds for people.
 
     Example:
         >>> duration(75), duration(3), duration(7300)
@@ -89,7 +83,7 @@ def duration(seconds: float) -> str:
 def table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, words: Collection[str] = ()
 ) -> Table:
-    """A table: the first column and those of words to the left, numbers to the right."""
+    """Build a table: the first column and those in ``words`` are aligned left, numbers right."""
     built = Table(title=title, title_justify="left")
     for position, column in enumerate(columns):
         built.add_column(column, justify="left" if position == 0 or column in words else "right")

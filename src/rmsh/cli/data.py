@@ -1,4 +1,4 @@
-"""Prepare the three benchmarks of the paper from what their owners publish, and describe any data.
+"""Prepare benchmark data sets, and describe any data set.
 
 Example:
     rmsh data prepare mirflickr25k --root mirflickr --out pairs
@@ -15,14 +15,12 @@ import typer
 from rmsh.cli.console import Console, Json, Quiet
 from rmsh.core.errors import ConfigError
 
-__all__ = ["app"]
-
-app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode="rich")
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
 def list_benchmarks(*, json: Json = False, quiet: Quiet = False) -> None:
-    """List the benchmarks, who publishes them, and their splits.
+    """List the benchmarks, their publishers and their splits.
 
     Example:
         rmsh data list
@@ -41,22 +39,22 @@ def list_benchmarks(*, json: Json = False, quiet: Quiet = False) -> None:
 @app.command()
 def prepare(
     name: Annotated[str, typer.Argument(metavar="NAME", help="mirflickr25k, nuswide or mscoco.")],
-    root: Annotated[Path, typer.Option(help="The folder with the owner's files, or the community's matrices.")],
-    out: Annotated[Path, typer.Option(help="The folder of pairs to write.")],
+    root: Annotated[Path, typer.Option(help="Folder with the publisher's files, or with feature matrices.")],
+    out: Annotated[Path, typer.Option(help="Folder to write the pairs to.")],
     *,
-    split: Annotated[str, typer.Option(help="Whose split; rmsh data list names them.")] = "paper",
-    seed: Annotated[int, typer.Option(min=0, help="What is drawn follows from it.")] = 0,
-    stratified: Annotated[bool, typer.Option(help="Draw each class in proportion.")] = False,
-    images: Annotated[str | None, typer.Option(metavar="FILE", help="Features of the pictures, by id.")] = None,
-    texts: Annotated[str | None, typer.Option(metavar="FILE", help="Features of the texts, by id.")] = None,
-    without_images: Annotated[bool, typer.Option(help="Do without pictures and their features.")] = False,
-    paper_inputs: Annotated[bool, typer.Option(help="Refuse features of other widths than the paper's.")] = False,
+    split: Annotated[str, typer.Option(help="Split to draw; see `rmsh data list`.")] = "paper",
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the split.")] = 0,
+    stratified: Annotated[bool, typer.Option(help="Sample each class in proportion.")] = False,
+    images: Annotated[str | None, typer.Option(metavar="FILE", help="Image features by ID.")] = None,
+    texts: Annotated[str | None, typer.Option(metavar="FILE", help="Text features by ID.")] = None,
+    without_images: Annotated[bool, typer.Option(help="Prepare without images and image features.")] = False,
+    paper_inputs: Annotated[bool, typer.Option(help="Require features of the same width as in the paper.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Read a benchmark as it is published, draw its split and write pairs for `rmsh train` and `rmsh bounds`.
+    """Read a benchmark as published, draw its split, and write pairs for `rmsh train` and `rmsh bounds`.
 
-    Nothing is downloaded: what is missing is named, with the page of its owner.
+    Nothing is downloaded; missing files are listed with the publisher's page.
 
     Example:
         rmsh data prepare mscoco --root coco --out pairs --images resnet152.npz --texts skip-thought.npz
@@ -64,7 +62,7 @@ def prepare(
     from rmsh.data.benchmarks.prepare import prepare as write_pairs
 
     console = Console(json=json, quiet=quiet)
-    console.note(f"Reading {name} from {root}; the pairs go to {out}.")
+    console.note(f"Reading {name} from {root}; writing pairs to {out}.")
     manifest = write_pairs(
         name,
         root,
@@ -82,23 +80,23 @@ def prepare(
     drawn = manifest["split"]
     console.result(
         {"pairs": str(out), **{key: manifest[key] for key in ("items", "split", "splits", "notes")}},
-        f"{out}: {manifest['items']:,} pairs; {drawn['database']:,} are searched, {drawn['query']:,} ask, "
-        f"{drawn['train']:,} are learned from",
+        f"{out}: {manifest['items']:,} pairs: database {drawn['database']:,}, queries {drawn['query']:,}, "
+        f"training {drawn['train']:,}",
         *(f"{file}: SHA-256 {digest}" for file, digest in manifest["splits"].items()),
     )
 
 
 @app.command()
 def card(
-    data: Annotated[str, typer.Argument(metavar="NAME", help="A benchmark, prepared pairs, or any other data.")],
+    data: Annotated[str, typer.Argument(metavar="NAME", help="Benchmark, prepared pairs, or any other data.")],
     *,
     plot: Annotated[Path | None, typer.Option(help="Draw the card into this .pdf, .png or .svg file.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Describe data: counts, labels, entropy, dissimilar pairs, chance levels, delta; what the paper leaves open.
+    """Describe a data set: counts, labels, entropy, dissimilar pairs, chance levels, delta.
 
-    The name of a benchmark shows what is declared of it; prepared pairs show their figures as well.
+    The name of a benchmark shows its declaration; prepared pairs show their own figures as well.
 
     Example:
         rmsh data card pairs --plot card.pdf

@@ -1,7 +1,7 @@
-"""Show what this installation has and whether it works.
+"""Check the installation.
 
-Lists versions, vector instructions, threads, extras and weights of encoders, and runs a self-test of a few seconds.
-Ends with exit code 1 when something is wrong.
+Lists versions, vector instructions, threads, extras and encoder weights, and runs a self-test that takes a few
+seconds. Exits with code 1 if a check fails.
 
 Example:
     rmsh doctor
@@ -22,23 +22,21 @@ if TYPE_CHECKING:
 
     from rmsh.doctor import Report
 
-__all__ = ["doctor"]
-
 
 def doctor(json: Json = False, quiet: Quiet = False) -> None:
     """Examine the installation."""
     from rmsh.doctor import examine
 
     console = Console(json=json, quiet=quiet)
-    console.note("Looking at the installation and running the self-test: a few seconds.")
+    console.note("Running the self-test; this takes a few seconds.")
     report = examine()
     problems = report.problems()
     value = {"healthy": not problems, "problems": problems, **asdict(report)}
     console.result(value, *_readable(report))
     if problems:
-        typer.echo(f"rmsh: something is wrong here: {'; '.join(problems)}.", err=True)
+        typer.echo(f"rmsh: found problems: {'; '.join(problems)}.", err=True)
         raise typer.Exit(1)
-    console.note("Everything that is installed works.")
+    console.note("No problems found.")
 
 
 def _readable(report: Report) -> list[str | Table]:

@@ -1,6 +1,6 @@
-"""Code the pictures and texts of some data with a trained model.
+"""Encode images and texts with a trained model.
 
-The file written holds the codes of both modalities, the ids, the labels and the split: what `rmsh evaluate` reads.
+The output file contains the codes of both modalities, IDs, labels and the split, as `rmsh evaluate` reads them.
 
 Example:
     rmsh encode model generated:2000 --out codes.npz
@@ -16,15 +16,13 @@ import typer
 
 from rmsh.cli.console import Console, Json, Quiet
 
-__all__ = ["encode"]
-
 
 def encode(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="What to code; the forms of `rmsh train`.")],
-    out: Annotated[Path, typer.Option(help="The codes file to write, .npz.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Data to encode, as for `rmsh train`.")],
+    out: Annotated[Path, typer.Option(help="Codes file to write (.npz).")],
     *,
-    validation: Annotated[bool, typer.Option(help="The split of `rmsh train --validation`.")] = False,
+    validation: Annotated[bool, typer.Option(help="Use the split of `rmsh train --validation`.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:

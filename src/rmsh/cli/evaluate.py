@@ -1,7 +1,8 @@
-"""Score codes beside chance: NDCG, mAP and precision, averaged over the order of equal distances.
+"""Score codes: NDCG, mAP and precision, next to chance.
 
-CODES is a file that `rmsh encode` wrote. Each score comes with its value in the worst and in the best order of equal
-distances. Codes of other programs are read by `rmsh audit`.
+CODES is a file written by `rmsh encode`. Scores are averaged over the order of ties, and shown with their values for
+the worst and the best order.
+For codes of other programs, use `rmsh audit`.
 
 Example:
     rmsh evaluate codes.npz --k 500 --direction i2t --direction t2i
@@ -23,22 +24,21 @@ if TYPE_CHECKING:
 
     from rmsh.metrics.evaluate import Scores
 
-__all__ = ["MapK", "MapNormaliser", "RankK", "cut_rank", "evaluate", "remarks", "score_table"]
 
-RankK = Annotated[int, typer.Option("--k", help="Where NDCG and precision cut the ranking.")]
-MapK = Annotated[str, typer.Option(help="Where mAP cuts it: a number, or all.")]
-MapNormaliser = Annotated[str, typer.Option(help="What divides AP: relevant, min(relevant,k) or hits.")]
+RankK = Annotated[int, typer.Option("--k", help="Rank at which NDCG and precision are cut off.")]
+MapK = Annotated[str, typer.Option(help="Rank at which mAP is cut off: a number, or all.")]
+MapNormaliser = Annotated[str, typer.Option(help="Normaliser of AP: relevant, min(relevant,k) or hits.")]
 
 
 def evaluate(
-    codes: Annotated[Path, typer.Argument(metavar="CODES", help="A codes file.")],
+    codes: Annotated[Path, typer.Argument(metavar="CODES", help="Codes file.")],
     *,
-    labels: Annotated[Path | None, typer.Option(help="Labels, where CODES has none.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="File with labels, if CODES has none.")] = None,
     k: RankK = 500,
     map_k: MapK = "all",
     map_normaliser: MapNormaliser = "relevant",
     direction: Annotated[list[str] | None, typer.Option(help="i2t, t2i, i2i or t2t; may be repeated.")] = None,
-    per_query: Annotated[Path | None, typer.Option(help="Write the values of each query, .npz.")] = None,
+    per_query: Annotated[Path | None, typer.Option(help="Write the scores of each query to this .npz file.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -76,7 +76,7 @@ def evaluate(
 
 
 def cut_rank(text: str) -> int | None:
-    """A rank as the command line writes it; "all" is None.
+    """Parse a rank; "all" is None.
 
     Example:
         >>> cut_rank("all"), cut_rank("50")
@@ -85,12 +85,12 @@ def cut_rank(text: str) -> int | None:
     if text == "all":
         return None
     if not text.isdecimal():
-        raise ConfigError(f"--map-k got {text!r}; give a whole number from 1, or all.")
+        raise ConfigError(f"--map-k got {text!r}; give a whole number of at least 1, or all.")
     return int(text)
 
 
 def score_table(scores: Mapping[Any, Scores]) -> Table:
-    """Scores of some directions, one a row, beside chance."""
+    """A table of scores next to chance, one row per score and direction."""
     rows = [
         [f"{direction} {name}".strip(), *(f"{value:.4f}" for value in (s.value, s.pessimistic, s.optimistic, s.chance))]
         for direction, found in scores.items()
@@ -100,10 +100,10 @@ def score_table(scores: Mapping[Any, Scores]) -> Table:
 
 
 def remarks(scores: Mapping[Any, Scores]) -> list[str]:
-    """What a reader of the table should know: how many asked, how many were left out, what was searched."""
+    """One line per direction: number of queries, queries left out, size of the database."""
     return [
-        f"{direction or 'codes'}: {found.queries:,} queries, {found.dropped:,} of them left out (nothing is relevant); "
-        f"{found.database:,} database items; {found.bits} bits; {found.empty_within:.1%} of the queries find "
-        f"nothing within distance {found.definitions.radius}."
+        f"{direction or 'codes'}: {found.queries:,} queries, {found.dropped:,} dropped because nothing is relevant; "
+        f"{found.database:,} database items; {found.bits} bits; {found.empty_within:.1%} of the queries have no "
+        f"item within distance {found.definitions.radius}."
         for direction, found in scores.items()
     ]

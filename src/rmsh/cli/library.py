@@ -16,7 +16,7 @@ from rmsh.cli.console import Console, Json, Quiet, table
 
 __all__ = ["app"]
 
-app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode="rich")
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="LIB", help="The folder of a library.")]
 

@@ -1,4 +1,4 @@
-"""The `rmsh` command: a table of verbs, and one place where errors become a sentence and an exit code."""
+"""The `rmsh` command: its subcommands, and the translation of errors into one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ import typer
 from rmsh import __version__
 from rmsh.core.errors import InputError, RmshError
 
-__all__ = ["app", "flowing", "main", "run"]
-
-# One thin command an arrow: verb -> module with a function of the same name.
+# Each command is a function in the module of the same name.
 COMMANDS = (
     "build",
     "add",
@@ -33,42 +31,43 @@ COMMANDS = (
     "doctor",
     "speed",
 )
-# Families of commands: name -> module with an `app` of its own.
+# Each group is a typer app in the module of the same name.
 GROUPS = ("data", "library")
 
 _INTERRUPTED = 130
-_STOPPED = "stopped; run the same command again to go on."
+_STOPPED = "stopped; run the same command again to continue."
 
 app = typer.Typer(
     name="rmsh",
-    help="Learn codes for pictures and texts, so that one finds the other by Hamming distance.",
+    help="Learn binary codes for images and texts, and search one with the other by Hamming distance.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 
 
 def flowing(text: str | None) -> str:
-    r"""A help text whose paragraphs wrap where the terminal ends; what is indented keeps its lines.
+    r"""Let paragraphs wrap at the terminal's width, and keep the lines of indented examples.
 
     Example:
         >>> flowing("One.\n\nTwo\nand more.\n\nExample:\n    rmsh two")
-        'One.\n\nTwo and more.\n\nExample:\n    rmsh two'
+        'One.\n\nTwo and more.\n\n\x08\nExample:\n    rmsh two'
     """
     paragraphs = inspect.cleandoc(text or "").split("\n\n")
-    return "\n\n".join(part if "\n " in part else part.replace("\n", " ") for part in paragraphs)
+    # click keeps the lines of a paragraph that starts with a backspace character.
+    return "\n\n".join(f"\b\n{part}" if "\n " in part else part.replace("\n", " ") for part in paragraphs)
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"rmsh {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _before_any_command(
-    version: Annotated[  # the parser acts on it
+def _options(
+    version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None: ...
@@ -85,13 +84,13 @@ for group in GROUPS:
     app.add_typer(family, name=group)
 
 
-# Commands that were renamed: the old words keep working for one release.
+# Old command names keep working for one release.
 RENAMED = {("benchmark",): ("compare",), ("bench", "search"): ("speed",)}
-MOVED = {"reproduce": "the paper's tables and figures are made from a checkout: make paper ARGS=..."}
+MOVED = {"reproduce": "from a checkout, run: make paper ARGS=..."}
 
 
 def _current(arguments: Sequence[str]) -> list[str]:
-    """The arguments with a renamed command replaced, after a hint on standard error."""
+    """Replace a renamed command, with a hint on standard error."""
     for old, new in RENAMED.items():
         if tuple(arguments[: len(old)]) == old:
             typer.echo(f"rmsh: `rmsh {' '.join(old)}` is now `rmsh {' '.join(new)}`.", err=True)
@@ -107,10 +106,10 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code; a refusal is one sentence on standard error and exit code 2."""
+    """Run a command and return its exit code; an error is one sentence on standard error."""
     try:
         code = app(_current(sys.argv[1:] if arguments is None else arguments), standalone_mode=False) or 0
-        return _fail(_STOPPED, code) if code == _INTERRUPTED else code  # the parser passes Ctrl-C on as a number
+        return _fail(_STOPPED, code) if code == _INTERRUPTED else code  # click returns Ctrl-C as an exit code
     except RmshError as error:
         return _fail(str(error), error.exit_code)
     except OSError as error:
@@ -129,15 +128,15 @@ def _fail(sentence: str, code: int) -> int:
 
 
 def _explained(error: OSError) -> str:
-    """What the system refuses, such as a file that may not be read, or a folder in place of a file."""
-    path = error.filename2 or error.filename  # the second is where something was to be moved to
+    """Turn an operating-system error into a sentence; an error without a path is a bug and is raised."""
+    path = error.filename2 or error.filename  # filename2 is the target of a rename
     if path is None:
         raise error
-    return f"{path} cannot be read or written ({error.strerror}); check it, or give another."
+    return f"{path} cannot be read or written ({error.strerror}); check it, or choose another path."
 
 
 def _usage(error: Exception) -> int:
-    """A wrong option or argument, as the command-line parser reports it; anything else is a bug and is raised."""
+    """Show a usage error of the parser; anything else is a bug and is raised."""
     show = getattr(error, "show", None)
     if show is None:
         raise error

@@ -1,6 +1,4 @@
-"""List the methods that learn codes: what each does, where it is from, whether it needs labels, its options.
-
-With NAME, the options of that method with their defaults and what they do.
+"""List the hashing methods, or show the options of one method.
 
 Example:
     rmsh methods
@@ -22,18 +20,16 @@ if TYPE_CHECKING:
 
     from rmsh.methods.catalogue import Entry
 
-__all__ = ["methods"]
 
-METHOD_COLUMNS = ("name", "learns from", "what it does", "reference")
+METHOD_COLUMNS = ("name", "needs", "what it does", "reference")
 OPTION_COLUMNS = ("option", "values", "default", "what it does")
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show the options of this method only.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Method whose options to show.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show the catalogue, or one method of it."""
     from rmsh.methods import method_class
     from rmsh.methods.catalogue import catalogue, describe
 
@@ -53,7 +49,7 @@ def _all(entries: Sequence[Entry]) -> list[str | Table]:
     options = [f"{e.name}: {', '.join(option.name for option in e.options)}" for e in entries]
     return [
         table("Methods", METHOD_COLUMNS, rows, words=METHOD_COLUMNS),
-        "Options: --bits and --seed, the others as --set NAME=VALUE of rmsh train; `rmsh methods NAME` explains them:",
+        "Options (--bits, --seed; others as --set NAME=VALUE); `rmsh methods NAME` explains them:",
         *options,
     ]
 
@@ -62,7 +58,7 @@ def _one(entry: Entry) -> list[str | Table]:
     rows = [[o.name, o.allowed, "none" if o.default is None else o.default, o.description] for o in entry.options]
     return [
         f"{entry.name}: {entry.summary}",
-        f"{entry.reference}; learns {'from labels' if entry.supervised else 'without labels'}.",
+        f"{entry.reference}; {'needs labels' if entry.supervised else 'needs no labels'}.",
         f"Presets: {', '.join(entry.presets) or 'none'}.",
         table("Options", OPTION_COLUMNS, rows, words=OPTION_COLUMNS),
     ]

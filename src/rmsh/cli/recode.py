@@ -1,11 +1,11 @@
-"""Give every item of a library a code of another model, while it is searched with the old ones.
+"""Re-encode a library with another model.
 
-Texts and pictures are encoded as the new model was trained; for a model that was trained on matrices, give the matrices
-of the items with their ids. Stopped, it goes on where it was when the same command is given again. The old codes stay
-until `rmsh library compact`.
+The library stays searchable with the old codes meanwhile. Images and texts are encoded with the new model's encoders;
+for a model trained on feature matrices, pass the features of the items with --features. If interrupted, run the same
+command again to continue. Old codes are kept until `rmsh library compact`.
 
-An item whose picture can no longer be read is coded by its text alone, and told of. Where it has no text, the library
-keeps its old codes until the picture is back or the item is removed, and the same command is given again.
+An item whose image can no longer be read is encoded from its text alone and reported. If it has no text either, the
+library keeps its old codes until the image is back or the item is removed, and the command is run again.
 
 Example:
     rmsh recode photos --model newmodel
@@ -26,18 +26,14 @@ if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
     from rmsh.data.records import Skipped
 
-__all__ = ["recode"]
-
 
 def recode(
-    library: Annotated[Path, typer.Argument(metavar="LIB", help="The folder of a library.")],
-    model: Annotated[Path, typer.Option(help="The folder of the new model.")],
+    library: Annotated[Path, typer.Argument(metavar="LIBRARY", help="Library folder.")],
+    model: Annotated[Path, typer.Option(help="Folder of the new model.")],
     *,
-    features: Annotated[Path | None, typer.Option(help="Features of the items by id: a file of matrices.")] = None,
-    skipped: Annotated[
-        Path | None, typer.Option(help="Write which pictures cannot be read into this .csv file.")
-    ] = None,
-    strict: Annotated[bool, typer.Option(help="Stop at a picture that cannot be read.")] = False,
+    features: Annotated[Path | None, typer.Option(help="Matrix file with the features of the items by ID.")] = None,
+    skipped: Annotated[Path | None, typer.Option(help="Write unreadable images to this .csv file.")] = None,
+    strict: Annotated[bool, typer.Option(help="Fail if an image cannot be read.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -52,7 +48,7 @@ def recode(
     with Library.open(library, writable=True) as target, _listed(skipped, console) as lost:
         unread = None if strict else lost.extend
         encode = item_coder(learned, image_path=target.picture_path, features=given, on_skipped=unread)
-        console.note(f"{library}: {target.count():,} items get codes of {learned.bits} bits; it is searched meanwhile.")
+        console.note(f"{library}: {target.count():,} items get {learned.bits}-bit codes; the library stays searchable.")
         with console.progress() as report:
             run(target, learned, encode=encode, on_progress=report)
         count = target.count()
@@ -72,7 +68,7 @@ def _features(file: Path, console: Console) -> Pairs:
 
 @contextmanager
 def _listed(file: Path | None, console: Console) -> Iterator[list[Skipped]]:
-    """A list for pictures that cannot be read, which is told at the end of the block, however that ends."""
+    """A list of unreadable images, reported when the block ends, even after an error."""
     from rmsh.data.records import count_skipped, write_skipped
 
     lost: list[Skipped] = []

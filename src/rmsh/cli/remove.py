@@ -1,4 +1,6 @@
-"""Remove items from a library by their ids; pictures stay where they are.
+"""Remove items from a library by ID.
+
+Their image files are not deleted.
 
 Example:
     rmsh remove library dog.jpg cat.jpg
@@ -13,12 +15,10 @@ import typer
 
 from rmsh.cli.console import Console, Json, Quiet
 
-__all__ = ["remove"]
-
 
 def remove(
-    library: Annotated[Path, typer.Argument(metavar="LIB", help="The folder of a library.")],
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The items to remove, all or none.")],
+    library: Annotated[Path, typer.Argument(metavar="LIBRARY", help="Library folder.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Items to remove; all of them or none.")],
     *,
     json: Json = False,
     quiet: Quiet = False,
@@ -29,4 +29,4 @@ def remove(
     with Library.open(library, writable=True) as opened:
         opened.remove(ids)
         total = opened.count()
-    console.result({"removed": len(ids), "items": total}, f"{library}: {len(ids):,} removed, {total:,} items are left")
+    console.result({"removed": len(ids), "items": total}, f"{library}: {len(ids):,} items removed, {total:,} left")

@@ -1,7 +1,7 @@
-"""Find pictures or texts in a library, by words, by a picture, or by an item that is there.
+"""Search a library by words, by an image or by one of its items.
 
-The distance is the number of bits in which two codes differ. A filter says which items may be found: `label=dog`,
-`text="two dogs"`, `id=7`, joined by `and`, `or`, `not` and parentheses.
+The distance is the number of bits in which two codes differ. A filter restricts the results: `label=dog`,
+`text="two dogs"`, `id=7`, combined with `and`, `or`, `not` and parentheses.
 
 Example:
     rmsh search photos "two dogs and a bicycle" -k 5
@@ -21,23 +21,25 @@ if TYPE_CHECKING:
     from rmsh.library.items import Hit
     from rmsh.search.searcher import Query, Searcher
 
-__all__ = ["search"]
-
 
 def search(
-    library: Annotated[str, typer.Argument(metavar="LIB", help="A library's folder, or http://HOST:PORT/NAME.")],
-    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Words to search with.")] = None,
+    library: Annotated[
+        str, typer.Argument(metavar="LIBRARY", help="Library folder, or http://HOST:PORT/NAME of a Milvus collection.")
+    ],
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Words to search for.")] = None,
     *,
-    image: Annotated[Path | None, typer.Option(help="A picture to search with.")] = None,
-    like: Annotated[str | None, typer.Option(metavar="ID", help="An item to search onward from.")] = None,
+    image: Annotated[Path | None, typer.Option(help="Search with this image file.")] = None,
+    like: Annotated[str | None, typer.Option(metavar="ID", help="Find items similar to this ID.")] = None,
     to: Annotated[
         Literal["texts", "images"] | None,
-        typer.Option(help="What to find; by default pictures for words, texts for a picture."),
+        typer.Option(help="What to find (default: images for words, texts for an image)."),
     ] = None,
-    where: Annotated[str | None, typer.Option(metavar="FILTER", help='Such as "label=dog and not label=cat".')] = None,
-    k: Annotated[int, typer.Option("-k", help="How many to find.")] = 10,
-    skip: Annotated[int, typer.Option(help="How many of the nearest to pass over.")] = 0,
-    model: Annotated[Path | None, typer.Option(help="The model's folder, where LIB is an address.")] = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="FILTER", help='Restrict the results, e.g. "label=dog and not label=cat".')
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="Number of results.")] = 10,
+    skip: Annotated[int, typer.Option(help="Number of results to skip.")] = 0,
+    model: Annotated[Path | None, typer.Option(help="Model folder, if LIBRARY is an address.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -46,7 +48,7 @@ def search(
 
     console = Console(json=json, quiet=quiet)
     if sum(given is not None for given in (text, image, like)) != 1:
-        raise InputError("Give one thing to search with: words, --image FILE or --like ID.")
+        raise InputError("Give exactly one query: TEXT, --image FILE or --like ID.")
     target = to or ("texts" if image is not None else "images")
     condition = None if where is None else parse(where)
     with Searcher.open(library, model=model) as searcher:
@@ -72,7 +74,7 @@ def _plain(hit: Hit) -> dict[str, Any]:
 
 def _shown(hits: list[Hit], target: str) -> Any:
     if not hits:
-        return f"No {target} were found; a filter may admit none, or the library has no codes of {target}."
+        return f"No {target} found; the filter may exclude everything, or the library has no codes of {target}."
     rows = [[hit.item.id, hit.distance, ", ".join(hit.item.labels), hit.item.text or ""] for hit in hits]
     columns = ["id", "distance", "labels", "text"]
     return table(f"The {len(hits)} nearest {target}", columns, rows, words=("labels", "text"))

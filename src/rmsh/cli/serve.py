@@ -1,7 +1,7 @@
-"""Serve a search page and its HTTP interface for a library, or for a collection of a Milvus server.
+"""Serve the search page and HTTP API of a library.
 
-It listens on this machine alone, unless another host is given; then everything needs a token, which is printed. End it
-with Ctrl-C.
+Listens on this machine only, unless --host says otherwise; then every request needs an access token, which is
+printed. Stop the server with Ctrl-C.
 
 Example:
     rmsh serve photos
@@ -20,20 +20,20 @@ from rmsh.core.errors import require
 if TYPE_CHECKING:
     from rmsh.serve.server import Listening
 
-__all__ = ["serve"]
-
 
 def serve(
-    library: Annotated[str, typer.Argument(metavar="LIB", help="A library's folder, or http://HOST:PORT/NAME.")],
+    library: Annotated[
+        str, typer.Argument(metavar="LIBRARY", help="Library folder, or http://HOST:PORT/NAME of a Milvus collection.")
+    ],
     *,
-    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 for any that is free.", min=0, max=65535)] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 means all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free port.", min=0, max=65535)] = 8000,
     token: Annotated[
-        str | None, typer.Option(envvar="RMSH_TOKEN", help="What clients must know; made where needed and not given.")
+        str | None, typer.Option(envvar="RMSH_TOKEN", help="Access token; generated if required and not given.")
     ] = None,
-    allow_host: Annotated[list[str] | None, typer.Option(help="A host name that clients use; may be repeated.")] = None,
-    model: Annotated[Path | None, typer.Option(help="The model's folder, where LIB is an address.")] = None,
-    pictures: Annotated[Path | None, typer.Option(help="The folder of the pictures, where LIB is an address.")] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(help="Host name that clients may use; repeatable.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Model folder, if LIBRARY is an address.")] = None,
+    pictures: Annotated[Path | None, typer.Option(help="Folder of the images, if LIBRARY is an address.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -48,7 +48,7 @@ def serve(
         for note in server.notes:
             console.note(f"Not available: {note}")
         console.result({"url": server.url, "token": server.token}, f"Search {library} at {server.link}")
-        console.note("Ctrl-C ends the server.")
+        console.note("Press Ctrl-C to stop.")
 
     with Searcher.open(library, model=model, pictures=pictures) as searcher:
         name = Path(library).resolve().name

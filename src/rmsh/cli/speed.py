@@ -1,4 +1,4 @@
-"""Measure how fast codes are searched on this machine, compared with other engines and the limit of memory.
+"""Measure search speed on this machine against other engines.
 
 The engines answer the same queries in turn, and their results are compared. The engine "memory" only reads all codes
 once per batch: no scan for a single query can be faster. Codes are clustered, uniform, or those of a codes file
@@ -23,14 +23,18 @@ if TYPE_CHECKING:
 
 def speed(
     *,
-    items: Annotated[int, typer.Option(min=1, help="How many codes are searched.")] = 1_000_000,
-    bits: Annotated[int, typer.Option(help="Length of a code, 1 to 512.")] = 64,
-    kind: Annotated[str, typer.Option(help="clustered or uniform.")] = "clustered",
-    codes: Annotated[Path | None, typer.Option(help="A codes file whose codes are made more by noise.")] = None,
-    batch: Annotated[list[int] | None, typer.Option(min=1, help="Queries asked at once: 1, 32 and 1000.")] = None,
-    k: Annotated[int, typer.Option(min=1, help="How many neighbours.")] = 100,
-    threads: Annotated[int, typer.Option(min=1, help="Threads an engine may use.")] = 1,
-    engine: Annotated[list[str] | None, typer.Option(help="Which engines: all that are installed.")] = None,
+    items: Annotated[int, typer.Option(min=1, help="Number of codes in the database.")] = 1_000_000,
+    bits: Annotated[int, typer.Option(help="Code length, 1 to 512.")] = 64,
+    kind: Annotated[str, typer.Option(help="Distribution of the codes: clustered or uniform.")] = "clustered",
+    codes: Annotated[Path | None, typer.Option(help="Codes file to enlarge with noise instead.")] = None,
+    batch: Annotated[
+        list[int] | None, typer.Option(min=1, help="Queries per batch; repeatable (default: 1, 32, 1000).")
+    ] = None,
+    k: Annotated[int, typer.Option(min=1, help="Number of neighbours.")] = 100,
+    threads: Annotated[int, typer.Option(min=1, help="Threads per engine.")] = 1,
+    engine: Annotated[
+        list[str] | None, typer.Option(help="Engine to measure; repeatable (default: all installed).")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -38,9 +42,7 @@ def speed(
 
     console = Console(json=json, quiet=quiet)
     words, queries, bits = _words(kind, codes, items=items, bits=bits)
-    console.note(
-        f"{items:,} {'learned' if codes else kind} codes of {bits} bits; others and memory are asked in turns."
-    )
+    console.note(f"{items:,} {'learned' if codes else kind} codes of {bits} bits; the engines take turns.")
     with console.progress() as report:
         measured = measure(
             words,
@@ -60,7 +62,7 @@ def speed(
 
 
 def _words(kind: str, codes: Path | None, *, items: int, bits: int) -> tuple[WordArray, WordArray, int]:
-    """The codes that are searched, a thousand queries of the same kind, and their length."""
+    """Database codes, a thousand queries of the same kind, and the code length."""
     from rmsh.index.speed import enlarge, generate, read_words
 
     if codes is None:
