@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from rmsh.search.searcher import Searcher
 from rmsh.serve.app import create_app
 from rmsh.serve.security import Access
-from rmsh.serve.service import Answers
+from rmsh.serve.service import SearchService
 
 expect.set_options(timeout=60_000)  # a busy machine is slow, and that is no fault of the page
 OpenPage = Callable[..., Page]
@@ -34,9 +34,9 @@ def running(
     place: Path | str, *, model: Path | None = None, pictures: Path | None = None, **access: Any
 ) -> Iterator[str]:
     """A server of a library or of a collection, in a thread of its own."""
-    opened = Searcher.open(place, model=model, pictures=pictures)
+    opened = Searcher.open(place, model=model, images=pictures)
     with opened as searcher, socket.create_server(("127.0.0.1", 0)) as listener:
-        app = create_app(Answers(searcher, name=Path(place).name), Access(**access))
+        app = create_app(SearchService(searcher, name=Path(place).name), Access(**access))
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -42,7 +42,7 @@ def test_skipped_items_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run(["train", str(file), "--out", str(tmp_path / "model"), *QUICK]) == 0
     assert "4 items without labels were skipped" in capsys.readouterr().err
     assert run(["train", str(file), "--out", str(tmp_path / "other"), *QUICK, "--strict"]) == 2
-    assert "labels of all items are needed here" in capsys.readouterr().err
+    assert "4 of 40 items have no label" in capsys.readouterr().err
 
 
 def test_labels_that_seem_to_be_those_of_other_items_are_told(

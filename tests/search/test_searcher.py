@@ -45,7 +45,7 @@ def test_words_find_pictures_and_texts(text: str, first: str, *, to: Modality, s
 def test_a_picture_finds_texts_and_pictures(to: Modality, *, opened: bool, searcher: Searcher, tmp_path: Path) -> None:
     picture = Image.new("RGB", (9, 5), "cyan")
     picture.save(tmp_path / "query.png")
-    query = searcher.picture(picture if opened else tmp_path / "query.png")
+    query = searcher.image(picture if opened else tmp_path / "query.png")
     assert _ids(searcher.search(query, 1, to=to)) == ["cyan"]
 
 
@@ -83,7 +83,7 @@ def test_codes_exchanged_between_question_and_answer_are_asked_anew(
             _recode(colours, new_colours)
         return made[-1]
 
-    assert _ids(searcher.asked(make, lambda query: searcher.search(query, 1))) == ["blue"]
+    assert _ids(searcher.run(make, lambda query: searcher.search(query, 1))) == ["blue"]
     assert [query.codes.bits for query in made] == [12, 15]
 
 
@@ -96,7 +96,7 @@ def _recode(folder: Path, model_folder: Path) -> None:
 def test_a_query_of_another_model_is_refused_and_not_asked_again(searcher: Searcher) -> None:
     stranger = Query(Codes.from_values([[1.0] * 5]), searcher.text("red").model)
     with pytest.raises(CodesError, match="Codes of 5 bits were given"):
-        searcher.asked(lambda: stranger, lambda query: searcher.search(query, 1))
+        searcher.run(lambda: stranger, lambda query: searcher.search(query, 1))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_blank_text_a_missing_file_and_an_unknown_item_are_refused(searcher: S
     with pytest.raises(InputError, match="A blank text was given to search with"):
         searcher.text(" \n")
     with pytest.raises(InputError, match=r"nowhere\.png is no file"):
-        searcher.picture("nowhere.png")
+        searcher.image("nowhere.png")
     with pytest.raises(InputError, match="There is no item of the id 'pink'"):
         searcher.item("pink")
 

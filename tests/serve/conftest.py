@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from rmsh.search.searcher import Searcher
 from rmsh.serve.app import create_app
 from rmsh.serve.security import Access
-from rmsh.serve.service import Answers
+from rmsh.serve.service import SearchService
 
 TOKEN = "a token of enough letters"  # noqa: S105
 Serve = Callable[..., TestClient]
@@ -26,7 +26,7 @@ def serve(colours: Path) -> Iterator[Serve]:
 
         def make(base_url: str = "http://127.0.0.1:8000", **access: Any) -> TestClient:
             searcher = stack.enter_context(Searcher.open(colours))
-            app = create_app(Answers(searcher, name="colours"), Access(**access))
+            app = create_app(SearchService(searcher, name="colours"), Access(**access))
             return TestClient(app, base_url=base_url, raise_server_exceptions=False)
 
         yield make

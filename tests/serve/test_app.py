@@ -18,7 +18,7 @@ from rmsh.library.recode import recode
 from rmsh.model import load
 from rmsh.pipeline import item_coder
 from rmsh.search.searcher import Searcher
-from rmsh.serve.service import Answers
+from rmsh.serve.service import SearchService
 
 
 def _picture(colour: str, kind: str = "PNG", size: tuple[int, int] = (20, 10)) -> bytes:
@@ -227,7 +227,7 @@ def test_a_library_that_is_gone_is_told_without_its_path(client: TestClient, col
 
 
 def test_a_bug_shows_no_traceback(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Answers, "about", lambda self: 1 / 0)
+    monkeypatch.setattr(SearchService, "about", lambda self: 1 / 0)
     failed = client.get("/api/about")
     assert (failed.status_code, failed.json()) == (
         500,
@@ -280,9 +280,9 @@ def test_every_address_is_described_with_its_types(client: TestClient) -> None:
 
 def test_warming_up_says_what_cannot_be_used(colours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Searcher.open(colours) as searcher:
-        assert Answers(searcher, name="colours").warm_up() == []
+        assert SearchService(searcher, name="colours").warm_up() == []
         config = colours / "model" / "config.json"
         config.write_text(config.read_text().replace('"bag-of-words"', '"no-such-encoder"'))
     with Searcher.open(colours) as searcher:
-        (problem,) = Answers(searcher, name="colours").warm_up()
+        (problem,) = SearchService(searcher, name="colours").warm_up()
     assert "There is no encoder called 'no-such-encoder'" in problem

@@ -24,7 +24,7 @@ from rmsh.milvus.table import Table
 from rmsh.search.searcher import Searcher
 from rmsh.serve.app import create_app
 from rmsh.serve.security import Access
-from rmsh.serve.service import Answers
+from rmsh.serve.service import SearchService
 
 pytestmark = pytest.mark.milvus
 
@@ -42,14 +42,14 @@ def address(many_colours: Path, new_address: Callable[[], str]) -> str:
 
 
 def _client(searcher: Searcher) -> TestClient:
-    app = create_app(Answers(searcher, name="colours"), Access())
+    app = create_app(SearchService(searcher, name="colours"), Access())
     return TestClient(app, base_url="http://127.0.0.1:8000", raise_server_exceptions=False)
 
 
 @pytest.fixture(scope="module")
 def clients(address: str, many_colours: Path) -> Iterator[list[TestClient]]:
     """Clients of two servers: of the collection, and of the folder."""
-    opened = Searcher.open(address, model=many_colours / "model", pictures=many_colours)
+    opened = Searcher.open(address, model=many_colours / "model", images=many_colours)
     with opened as collection, Searcher.open(many_colours) as folder:
         yield [_client(collection), _client(folder)]
 

@@ -32,7 +32,7 @@ def test_a_server_on_loopback_refuses_any_other_name(host: str, client: TestClie
 
 
 def test_a_server_beyond_loopback_answers_to_addresses_and_given_names(serve: Serve, token: str) -> None:
-    client = serve(token=token, names=["Search.example."], beyond=True)
+    client = serve(token=token, names=["Search.example."], public=True)
     hosts = ["10.0.0.1:80", "search.example:443", "[2001:db8::1]", "other.example"]
     assert [client.get("/healthz", headers={"Host": host}).status_code for host in hosts] == [200, 200, 200, 400]
 

@@ -52,7 +52,7 @@ def search(
     target = to or ("texts" if image is not None else "images")
     condition = None if where is None else parse(where)
     with Searcher.open(library, model=model) as searcher:
-        hits = searcher.asked(
+        hits = searcher.run(
             lambda: _query(searcher, text=text, image=image, like=like),
             lambda query: searcher.search(
                 query, k, to="text" if target == "texts" else "image", where=condition, skip=skip
@@ -63,7 +63,7 @@ def search(
 
 def _query(searcher: Searcher, *, text: str | None, image: Path | None, like: str | None) -> Query:
     if image is not None:
-        return searcher.picture(image)
+        return searcher.image(image)
     return searcher.item(like) if like is not None else searcher.text(text or "")
 
 

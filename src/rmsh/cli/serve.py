@@ -33,7 +33,9 @@ def serve(
     ] = None,
     allow_host: Annotated[list[str] | None, typer.Option(help="Host name that clients may use; repeatable.")] = None,
     model: Annotated[Path | None, typer.Option(help="Model folder, if LIBRARY is an address.")] = None,
-    pictures: Annotated[Path | None, typer.Option(help="Folder of the images, if LIBRARY is an address.")] = None,
+    images: Annotated[
+        Path | None, typer.Option("--images", "--pictures", help="Folder of the images, if LIBRARY is an address.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -50,6 +52,6 @@ def serve(
         console.result({"url": server.url, "token": server.token}, f"Search {library} at {server.link}")
         console.note("Press Ctrl-C to stop.")
 
-    with Searcher.open(library, model=model, pictures=pictures) as searcher:
+    with Searcher.open(library, model=model, images=images) as searcher:
         name = Path(library).resolve().name
         run(searcher, name=name, host=host, port=port, token=token, names=allow_host or (), on_ready=ready)

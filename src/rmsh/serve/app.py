@@ -1,4 +1,4 @@
-"""The HTTP interface: addresses, their parameters and answers. What is computed is in answers.py."""
+"""The HTTP routes; the work is done in service.py."""
 
 from __future__ import annotations
 
@@ -10,48 +10,42 @@ from fastapi.staticfiles import StaticFiles
 
 from rmsh import __version__
 from rmsh.serve.limits import BodyLimit, ProblemError, explain_problems
-from rmsh.serve.metrics import Measured
+from rmsh.serve.metrics import MetricsMiddleware
 from rmsh.serve.schemas import About, Found, Id, ItemCodes, Options, Parameters, Problem
 from rmsh.serve.security import COOKIE, Access, Guard
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from rmsh.serve.service import Answers
+    from rmsh.serve.service import SearchService
 
-__all__ = ["create_app"]
 
-_DESCRIPTION = "Finds pictures and texts by words, by a picture, or by each other. Distances are numbers of bits."
+_DESCRIPTION = "Search images and texts by words, an image or a stored item. Distances are numbers of differing bits."
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem} for status in (400, 401, 403, 404, 408, 409, 413, 422, 503)
 }
-_PAGE_FOR = "no-cache"  # a browser asks each time whether the page is still the same
+_PAGE_FOR = "no-cache"  # browsers revalidate the page each time
 
 
-def create_app(answers: Answers, access: Access) -> ASGIApp:
-    """The server as an ASGI application: routes inside limits, inside the guard, inside the measurements.
-
-    Args:
-        answers: what is served.
-        access: who may ask.
-    """
-    app = _routes(answers, access)
-    return Measured(Guard(BodyLimit(app), access=access), metrics=answers.metrics)
+def create_app(service: SearchService, access: Access) -> ASGIApp:
+    """The ASGI application: metrics around access control, around body limits, around the routes."""
+    app = _routes(service, access)
+    return MetricsMiddleware(Guard(BodyLimit(app), access=access), metrics=service.metrics)
 
 
-def _routes(answers: Answers, access: Access) -> FastAPI:
+def _routes(service: SearchService, access: Access) -> FastAPI:
     app = FastAPI(
         title="rmsh",
         version=__version__,
         description=_DESCRIPTION,
-        docs_url=None,  # its page loads scripts from elsewhere
+        docs_url=None,  # its page loads scripts from other hosts
         redoc_url=None,
         responses=_PROBLEMS,
     )
     explain_problems(app)
-    _search_routes(app, answers)
-    _item_routes(app, answers)
-    _server_routes(app, answers, access)
+    _search_routes(app, service)
+    _item_routes(app, service)
+    _server_routes(app, service, access)
     static = resources.files("rmsh.serve") / "static"
     page = (static / "index.html").read_bytes()
     app.mount("/static", _Files(directory=str(static)))
@@ -64,7 +58,7 @@ def _routes(answers: Answers, access: Access) -> FastAPI:
 
 
 class _Files(StaticFiles):
-    """The files of the page, checked for a newer version each time."""
+    """Static files that browsers revalidate each time."""
 
     def file_response(self, *given: Any, **named: Any) -> Response:
         response = super().file_response(*given, **named)
@@ -72,26 +66,26 @@ class _Files(StaticFiles):
         return response
 
 
-def _search_routes(app: FastAPI, answers: Answers) -> None:
+def _search_routes(app: FastAPI, service: SearchService) -> None:
     @app.get("/api/search")
-    def search(asked: Annotated[Parameters, Query()]) -> Found:
-        """Search by words, from an item, or with the code of an earlier search."""
-        return answers.search(asked)
+    def search(parameters: Annotated[Parameters, Query()]) -> Found:
+        """Search by words, by a stored item, or with the code of an earlier search."""
+        return service.search(parameters)
 
     @app.post("/api/search")
-    def search_by_picture(
-        picture: Annotated[UploadFile, File(description="A JPEG, PNG, GIF, WEBP, BMP, TIFF, PPM or AVIF file.")],
-        asked: Annotated[Options, Query()],
+    def search_by_image(
+        picture: Annotated[UploadFile, File(description="JPEG, PNG, GIF, WebP, BMP, TIFF, PPM or AVIF file.")],
+        options: Annotated[Options, Query()],
     ) -> Found:
-        """Search by a picture; the code in the answer asks for further pages without sending it again."""
-        return answers.search_picture(picture.file.read(), asked)
+        """Search by an image; the code in the response requests further pages without another upload."""
+        return service.search_image(picture.file.read(), options)
 
 
-def _item_routes(app: FastAPI, answers: Answers) -> None:
+def _item_routes(app: FastAPI, service: SearchService) -> None:
     @app.get("/api/item")
-    def item(id: Annotated[Id, Query()]) -> ItemCodes:  # noqa: A002  # the name in the address
+    def item(id: Annotated[Id, Query()]) -> ItemCodes:  # noqa: A002  # name in the URL
         """An item with its codes."""
-        return answers.item(id)
+        return service.item(id)
 
     @app.get("/api/picture", responses={200: {"content": {"image/jpeg": {}}}}, response_class=Response)
     def picture(
@@ -99,25 +93,25 @@ def _item_routes(app: FastAPI, answers: Answers) -> None:
         id: Annotated[Id, Query()],  # noqa: A002
         side: Literal["320", "640", "1280"] = "320",
     ) -> Response:
-        """The picture of an item as JPEG, upright and without anything hidden in its file."""
-        name, make = answers.picture(id, int(side))
+        """Thumbnail of an item's image as JPEG, upright and without metadata."""
+        name, make = service.picture(id, int(side))
         headers = {"ETag": f'"{name}"', "Cache-Control": "private, max-age=300"}
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
         return Response(make(), media_type="image/jpeg", headers=headers)
 
 
-def _server_routes(app: FastAPI, answers: Answers, access: Access) -> None:
+def _server_routes(app: FastAPI, service: SearchService, access: Access) -> None:
     @app.get("/api/about")
     def about() -> About:
-        """What is served, and what it takes."""
-        return answers.about()
+        """Describe the library and the queries it takes."""
+        return service.about()
 
     @app.post("/api/session", status_code=204)
     def begin_session(request: Request, token: Annotated[str, Body(embed=True, max_length=500)]) -> Response:
-        """Exchange the token for a cookie, so that a browser can show pictures."""
+        """Exchange the access token for a cookie, so that a browser can load images."""
         if not access.is_token(token):
-            raise ProblemError(401, "This is not the token of this server; it was printed when it was started.")
+            raise ProblemError(401, "The access token is wrong; the server printed it when it started.")
         response = Response(status_code=204)
         secure = request.url.scheme == "https"
         response.set_cookie(COOKIE, access.session, httponly=True, samesite="strict", secure=secure)
@@ -125,10 +119,10 @@ def _server_routes(app: FastAPI, answers: Answers, access: Access) -> None:
 
     @app.get("/healthz")
     def health() -> dict[str, str]:
-        """Whether searches can be answered; needs no token and tells nothing else."""
-        answers.check()
+        """Health check; needs no token."""
+        service.check()
         return {"status": "ok"}
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:
-        return Response(answers.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")

@@ -1,7 +1,4 @@
-"""What a client may ask for at most: sizes as numbers, bodies as they arrive, and how many compute at once.
-
-What a client is told when something is wrong: one sentence as JSON, and never a path or a traceback.
-"""
+"""Limits on requests, and error responses: one sentence as JSON, never a path or a traceback."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _log = logging.getLogger("rmsh.serve")
 
 
 class ProblemError(HTTPException):
-    """A refusal in words of our own, with the status it is answered by."""
+    """An error response with its status and sentence."""
 
 
 def _answer(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -34,12 +31,12 @@ def _answer(status: int, sentence: str, headers: Mapping[str, str] | None = None
 
 
 async def respond(problem: ProblemError, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer from outside of the routes."""
+    """Send an error response from a middleware."""
     await _answer(problem.status_code, problem.detail, problem.headers)(scope, receive, send)
 
 
 def explain_problems(app: FastAPI) -> None:
-    """Let an app answer every error by a sentence."""
+    """Register the error handlers."""
     app.add_exception_handler(ProblemError, _refused)
     app.add_exception_handler(RmshError, _rmsh_error)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -53,15 +50,15 @@ async def _refused(_: Request, error: Any) -> JSONResponse:
 
 async def _rmsh_error(_: Request, error: Any) -> JSONResponse:
     if isinstance(error, CodesError):
-        return _answer(409, "The code is of another model than the library's; search anew.")
+        return _answer(409, "The code was made by another model than the library's; search again.")
     if isinstance(error, InputError):
         return _answer(400, str(error))
-    _log.error("%s", error)  # says what happened to which file, which is for the log alone
-    return _answer(503, "The library cannot be searched at the moment; the log of the server says why.")
+    _log.error("%s", error)  # may contain paths, which belong in the log only
+    return _answer(503, "The library cannot be searched at the moment; see the server log.")
 
 
 async def _invalid(_: Request, error: Any) -> JSONResponse:
-    """The first thing that is wrong with the parameters, by name."""
+    """The first invalid parameter and the reason."""
     first = error.errors()[0]
     where = [str(part) for part in first["loc"] if part not in ("query", "body")]
     reason = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
@@ -69,46 +66,42 @@ async def _invalid(_: Request, error: Any) -> JSONResponse:
 
 
 async def _http(_: Request, error: Any) -> JSONResponse:
-    sentences = {404: "There is nothing at this address.", 405: "This address does not take such requests."}
+    sentences = {404: "Not found.", 405: "Method not allowed."}
     return _answer(error.status_code, sentences.get(error.status_code, str(error.detail)), error.headers)
 
 
 async def _bug(_: Request, __: Any) -> JSONResponse:
-    return _answer(500, "Something went wrong in the server; its log says what.")
+    return _answer(500, "Internal server error; see the server log.")
 
 
 MOST_HITS = 100
 MOST_SKIPPED = 10_000
 MOST_TEXT = 1_000  # characters; an encoder reads 128 tokens of them
 MOST_WHERE = 2_000
-MOST_UPLOAD = 16 << 20  # bytes of a picture
+MOST_UPLOAD = 16 << 20  # bytes per image
 MOST_PIXELS = 50_000_000
-_FORM = 64 << 10  # bytes of a form beside its picture
+_FORM = 64 << 10  # bytes of a form around its image
 _BODY_SECONDS = 30.0
 
 
 class Turns:
-    """Lets a few compute at once and a few more wait; whoever comes then is told to come back.
+    """A limited number of slots with a bounded queue; further requests receive 503.
 
     Args:
-        running: how many compute.
-        waiting: how many wait for their turn.
-        seconds: how long they wait at most.
+        running: number of slots.
+        waiting: length of the queue.
+        seconds: longest wait in the queue.
     """
 
     def __init__(self, running: int, waiting: int, *, seconds: float = 20.0) -> None:
         self._free = threading.Semaphore(running)
-        self._places = threading.Semaphore(running + waiting)
+        self._queue = threading.Semaphore(running + waiting)
         self._seconds = seconds
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """A block that computes.
-
-        Raises:
-            ProblemError: too many compute and wait already.
-        """
-        if not self._places.acquire(blocking=False):
+        """Hold a slot during the block; raises ProblemError if the queue is full or the wait too long."""
+        if not self._queue.acquire(blocking=False):
             raise _busy()
         try:
             if not self._free.acquire(timeout=self._seconds):
@@ -118,17 +111,15 @@ class Turns:
             finally:
                 self._free.release()
         finally:
-            self._places.release()
+            self._queue.release()
 
 
 def _busy() -> ProblemError:
-    return ProblemError(
-        503, "Too many are searching at the moment; try again in a second.", headers={"Retry-After": "1"}
-    )
+    return ProblemError(503, "The server is busy; try again in a second.", headers={"Retry-After": "1"})
 
 
 class BodyLimit:
-    """Refuses bodies that are too large, while they arrive, and those that do not arrive in time."""
+    """Middleware that rejects bodies that are too large or arrive too slowly."""
 
     def __init__(self, app: ASGIApp, *, most: int = MOST_UPLOAD + _FORM, seconds: float = _BODY_SECONDS) -> None:
         self._app = app
@@ -136,7 +127,6 @@ class BodyLimit:
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, with a body that is watched."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -151,13 +141,13 @@ class BodyLimit:
 
         async def watched() -> Message:
             nonlocal arrived, whole
-            if whole:  # what follows is the client's leaving, which may take any time
+            if whole:  # only the disconnect follows, at any time
                 return await receive()
             try:
                 async with asyncio.timeout(self._seconds):
                     message = await receive()
             except TimeoutError:
-                raise ProblemError(408, f"The request did not arrive within {self._seconds:g} seconds.") from None
+                raise ProblemError(408, f"The request body did not arrive within {self._seconds:g} seconds.") from None
             arrived += len(message.get("body", b""))
             whole = not message.get("more_body", False)
             if arrived > self._most:
@@ -168,4 +158,4 @@ class BodyLimit:
 
     def _too_large(self) -> ProblemError:
         megabytes = self._most / (1 << 20)
-        return ProblemError(413, f"The picture is too large; give one of at most {megabytes:.0f} MB.")
+        return ProblemError(413, f"The image is too large; at most {megabytes:.0f} MB are allowed.")

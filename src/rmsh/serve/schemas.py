@@ -1,4 +1,4 @@
-"""What is asked and answered over HTTP, with its limits; the OpenAPI description is made of these."""
+"""Request and response models; the OpenAPI description is generated from them."""
 
 from __future__ import annotations
 
@@ -9,41 +9,39 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from rmsh.core.types import Modality  # noqa: TC001 (pydantic reads it)
 from rmsh.serve.limits import MOST_HITS, MOST_SKIPPED, MOST_TEXT, MOST_WHERE
 
-__all__ = ["About", "Found", "FoundItem", "ItemCodes", "Label", "Options", "Parameters", "Problem", "Queried"]
-
-Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{2}){1,64}$", description="A packed code, as hexadecimal bytes.")]
+Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{2}){1,64}$", description="Packed code in hexadecimal.")]
 Id = Annotated[str, Field(min_length=1, max_length=1_000)]
 
 
 class Options(BaseModel):
-    """What may be said about any search."""
+    """Options of every search."""
 
     model_config = ConfigDict(extra="forbid")
 
-    to: Modality = Field("image", description="Whether codes of pictures or of texts are searched.")
-    k: int = Field(24, ge=1, le=MOST_HITS, description="How many hits.")
-    skip: int = Field(0, ge=0, le=MOST_SKIPPED, description="How many of the nearest to pass over: the pages before.")
-    where: str = Field("", max_length=MOST_WHERE, description="A filter, such as `label=dog and not label=cat`.")
-    codes: bool = Field(False, description="Whether to tell the code of each hit.")
+    to: Modality = Field("image", description="Modality of the codes to search.")
+    k: int = Field(24, ge=1, le=MOST_HITS, description="Number of hits.")
+    skip: int = Field(0, ge=0, le=MOST_SKIPPED, description="Number of hits to skip, for paging.")
+    where: str = Field("", max_length=MOST_WHERE, description="Filter, e.g. `label=dog and not label=cat`.")
+    codes: bool = Field(False, description="Include the code of each hit.")
 
 
 class Parameters(Options):
-    """A search by words, from an item, or with a code; exactly one of them."""
+    """A search by words, by an item or with a code; exactly one of them."""
 
-    text: str | None = Field(None, max_length=MOST_TEXT, description="Words to search with.")
-    item: Id | None = Field(None, description="The id of an item to search onward from.")
-    by: Modality | None = Field(None, description="Whether the item's picture or its text is meant.")
+    text: str | None = Field(None, max_length=MOST_TEXT, description="Words to search for.")
+    item: Id | None = Field(None, description="Find items similar to this ID.")
+    by: Modality | None = Field(None, description="Use the image or the text code of the item.")
     code: Hex | None = None
-    model: str | None = Field(None, max_length=64, description="The fingerprint of the model that made the code.")
+    model: str | None = Field(None, max_length=64, description="Fingerprint of the model that made the code.")
 
     @model_validator(mode="after")
     def _one_query(self) -> Parameters:
         if sum(given is not None for given in (self.text, self.item, self.code)) != 1:
             raise ValueError("give exactly one of text, item and code")
         if (self.code is None) != (self.model is None):
-            raise ValueError("code and model belong together: give both or neither")
+            raise ValueError("code and model must be given together")
         if self.by is not None and self.item is None:
-            raise ValueError("by belongs to item: give both, or leave it out")
+            raise ValueError("by requires item")
         return self
 
 
@@ -51,22 +49,22 @@ class Label(BaseModel):
     """A label of an item."""
 
     name: str
-    matches: bool = Field(description="Whether the query names it, or the item searched from has it too.")
+    matches: bool = Field(description="Whether the query mentions it, or the query item has it too.")
 
 
 class FoundItem(BaseModel):
-    """An item that was found."""
+    """A hit."""
 
     id: str
-    distance: int = Field(description="In how many bits its code differs from the query's.")
+    distance: int = Field(description="Number of bits that differ from the query.")
     text: str | None
     labels: list[Label]
-    has_picture: bool = Field(description="Whether `api/picture` shows one.")
-    code: Hex | None = Field(description="The code that was compared, where it was asked for.")
+    has_picture: bool = Field(description="Whether `/api/picture` returns an image.")
+    code: Hex | None = Field(description="The code that was compared, if requested.")
 
 
 class Queried(BaseModel):
-    """The query as it was understood; code and model ask the same again without its text or picture."""
+    """The query; code and model repeat it without its text or image."""
 
     kind: Literal["text", "picture", "item", "code"]
     code: Hex
@@ -80,7 +78,7 @@ class Found(BaseModel):
     query: Queried
     to: Modality
     skip: int
-    more: bool = Field(description="Whether there are hits after these.")
+    more: bool = Field(description="Whether more hits follow.")
     hits: list[FoundItem]
 
 
@@ -97,20 +95,20 @@ class ItemCodes(BaseModel):
 
 
 class About(BaseModel):
-    """What is served."""
+    """The library that is served."""
 
     name: str
     items: int
     bits: int
-    model: str = Field(description="The fingerprint of the model.")
+    model: str = Field(description="Fingerprint of the model.")
     method: str
-    takes: list[Modality] = Field(description="What a raw query may be: the model has an encoder for it.")
-    credit: str = Field(description="Whom to thank for the pictures; empty where nobody is named.")
-    most_upload: int = Field(description="Bytes of a picture.")
-    most_text: int = Field(description="Characters of a text.")
+    takes: list[Modality] = Field(description="Modalities of raw queries that the model can encode.")
+    credit: str = Field(description="Attribution of the images; may be empty.")
+    most_upload: int = Field(description="Largest upload in bytes.")
+    most_text: int = Field(description="Longest text in characters.")
 
 
 class Problem(BaseModel):
-    """Why a request was refused, in one sentence."""
+    """Why a request was rejected, in one sentence."""
 
     error: str

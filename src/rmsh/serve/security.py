@@ -1,10 +1,9 @@
-"""Who may ask: the name the server is called by, the site a request comes from, the token; and what browsers may do.
+"""Access control: host names, origin, access token, and security headers.
 
-- A request must call the server by a name it has. A page elsewhere whose name is made to lead here (DNS rebinding) is
-  refused, because browsers tell the name they used.
-- A request that a browser makes for another site's page is refused. There is no CORS.
-- Where there is a token, everything but the bare page, its files and the health needs it: as a bearer token, or as the
-  cookie that a browser gets for it once. Both are compared in constant time.
+- The Host header must name this server, which stops DNS rebinding.
+- Requests that a browser makes on behalf of another site are rejected. There is no CORS.
+- If there is a token, everything except the bare page, its files and the health check requires it, as a bearer token
+  or as the cookie that a browser receives in exchange. Both are compared in constant time.
 """
 
 from __future__ import annotations
@@ -23,11 +22,10 @@ from rmsh.serve.limits import ProblemError, respond
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["COOKIE", "Access", "Guard", "is_loopback"]
 
 COOKIE = "rmsh-session"
 _SHORTEST_TOKEN = 16
-_OPEN = {"/", "/healthz", "/api/session"}  # what anybody may ask who calls the server by its name
+_OPEN = {"/", "/healthz", "/api/session"}  # need no token
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -44,7 +42,7 @@ _HEADERS = {
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host name or address.
+    """Whether a host name or address is reachable from this machine only.
 
     Example:
         >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "example.org")]
@@ -57,60 +55,58 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """The rules of one server.
+    """The access rules of one server.
 
     Args:
-        token: what a client must know, or None.
-        names: host names that the server is called by, beside its addresses.
-        beyond: whether it is reached from other machines, and so by any of its addresses.
+        token: access token, or None.
+        names: host names of the server, besides its addresses.
+        public: whether other machines can reach it, by any of its addresses.
 
     Raises:
-        ConfigError: the token is too short to be safe, or a name is none.
+        ConfigError: the token is too short, or a host name is malformed.
     """
 
-    def __init__(self, token: str | None = None, *, names: Iterable[str] = (), beyond: bool = False) -> None:
+    def __init__(self, token: str | None = None, *, names: Iterable[str] = (), public: bool = False) -> None:
         if token is not None and len(token) < _SHORTEST_TOKEN:
             raise ConfigError(
-                f"A token of {len(token)} characters was given; give at least {_SHORTEST_TOKEN}, or none: one is made."
+                f"The token has {len(token)} characters; give at least {_SHORTEST_TOKEN}, or none to generate one."
             )
         self._token = token
         self._names = {name.lower().rstrip(".") for name in names}
         wrong = sorted(name for name in self._names if "/" in name)
         if wrong:
-            raise ConfigError(f"The host name {wrong[0]!r} was given; give the name alone, such as photos.example.org.")
-        self._beyond = beyond
-        self.session = secrets.token_urlsafe(32)  # the token itself is not left in browsers
+            raise ConfigError(f"{wrong[0]!r} is not a host name; give the name alone, such as photos.example.org.")
+        self._public = public
+        self.session = secrets.token_urlsafe(32)  # so that browsers do not store the token itself
 
     def is_token(self, given: str) -> bool:
-        """Whether this is the token; takes as long for any."""
+        """Compare with the token in constant time."""
         return self._token is None or secrets.compare_digest(given.encode(), self._token.encode())
 
     def check(self, scope: Scope) -> None:
-        """Refuse a request that may not be answered.
-
-        Raises:
-            ProblemError: says why.
-        """
+        """Raise ProblemError if a request is not allowed."""
         headers, path = Headers(scope=scope), scope["path"]
         if not self._knows(headers.get("host", "")):
-            raise ProblemError(400, "This server does not go by that name; see --allow-host of `rmsh serve`.")
+            raise ProblemError(400, "Unknown host name; allow it with --allow-host of `rmsh serve`.")
         if path == "/" or path.startswith("/static/"):
             return
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            raise ProblemError(403, "Pages of other sites may not ask this server.")
+            raise ProblemError(403, "Requests from pages of other sites are not allowed.")
         if self._token is not None and path not in _OPEN and not self._admits(headers):
             raise ProblemError(
-                401, "A token is needed; the server printed it when it was started.", {"WWW-Authenticate": "Bearer"}
+                401,
+                "An access token is required; the server printed it when it started.",
+                {"WWW-Authenticate": "Bearer"},
             )
 
     def _knows(self, host: str) -> bool:
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
         name = name.strip("[]").lower().rstrip(".")
         try:
-            address = ipaddress.ip_address(name)  # an address cannot be made to lead elsewhere
+            address = ipaddress.ip_address(name)  # addresses are safe from DNS rebinding
         except ValueError:
             return name == "localhost" or name in self._names
-        return self._beyond or address.is_loopback
+        return self._public or address.is_loopback
 
     def _admits(self, headers: Headers) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -124,14 +120,13 @@ class Access:
 
 
 class Guard:
-    """Refuses what :class:`Access` refuses, and tells browsers what pages of this server may do."""
+    """Middleware that enforces :class:`Access` and adds security headers."""
 
     def __init__(self, app: ASGIApp, *, access: Access) -> None:
         self._app = app
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer why not."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""Starting the server: where it listens, who may ask, and that it ends quietly."""
+"""Start the server: listening socket, access rules, shutdown."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ import uvicorn
 from rmsh.core.errors import InputError
 from rmsh.serve.app import create_app
 from rmsh.serve.security import Access, is_loopback
-from rmsh.serve.service import Answers
+from rmsh.serve.service import SearchService
 
 if TYPE_CHECKING:
     from rmsh.search.searcher import Searcher
 
-__all__ = ["Listening", "serve"]
 
 _MOST_CONNECTIONS = 256
 
 
 @dataclass(frozen=True)
 class Listening:
-    """A server that is ready.
+    """A server that accepts requests.
 
     Args:
-        url: where the page is.
-        token: what a client must know, or None.
-        notes: what cannot be used, and why.
+        url: address of the page.
+        token: access token, or None.
+        notes: sentences about encoders that do not work.
     """
 
     url: str
@@ -41,7 +40,7 @@ class Listening:
 
     @property
     def link(self) -> str:
-        """The page with its token, for a browser; what follows # is not sent and stands in no log."""
+        """The page with its token; the part after # is neither sent nor logged."""
         return self.url if self.token is None else f"{self.url}#token={self.token}"
 
 
@@ -58,29 +57,29 @@ def serve(
     """Serve until interrupted.
 
     Args:
-        searcher: searches what is served.
-        name: what it is called.
-        host: the address to listen on; where other machines reach it, a token is needed.
-        port: 0 for any that is free.
-        token: what a client must know; one is made where it is needed and None.
-        names: host names that clients use, beside addresses and this machine's own name.
-        on_ready: is told when requests are answered.
+        searcher: searches the library or collection.
+        name: its name on the page.
+        host: address to listen on; unless it is a loopback address, a token is required.
+        port: 0 picks a free port.
+        token: access token; generated if required and None.
+        names: host names that clients may use, besides addresses and the name of this machine.
+        on_ready: called when the server accepts requests.
 
     Raises:
-        InputError: it cannot listen there.
+        InputError: the address or port is not available.
         ConfigError: the token is too short.
     """
-    beyond = not is_loopback(host)
-    token = token or (secrets.token_urlsafe(24) if beyond else None)
+    public = not is_loopback(host)
+    token = token or (secrets.token_urlsafe(24) if public else None)
     access = Access(
-        token, names=[host, *names, *([socket.gethostname(), socket.getfqdn()] if beyond else [])], beyond=beyond
+        token, names=[host, *names, *([socket.gethostname(), socket.getfqdn()] if public else [])], public=public
     )
     with _listen(host, port) as listener:
-        answers = Answers(searcher, name=name)
-        notes = answers.warm_up()
+        service = SearchService(searcher, name=name)
+        notes = service.warm_up()
         on_ready(Listening(_url(listener, host), token, tuple(notes)))
         config = uvicorn.Config(
-            create_app(answers, access),
+            create_app(service, access),
             log_level="warning",
             server_header=False,
             proxy_headers=False,
@@ -88,7 +87,7 @@ def serve(
             timeout_keep_alive=10,
             timeout_graceful_shutdown=5,
         )
-        with contextlib.suppress(KeyboardInterrupt):  # how a person ends a server
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C stops the server
             uvicorn.Server(config).run(sockets=[listener])
 
 
@@ -98,14 +97,14 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family, backlog=_MOST_CONNECTIONS)
     except (OSError, OverflowError) as error:
         taken = getattr(error, "errno", None) == errno.EADDRINUSE
-        reason = "another program listens there" if taken else error
+        reason = "the port is in use" if taken else error
         raise InputError(
-            f"The server cannot listen on port {port} of {host} ({reason}); give another with --port or --host."
+            f"Cannot listen on port {port} of {host} ({reason}); choose another --port or --host."
         ) from error
 
 
 def _url(listener: socket.socket, host: str) -> str:
-    """Where a browser on this machine finds the server."""
+    """The URL for a browser on this machine."""
     port = listener.getsockname()[1]
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  # not bound to
     return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"

@@ -1,7 +1,4 @@
-"""From what is asked over HTTP to what is answered, without HTTP: queries, pages of hits, items, small pictures.
-
-Which labels of a hit have to do with the query.
-"""
+"""The search service behind the HTTP routes: queries, pages of hits, items and thumbnails."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ from rmsh.serve.thumbnails import Thumbnails
 
 
 def stem(word: str) -> str:
-    """A word without the endings of the English plural: enough to see that two dogs have to do with a dog.
+    """Remove English plural endings, so that "dogs" matches the label "dog".
 
     Example:
         >>> [stem(word) for word in ("dogs", "cherries", "buses", "bus", "glass")]
@@ -45,7 +42,7 @@ def stem(word: str) -> str:
 
 
 def labels_in_text(labels: Collection[str], text: str) -> set[str]:
-    """The labels all of whose words are in a text.
+    """The labels whose words all occur in a text.
 
     Example:
         >>> sorted(labels_in_text(["dog", "traffic light", "cat"], "Two dogs at traffic lights"))
@@ -62,70 +59,69 @@ if TYPE_CHECKING:
     from rmsh.library.items import Hit, Item
 
     Kind = Literal["text", "picture", "item", "code"]
-    Marks = Callable[[Collection[str]], Collection[str]]  # the labels of an item to those that match the query
+    Marks = Callable[[Collection[str]], Collection[str]]  # labels of an item -> those that match the query
 
 
 _WAITING = 64
-# Requests run in 40 threads. Uploads may hold no more of them than this, however long each takes to decode, so that the
-# others can be answered meanwhile.
+# Requests run in 40 threads. Uploads occupy at most this many, however long decoding takes, so searches go on.
 _MOST_UPLOADS = 8
 _WAITING_UPLOADS = 8
 
 
-class Answers:
-    """Answers for one place.
+class SearchService:
+    """SearchService the requests of one server.
 
     Args:
-        searcher: searches it.
-        name: what it is called.
+        searcher: searches the library or collection.
+        name: its name on the page.
     """
 
     def __init__(self, searcher: Searcher, *, name: str) -> None:
         self._searcher = searcher
         self._name = name
         running = os.cpu_count() or 1
-        # Images that strangers send or that are shown small wait for each other, and never hold up a search.
+        # Uploads and thumbnails have their own slots, so that they never delay a search.
         self._turns = Turns(running, _WAITING)
         self._upload_turns = Turns(min(running, _MOST_UPLOADS), _WAITING_UPLOADS)
         self._thumbnail_turns = Turns(running, _WAITING)
         self._thumbnails = Thumbnails()
-        self.metrics = Metrics(searcher.place.count)
+        self.metrics = Metrics(searcher.store.count)
 
     def about(self) -> About:
-        """What is served."""
+        """Describe what is served."""
         model = self._searcher.model
         return About(
             name=self._name,
-            items=self._searcher.place.count(),
+            items=self._searcher.store.count(),
             bits=model.bits,
             model=model.fingerprint,
             method=model.method,
             takes=[modality for modality in MODALITIES if self._searcher.takes(modality)],
-            credit=self._searcher.place.credit(),
+            credit=self._searcher.store.credit(),
             most_upload=MOST_UPLOAD,
             most_text=MOST_TEXT,
         )
 
     def check(self) -> None:
-        """Ask the place something small; raises where it does not answer."""
-        self._searcher.place.generation()
+        """Raise if the library or collection does not respond."""
+        self._searcher.store.generation()
 
-    def search(self, asked: Parameters) -> Found:
-        """A page of hits for words, an item or a code."""
-        if asked.text is not None:
-            text = asked.text
+    def search(self, request: Parameters) -> Found:
+        """Search by words, by an item or with a code."""
+        if request.text is not None:
+            text = request.text
             return self._found(
-                "text", lambda: self._coded("text", text), asked, marks=lambda x: labels_in_text(x, text)
+                "text", lambda: self._coded("text", text), request, marks=lambda x: labels_in_text(x, text)
             )
-        if asked.item is not None:
-            name, by = asked.item, asked.by
+        if request.item is not None:
+            name, by = request.item, request.by
             known = set(self._item(name).labels)
-            return self._found("item", lambda: self._searcher.item(name, by=by), asked, marks=known.intersection)
-        query = self._given(asked.code or "", asked.model or "")
-        return self._found("code", lambda: query, asked)
+            return self._found("item", lambda: self._searcher.item(name, by=by), request, marks=known.intersection)
+        query = self._query_from_code(request.code or "", request.model or "")
+        return self._found("code", lambda: query, request)
 
-    def search_picture(self, content: bytes, asked: Options) -> Found:
-        """A page of hits for an uploaded image.
+    def search_image(self, content: bytes, request: Options) -> Found:
+        """Search by an uploaded image.
 
         Raises:
             ProblemError: 413, the image is too large, or takes too much time or memory to decode.
@@ -137,7 +133,7 @@ class Answers:
                 return self._coded("picture", content)
 
         try:
-            return self._found("picture", make, asked, in_turn=False)
+            return self._found("picture", make, request, in_turn=False)
         except ImageLimitError as error:
             raise ProblemError(413, str(error)) from None
 
@@ -146,9 +142,9 @@ class Answers:
             if isinstance(raw, str):
                 return self._searcher.text(raw)
             check_size(raw, most_pixels=MOST_PIXELS)
-            return self._searcher.picture(raw)
+            return self._searcher.image(raw)
 
-    def _given(self, code: str, model: str) -> Query:
+    def _query_from_code(self, code: str, model: str) -> Query:
         packed = np.frombuffer(bytes.fromhex(code), dtype=np.uint8)[None, :]
         return Query(Codes(packed, self._searcher.model.bits, np.array(["query"])), model)
 
@@ -156,27 +152,27 @@ class Answers:
         self,
         kind: Kind,
         make: Callable[[], Query],
-        asked: Options,
+        request: Options,
         *,
         marks: Marks = lambda _: (),
         in_turn: bool = True,
     ) -> Found:
-        """A page of hits; ``in_turn`` says whether making the query belongs to the search's turn, or has its own."""
-        where = parse(asked.where) if asked.where.strip() else None
+        """A page of hits; with ``in_turn``, the query is encoded within the slot of the search."""
+        where = parse(request.where) if request.where.strip() else None
 
         def use(query: Query) -> Found:
             with self.metrics.stage("search"):
-                found = self._searcher.search(query, asked.k + 1, to=asked.to, where=where, skip=asked.skip)
+                found = self._searcher.search(query, request.k + 1, to=request.to, where=where, skip=request.skip)
             with self.metrics.stage("describe"):
-                hits = found[: asked.k]
-                pictures = self._has_pictures(hits)
-                codes = self._codes((hit.item.id for hit in hits), asked.to) if asked.codes else {}
-                shown = [_shown(hit, marks(hit.item.labels), pictures, codes) for hit in hits]
+                hits = found[: request.k]
+                pictures = self._has_images(hits)
+                codes = self._codes((hit.item.id for hit in hits), request.to) if request.codes else {}
+                shown = [_hit(hit, marks(hit.item.labels), pictures, codes) for hit in hits]
             return Found(
                 query=Queried(kind=kind, code=_hex(query.codes), model=query.model, bits=query.codes.bits),
-                to=asked.to,
-                skip=asked.skip,
-                more=len(found) > asked.k,
+                to=request.to,
+                skip=request.skip,
+                more=len(found) > request.k,
                 hits=shown,
             )
 
@@ -185,47 +181,47 @@ class Answers:
                 return use(query)
 
         if not in_turn:
-            return self._searcher.asked(make, use_in_turn)
+            return self._searcher.run(make, use_in_turn)
         with self._turn(self._turns):
-            return self._searcher.asked(make, use)
+            return self._searcher.run(make, use)
 
     @contextmanager
     def _turn(self, turns: Turns) -> Iterator[None]:
-        """A block that computes, when its turn has come."""
+        """Wait for a slot and hold it during the block."""
         with ExitStack() as turn:
             with self.metrics.stage("wait"):
                 turn.enter_context(turns.turn())
             yield
 
-    def _has_pictures(self, hits: Iterable[Hit]) -> bool:
-        """Whether this place has its pictures here; one tells it for all, and looking up each would take long."""
+    def _has_images(self, hits: Iterable[Hit]) -> bool:
+        """Whether image files are available; checking the first hit is enough, and faster than checking all."""
         some = next((hit.item for hit in hits if hit.item.picture is not None), None)
         try:
-            return some is not None and self._searcher.place.picture_path(some) is not None
-        except InputError:  # this one leads elsewhere, so there is a place that it leads out of
+            return some is not None and self._searcher.store.picture_path(some) is not None
+        except InputError:  # a link out of the image folder, so there is an image folder
             return True
 
     def _codes(self, ids: Iterable[str], modality: Modality) -> dict[str, str]:
-        """The codes of those items that have one, by id, asked for at once: a place may be far away."""
-        codes = self._searcher.place.codes(dict.fromkeys(ids), modality)
+        """Codes by ID in one request, since the store may be remote; items without a code are left out."""
+        codes = self._searcher.store.codes(dict.fromkeys(ids), modality)
         return dict(zip(codes.ids.tolist(), (bytes(code).hex() for code in codes.packed), strict=True))
 
     def _item(self, name: str) -> Item:
-        item = self._searcher.place.get(name)
+        item = self._searcher.store.get(name)
         if item is None:
-            raise ProblemError(404, "There is no item of that id.")
+            raise ProblemError(404, "There is no item with this ID.")
         return item
 
     def _path(self, item: Item) -> Path | None:
-        """Where the picture of an item is; None where it has none that may be shown."""
+        """Path of an item's image, or None if it has none that may be shown."""
         try:
-            return self._searcher.place.picture_path(item)
-        except InputError:  # a link that leads out of the folder of the pictures
+            return self._searcher.store.picture_path(item)
+        except InputError:  # a link out of the image folder
             return None
 
     def item(self, name: str) -> ItemCodes:
         """An item with its codes."""
-        item, place = self._item(name), self._searcher.place
+        item, place = self._item(name), self._searcher.store
         image, text = (self._codes([name], modality).get(name) for modality in MODALITIES)
         return ItemCodes(
             id=item.id,
@@ -238,8 +234,8 @@ class Answers:
         )
 
     def picture(self, name: str, side: int) -> tuple[str, Callable[[], bytes]]:
-        """The name of an item's small picture, and what makes it."""
-        gone = ProblemError(404, "The picture of this item is not there, or cannot be read.")
+        """The ETag of an item's thumbnail, and a function that renders it."""
+        gone = ProblemError(404, "The image of this item is missing or unreadable.")
         path = self._path(self._item(name))
         if path is None or not path.is_file():
             raise gone
@@ -254,10 +250,10 @@ class Answers:
         return self._thumbnails.name(path, side), make
 
     def warm_up(self) -> list[str]:
-        """Code something, so that the first client does not wait for weights; says what cannot be used, and why."""
+        """Load the encoders before the first request; returns a sentence for each one that does not work."""
         samples: dict[Modality, Callable[[], Query]] = {
             "text": lambda: self._searcher.text("a"),
-            "image": lambda: self._searcher.picture(_sample_image()),
+            "image": lambda: self._searcher.image(_sample_image()),
         }
         problems = []
         for modality, code in samples.items():
@@ -270,7 +266,7 @@ class Answers:
 
 
 def _sample_image() -> bytes:
-    """A small image file, which starts the decoder too."""
+    """A small image file; decoding it also starts the decoder process."""
     file = io.BytesIO()
     Image.new("RGB", (8, 8)).save(file, "PNG")
     return file.getvalue()
@@ -280,7 +276,7 @@ def _hex(codes: Codes) -> str:
     return codes.packed.tobytes().hex()
 
 
-def _shown(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str, str]) -> FoundItem:
+def _hit(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str, str]) -> FoundItem:
     item = hit.item
     return FoundItem(
         id=item.id,

@@ -1,4 +1,4 @@
-"""Small pictures for the page: made anew from the file, so that nothing hidden in it is passed on, and kept a while."""
+"""Thumbnails for the page, rendered from the pixels, so that no metadata is passed on, and cached."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from rmsh.core.errors import DataError
 from rmsh.features.images import thumbnail
 from rmsh.serve.limits import MOST_PIXELS
 
-__all__ = ["ByteCache", "Thumbnails"]
-
 _KEPT = 64 << 20  # bytes in memory
-_REFUSED = b"refused"  # kept in place of a thumbnail that cannot be made, so that a hostile file costs time only once
+_REFUSED = b"refused"  # cached for a file that cannot be read, so that a hostile file costs time only once
 
 
 class ByteCache:
-    """Keeps the byte strings that were used last, up to a number of bytes in all.
+    """A least-recently-used cache of byte strings, limited in total size.
 
     Example:
         >>> cache = ByteCache(5)
@@ -31,18 +29,16 @@ class ByteCache:
         self._most = most
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def get(self, key: str) -> bytes | None:
-        """What was put there, or None."""
-        with self._turn:
+        with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep something, and drop what was not used for longest."""
-        with self._turn:
+        with self._lock:
             self._size += len(value) - len(self._kept.pop(key, b""))
             self._kept[key] = value
             while self._size > self._most:
@@ -50,22 +46,18 @@ class ByteCache:
 
 
 class Thumbnails:
-    """Small pictures of files."""
+    """Renders and caches thumbnails."""
 
     def __init__(self) -> None:
         self._cache = ByteCache(_KEPT)
 
     def name(self, path: Path, side: int) -> str:
-        """Names a small picture by all that decides it: it is another one when the file was changed."""
+        """Cache key and ETag; it changes when the file changes."""
         state = path.stat()
         return sha256(f"{path}\0{state.st_mtime_ns}\0{state.st_size}\0{side}".encode()).hexdigest()[:32]
 
     def jpeg(self, path: Path, side: int) -> bytes:
-        """A picture as JPEG, upright, that fits into a square of ``side``.
-
-        Raises:
-            DataError: it cannot be read.
-        """
+        """JPEG of an image, upright, within a square of ``side``; raises DataError if it cannot be read."""
         name = self.name(path, side)
         kept = self._cache.get(name)
         if kept is None:
@@ -76,5 +68,5 @@ class Thumbnails:
                 raise
             self._cache.put(name, kept)
         if kept == _REFUSED:
-            raise DataError(f"{path} could not be read as an image when it was last tried; replace the file.")
+            raise DataError(f"{path} could not be read as an image; replace the file.")
         return kept
