@@ -62,7 +62,7 @@ def _drop(page: Page, content: bytes, *, event: str = "drop", kind: str = "image
 
 
 def test_before_anything_is_asked_the_page_shows_some_of_the_library(page: Page) -> None:
-    expect(page.locator("#title")).to_have_text("A look into this library")
+    expect(page.locator("#title")).to_have_text("A few items of this library")
     expect(_cards(page)).to_have_count(12)
     expect(page.locator("#facts")).to_contain_text("64 items")
     expect(page.locator(".distance")).to_have_count(0)
@@ -83,12 +83,12 @@ def test_words_find_pictures_of_those_things(page: Page) -> None:
     expect(_cards(page)).to_have_count(24)
     assert [_colour_of(_cards(page).nth(i).locator("img")) for i in (0, 7)] == [(255, 0, 255)] * 2
     expect(_cards(page).first.locator(".distance")).to_have_text("0 bits")
-    expect(page.get_by_role("status")).to_have_text("24 pictures found, the nearest 0 bits away.")
+    expect(page.get_by_role("status")).to_have_text("24 images found, the nearest 0 bits away.")
 
 
 def test_typing_alone_searches(page: Page) -> None:
     page.get_by_role("searchbox").press_sequentially("blue")
-    expect(page.locator("#title")).to_have_text("24 nearest pictures for “blue”")
+    expect(page.locator("#title")).to_have_text("24 nearest images for “blue”")
     expect(page).to_have_url(re.compile(r"\?q=blue$"))
 
 
@@ -107,7 +107,7 @@ def test_the_next_page_follows_and_takes_the_focus(page: Page) -> None:
     page.get_by_role("button", name="Show more").click()
     expect(_cards(page)).to_have_count(48)
     expect(_cards(page).nth(24).locator(".onward")).to_be_focused()
-    expect(page.get_by_role("status")).to_contain_text("24 more pictures")
+    expect(page.get_by_role("status")).to_contain_text("24 more images")
     page.get_by_role("button", name="Show more").click()
     expect(_cards(page)).to_have_count(64)
     expect(page.get_by_role("button", name="Show more")).to_be_hidden()
@@ -117,11 +117,11 @@ def test_the_next_page_follows_and_takes_the_focus(page: Page) -> None:
 
 def test_a_dropped_picture_finds_texts(page: Page) -> None:
     _drop(page, _png("yellow"), event="dragenter")
-    expect(page.get_by_text("Drop the picture to search with it")).to_be_visible()
+    expect(page.get_by_text("Drop the image to search with it")).to_be_visible()
     _drop(page, _png("yellow"))
-    expect(page.locator("#title")).to_have_text("24 nearest texts for your picture")
+    expect(page.locator("#title")).to_have_text("24 nearest texts for your image")
     expect(_cards(page).first.locator(".onward")).to_have_text("light that is red and green")
-    expect(page.get_by_text("Drop the picture to search with it")).to_be_hidden()
+    expect(page.get_by_text("Drop the image to search with it")).to_be_hidden()
     expect(page.locator("#from img")).to_be_visible()
 
 
@@ -136,8 +136,8 @@ def test_a_picture_search_can_be_gone_back_to_and_linked(page: Page, open_page: 
     _drop(page, _png("blue"))
     expect(_cards(page).first.locator(".onward")).to_have_text("light that is blue")
     link = page.url
-    page.get_by_role("button", name="Like your picture: remove").click()
-    expect(page.locator("#title")).to_have_text("A look into this library")
+    page.get_by_role("button", name="Like your image: remove").click()
+    expect(page.locator("#title")).to_have_text("A few items of this library")
     page.go_back()
     expect(_cards(page).first.locator(".onward")).to_have_text("light that is blue")
     other = open_page(link[link.index("?") :])
@@ -159,13 +159,13 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_sent(page: Page) -> No
             given.items.add(new File([new Uint8Array(17 * 2 ** 20)], "large.png", { type: "image/png" }));
             document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: given, bubbles: true })); }"""
     )
-    expect(page.get_by_role("alert")).to_contain_text("The picture has 17 MB; give one of at most 16 MB.")
+    expect(page.get_by_role("alert")).to_contain_text("The image has 17 MB; at most 16 MB are allowed.")
 
 
 def test_a_hit_is_searched_onward_from(page: Page) -> None:
     _search(page, "red")
     _cards(page).first.locator(".onward").click()
-    expect(page.locator("#title")).to_have_text("24 nearest pictures like this item")
+    expect(page.locator("#title")).to_have_text("24 nearest images like this item")
     expect(page.locator("#from img")).to_be_visible()
     page.go_back()
     expect(page.locator("#title")).to_contain_text("“red”")
@@ -187,8 +187,8 @@ def test_a_filter_is_written_and_nothing_found_offers_to_clear_it(page: Page) ->
     page.get_by_text("Filter", exact=True).click()
     page.get_by_label("Only items where").fill("label=red and not label=red")
     page.get_by_role("button", name="Apply").click()
-    expect(page.locator("#message")).to_contain_text("Nothing passes the filter")
-    expect(page.get_by_role("status")).to_have_text("No pictures found.")
+    expect(page.locator("#message")).to_contain_text("No item matches the filter")
+    expect(page.get_by_role("status")).to_have_text("No images found.")
     page.get_by_role("button", name="Clear the filter").click()
     expect(_cards(page)).to_have_count(24)
 
@@ -213,7 +213,7 @@ def test_a_filter_that_cannot_be_read_is_explained(open_page: OpenPage) -> None:
 def test_the_codes_are_shown_as_bits_and_frames_count_the_distance(page: Page) -> None:
     page.get_by_label("Show codes").check(force=True)
     _search(page, "red")
-    expect(page.get_by_role("img", name="The query's code of 12 bits")).to_be_visible()
+    expect(page.get_by_role("img", name="The 12-bit code of the query")).to_be_visible()
     far = _cards(page).nth(9)
     expect(far.locator(".distance")).to_have_text("4 bits")
     frames = far.locator(".bits .differs").get_attribute("d") or ""
@@ -230,7 +230,7 @@ def test_the_details_show_both_codes_and_ways_onward(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     _cards(page).first.get_by_role("button", name="Details").click()
-    dialog.get_by_role("link", name="Search from its text").click()
+    dialog.get_by_role("link", name="Search by its text").click()
     expect(page).to_have_url(re.compile("by=text"))
     expect(dialog).to_be_hidden()
 
@@ -302,7 +302,7 @@ def test_a_picture_that_is_gone_is_said_to_be(
     (colours / "red.png").unlink()
     with serve_folder(colours) as url:
         page = open_page("?q=red", base=url)
-        expect(_cards(page).first).to_contain_text("The picture cannot be shown")
+        expect(_cards(page).first).to_contain_text("The image cannot be shown")
 
 
 def test_a_private_server_asks_for_its_token(
@@ -312,7 +312,7 @@ def test_a_private_server_asks_for_its_token(
         page = open_page("?q=red", base=url)
         page.get_by_label("Token").fill("wrong")
         page.get_by_role("button", name="Open").click()
-        expect(page.locator("#message")).to_contain_text("This is not the token of this server")
+        expect(page.locator("#message")).to_contain_text("The access token is wrong")
         page.get_by_label("Token").fill(TOKEN)
         page.get_by_role("button", name="Open").click()
         expect(_cards(page)).to_have_count(8)
@@ -334,5 +334,5 @@ def test_a_server_that_was_stopped_is_noticed(chromium: Any, colours: Path, serv
         page.goto(url + "?q=red")
         expect(_cards(page)).to_have_count(8)
     page.get_by_role("searchbox").fill("blue")
-    expect(page.get_by_role("alert")).to_contain_text("The server does not answer.")
+    expect(page.get_by_role("alert")).to_contain_text("The server does not respond.")
     page.close()

@@ -70,7 +70,7 @@ def test_from_files_to_scores(capsys: Capture, root: Path, tmp_path: Path):
     out, err = told(
         capsys, "data", "prepare", "mirflickr25k", "--root", root, "--out", tmp_path / "pairs", "--split", "tenth"
     )
-    assert "200 pairs; 180 are searched, 20 ask, 180 are learned from" in out
+    assert "200 pairs: database 180, queries 20, training 180" in out
     assert "split.json: SHA-256 " in out
     assert "topics of MIRFLICKR-25K" in err
     options = ["--set", "epochs=20", "--set", "hidden=64", "--set", "batch=32"]

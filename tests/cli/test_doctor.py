@@ -50,7 +50,7 @@ def test_a_failed_check_ends_with_one_and_a_sentence_even_when_quiet() -> None:
     done = runner.invoke(app, ["doctor", "--quiet"])
     assert done.exit_code == 1
     assert "FAILED codes" in done.stdout
-    assert done.stderr == "rmsh: something is wrong here: the check of codes failed: five.\n"
+    assert done.stderr == "rmsh: found problems: the check of codes failed: five.\n"
 
 
 @pytest.mark.usefixtures("unhealthy")

@@ -69,15 +69,15 @@ def test_paragraphs_of_help_wrap_where_the_terminal_ends(words: list[str]) -> No
         (
             PermissionError(errno.EACCES, "Permission denied", "a.csv"),
             2,
-            "rmsh: a.csv cannot be read or written (Permission denied); check it, or give another.\n",
+            "rmsh: a.csv cannot be read or written (Permission denied); check it, or choose another path.\n",
         ),
         (
             IsADirectoryError(errno.EISDIR, "Is a directory", ".b.tmp", None, "b"),
             2,
-            "rmsh: b cannot be read or written (Is a directory); check it, or give another.\n",
+            "rmsh: b cannot be read or written (Is a directory); check it, or choose another path.\n",
         ),
-        (KeyboardInterrupt(), 130, "rmsh: stopped; run the same command again to go on.\n"),
-        (typer.Abort(), 130, "rmsh: stopped; run the same command again to go on.\n"),
+        (KeyboardInterrupt(), 130, "rmsh: stopped; run the same command again to continue.\n"),
+        (typer.Abort(), 130, "rmsh: stopped; run the same command again to continue.\n"),
         (typer.Exit(3), 3, ""),
     ],
     ids=[

@@ -54,14 +54,14 @@ def test_labels_that_seem_to_be_those_of_other_items_are_told(
         labels = with_noisy_labels(pairs, share, seed=0).labels
         np.savez(file, images=np.asarray(pairs.images), texts=np.asarray(pairs.texts), labels=np.asarray(labels))
         assert run(["train", str(file), "--out", str(tmp_path / str(share)), *options]) == 0
-        assert ("% of the items seem to have the labels of another item" in capsys.readouterr().err) == told
+        assert ("% of the items seem to have wrong labels" in capsys.readouterr().err) == told
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["--set", "epochs"], "--set got 'epochs'; write NAME=VALUE"),
-        (["--set", "seed=3"], "--set got 'seed=3'; this has an option of its own: give --seed 3."),
+        (["--set", "seed=3"], "--set got 'seed=3'; use --seed 3"),
         (["--set", "epoch=3"], "The option 'epoch' is unknown; did you mean 'epochs'?"),
         (["--set", "epochs=many"], "The option 'epochs' got 'many'"),
         (["--method", "rmhs"], "There is no method called 'rmhs'; did you mean 'rmsh'?"),
@@ -116,7 +116,7 @@ def test_a_picture_that_cannot_be_read_counts_as_missing_and_strict_stops(
     assert run(["train", pictures, "--out", str(model), *QUICK, *encoders, "--strict"]) == 2
     assert run(["train", pictures, "--out", str(model), *QUICK, *encoders]) == 0
     said = capsys.readouterr().err
-    assert "Unreadable pictures, which count as missing: 1; the first:" in said
+    assert "1 unreadable images count as missing; the first:" in said
     assert "1 items without image were skipped" in said
     assert run(["encode", str(model), pictures, "--out", str(codes)]) == 0
     assert np.asarray(CodesFile.load(codes).has_image).sum() == 7

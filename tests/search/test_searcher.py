@@ -103,8 +103,8 @@ def test_a_query_of_another_model_is_refused_and_not_asked_again(searcher: Searc
     ("k", "skip", "sentence"),
     [
         (0, 0, "k = 0"),
-        (1, -1, "-1 hits were to be skipped; give a whole number of at least 0"),
-        (1, 1 << 20, "1,048,577 hits were asked for; a search gives up to 1,048,576"),
+        (1, -1, "skip is -1"),
+        (1, 1 << 20, "1,048,577; at most 1,048,576"),
     ],
 )
 def test_a_number_of_hits_that_makes_no_sense_is_refused(
@@ -115,11 +115,11 @@ def test_a_number_of_hits_that_makes_no_sense_is_refused(
 
 
 def test_a_blank_text_a_missing_file_and_an_unknown_item_are_refused(searcher: Searcher) -> None:
-    with pytest.raises(InputError, match="A blank text was given to search with"):
+    with pytest.raises(InputError, match="blank"):
         searcher.text(" \n")
-    with pytest.raises(InputError, match=r"nowhere\.png is no file"):
+    with pytest.raises(InputError, match=r"nowhere\.png"):
         searcher.image("nowhere.png")
-    with pytest.raises(InputError, match="There is no item of the id 'pink'"):
+    with pytest.raises(InputError, match="'pink'"):
         searcher.item("pink")
 
 
@@ -128,7 +128,7 @@ def test_a_side_that_an_item_does_not_have_is_named(searcher: Searcher, colours:
         codes = searcher.text("red").codes
         library.add([Item("0")], {"text": codes}, model=searcher.model.fingerprint)
     assert searcher.item("0").codes.bits == 12
-    with pytest.raises(InputError, match="The item '0' has no code of image"):
+    with pytest.raises(InputError, match="The item '0' has no image code"):
         searcher.item("0", by="image")
 
 
@@ -137,19 +137,19 @@ def test_a_model_trained_on_matrices_says_that_it_cannot_read_texts(tmp_path: Pa
     Library.create(tmp_path / "library", Model({"text": function}, "test", {})).close()
     with Searcher.open(tmp_path / "library") as searcher:
         assert not searcher.takes("text")
-        with pytest.raises(InputError, match="trained on features of texts that were made elsewhere"):
+        with pytest.raises(InputError, match="precomputed text features"):
             searcher.text("red")
 
 
 def test_a_query_is_one_code() -> None:
-    with pytest.raises(CodesError, match="2 codes were given as one query"):
+    with pytest.raises(CodesError, match="one code; got 2"):
         Query(Codes.from_values(np.ones((2, 8))), "0")
 
 
 def test_an_address_needs_a_model_and_a_library_has_its_own(colours: Path) -> None:
-    with pytest.raises(InputError, match="is an address and no model was given"):
+    with pytest.raises(InputError, match="is an address"):
         Searcher.open("http://127.0.0.1:19530/photos")
-    with pytest.raises(InputError, match="has its own model and pictures"):
+    with pytest.raises(InputError, match="has its own model"):
         Searcher.open(colours, model="model")
 
 

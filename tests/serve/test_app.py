@@ -147,7 +147,7 @@ def test_a_picture_that_cannot_be_shown_is_not_found(
         (colours / "red.png").write_bytes(content)
     refused = client.get("/api/picture", params={"id": "red"})
     assert refused.status_code == 404
-    assert refused.json() == {"error": "The picture of this item is not there, or cannot be read."}
+    assert refused.json() == {"error": "The image of this item is missing or unreadable."}
 
 
 def test_a_link_out_of_the_library_is_not_followed(client: TestClient, colours: Path, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_library_that_is_recoded_meanwhile_is_searched_on(
         recode(library, model, encode=item_coder(model, image_path=library.picture_path))
     assert _search(client, text="red", k=1).json()["query"]["bits"] == 15
     stale = _search(client, code=before["code"], model=before["model"])
-    assert (stale.status_code, "search anew" in stale.json()["error"]) == (409, True)
+    assert (stale.status_code, "search again" in stale.json()["error"]) == (409, True)
 
 
 def test_items_without_a_picture_or_text_are_served(client: TestClient, colours: Path) -> None:
@@ -184,8 +184,8 @@ def test_items_without_a_picture_or_text_are_served(client: TestClient, colours:
     [
         ({}, 422, "give exactly one of text, item and code."),
         ({"text": "a", "item": "b"}, 422, "give exactly one of text, item and code."),
-        ({"code": "4902"}, 422, "code and model belong together: give both or neither."),
-        ({"text": "a", "by": "image"}, 422, "by belongs to item: give both, or leave it out."),
+        ({"code": "4902"}, 422, "code and model must be given together."),
+        ({"text": "a", "by": "image"}, 422, "by requires item."),
         ({"text": "a", "k": 0}, 422, "k: Input should be greater than or equal to 1."),
         ({"text": "a", "k": 101}, 422, "k: Input should be less than or equal to 100."),
         ({"text": "a", "skip": 10_001}, 422, "skip: Input should be less than or equal to 10000."),
@@ -193,9 +193,9 @@ def test_items_without_a_picture_or_text_are_served(client: TestClient, colours:
         ({"text": "a" * 1001}, 422, "text: String should have at most 1000 characters."),
         ({"text": "a", "color": "red"}, 422, "color: Extra inputs are not permitted."),
         ({"code": "zz", "model": "0"}, 422, None),
-        ({"text": " "}, 400, "A blank text was given to search with; give some words."),
+        ({"text": " "}, 400, "The query text is blank; give at least one word."),
         ({"text": "a", "where": "label"}, 400, None),
-        ({"item": "pink"}, 404, "There is no item of that id."),
+        ({"item": "pink"}, 404, "There is no item with this ID."),
         ({"item": "\0"}, 400, None),
         ({"code": "ff", "model": "0"}, 409, None),
         ({"code": "ffff", "model": "0"}, 409, None),
@@ -231,7 +231,7 @@ def test_a_bug_shows_no_traceback(client: TestClient, monkeypatch: pytest.Monkey
     failed = client.get("/api/about")
     assert (failed.status_code, failed.json()) == (
         500,
-        {"error": "Something went wrong in the server; its log says what."},
+        {"error": "Internal server error; see the server log."},
     )
     assert failed.headers["x-content-type-options"] == "nosniff"
 
@@ -240,8 +240,8 @@ def test_the_page_and_its_files_are_there(client: TestClient) -> None:
     page = client.get("/")
     assert page.headers["content-type"].startswith("text/html")
     assert client.get("/static/page.js").headers["content-type"].startswith("text/javascript")
-    assert client.get("/nowhere").json() == {"error": "There is nothing at this address."}
-    assert client.put("/api/search").json() == {"error": "This address does not take such requests."}
+    assert client.get("/nowhere").json() == {"error": "Not found."}
+    assert client.put("/api/search").json() == {"error": "Method not allowed."}
 
 
 @pytest.mark.parametrize("path", ["../app.py", "..%2fapp.py", "%2e%2e/app.py", "/etc/passwd", "..\\app.py", "."])

@@ -24,7 +24,7 @@ def test_a_picture_that_is_too_large_is_refused_by_its_announced_size(client: Te
     refused = client.post("/api/search", files={"picture": b"\0" * (MOST_UPLOAD + (1 << 17))})
     assert (refused.status_code, refused.json()["error"]) == (
         413,
-        "The picture is too large; give one of at most 16 MB.",
+        "The image is too large; at most 16 MB are allowed.",
     )
 
 

@@ -1,4 +1,4 @@
-// Asks the server; every refusal becomes a Problem with a sentence for people.
+// HTTP client; every error becomes a Problem with a sentence for people.
 
 export class Problem extends Error {
   constructor(sentence, status = 0) {
@@ -7,7 +7,7 @@ export class Problem extends Error {
   }
 }
 
-const SILENT = "The server does not answer. It may have been stopped, or the picture may be too large for it.";
+const SILENT = "The server does not respond. It may have stopped, or the image may be too large.";
 
 async function ask(path, options = {}) {
   let response, answer;
@@ -18,7 +18,7 @@ async function ask(path, options = {}) {
     if (error.name === "AbortError") throw error;
     throw new Problem(SILENT);
   }
-  if (!response.ok) throw new Problem(answer?.error ?? `The server answered with status ${response.status}.`, response.status);
+  if (!response.ok) throw new Problem(answer?.error ?? `The server returned status ${response.status}.`, response.status);
   return answer;
 }
 

@@ -1,4 +1,4 @@
-// Draws a code: a large square is a 1, a small one a 0, and a frame marks a bit that differs from the query's.
+// Draws a code: large squares are 1, small squares 0, and a frame marks a bit that differs from the query.
 
 import { drawing } from "./elements.js";
 

@@ -1,4 +1,4 @@
-// Shows hits: a card each, with picture, text, labels, distance and, where wanted, the code.
+// Renders hits as cards with image, text, labels, distance and, optionally, the code.
 
 import { pictureAddress } from "./api.js";
 import { distanceOf, drawCode, toBits } from "./bits.js";
@@ -6,18 +6,18 @@ import { drawing, element, unseen } from "./elements.js";
 
 export const bitsWord = (count) => `${count} ${count === 1 ? "bit" : "bits"}`;
 
-const altOf = (hit) => hit.text || hit.labels.map((label) => label.name ?? label).join(", ") || `Picture of item ${hit.id}`;
+const altOf = (hit) => hit.text || hit.labels.map((label) => label.name ?? label).join(", ") || `Image of item ${hit.id}`;
 
 export function picture(hit, side, properties = {}) {
   const image = element("img", {
     src: pictureAddress(hit.id, side), alt: altOf(hit), loading: "lazy", decoding: "async", ...properties,
   });
-  image.addEventListener("error", () => image.replaceWith(element("span", { class: "gone" }, "The picture cannot be shown")));
+  image.addEventListener("error", () => image.replaceWith(element("span", { class: "gone" }, "The image cannot be shown")));
   image.addEventListener("load", () => extend(image));
   return image;
 }
 
-// No picture is cut: what it leaves of its frame takes the colours of its edges.
+// Images are not cropped; the rest of the frame takes the colours of their edges.
 function extend(image) {
   const { naturalWidth: width, naturalHeight: height } = image;
   const beside = width * image.clientHeight < height * image.clientWidth;
@@ -29,7 +29,7 @@ function extend(image) {
   image.style.backgroundImage = `linear-gradient(to ${beside ? "right" : "bottom"}, ${first} 50%, ${last} 50%)`;
 }
 
-// Labels that match stand first; of the others only so many are shown.
+// Matching labels come first; of the others, at most `most` are shown.
 export function labelList(labels, most = Infinity) {
   const order = [...labels.filter((label) => label.matches), ...labels.filter((label) => !label.matches)];
   const hidden = order.length > most + 1 ? order.splice(most) : [];
@@ -39,7 +39,7 @@ export function labelList(labels, most = Infinity) {
   return element("ul", { class: "labels", "aria-label": "Labels" }, ...entries);
 }
 
-// A ring that is full where no bit differs, and empty where half of them do, as between strangers.
+// A ring: full if no bit differs, empty if half of them do, as for unrelated items.
 function distanceBadge(distance, bits) {
   const near = Math.max(0, 1 - (2 * distance) / bits);
   const round = { cx: 9, cy: 9, r: 6.5 };
@@ -63,7 +63,7 @@ export function card(hit, { query, to, linkTo, onOnward, onDetails, showDistance
   const title = hit.text || hit.labels.map((label) => label.name).join(", ") || `Item ${hit.id}`;
   const badge = showDistance ? distanceBadge(hit.distance, query.bits) : null;
   const inView = hit.has_picture && to === "image";
-  const onward = element("a", { class: hit.text ? "onward" : "onward untitled", href: linkTo(to), title: "Search onward from this", onclick: (event) => onOnward(event, to) }, title);
+  const onward = element("a", { class: hit.text ? "onward" : "onward untitled", href: linkTo(to), title: "Find similar items", onclick: (event) => onOnward(event, to) }, title);
   const view = hit.has_picture ? element("div", { class: "view" }, picture(hit, 640), inView ? badge : null) : null;
   const body = element("div", { class: "body" },
     onward,
@@ -75,7 +75,7 @@ export function card(hit, { query, to, linkTo, onOnward, onDetails, showDistance
   return element("li", {}, element("article", { class: "card" }, view, body, details));
 }
 
-// Arrow keys walk through the cards as they are laid out on the screen.
+// Arrow keys move between the cards as they are laid out.
 export function walk(list, event) {
   const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: "row", ArrowUp: "-row", Home: "first", End: "last" }[event.key];
   if (step === undefined || event.altKey || event.ctrlKey || event.metaKey) return;

@@ -1,4 +1,4 @@
-// Shows one item in full: its picture, text, labels and both codes beside the query's.
+// Shows one item in full: its image, text, labels, and both codes next to the query's.
 
 import { item as askItem } from "./api.js";
 import { distanceOf, drawCode, toBits } from "./bits.js";
@@ -21,16 +21,16 @@ export async function showDetails(dialog, hit, { query, ...ways }) {
   const close = element("button", { type: "button", class: "plain close", title: "Close", onclick: () => dialog.close() },
     drawing("0 0 24 24", [["path", { d: "M6 6l12 12M18 6L6 18" }]], { "aria-hidden": "true" }), unseen("Close"));
   const codes = item.bits === query.bits
-    ? [["Code of the picture", item.image_code], ["Code of the text", item.text_code]].filter(([, code]) => code)
+    ? [["Image code", item.image_code], ["Text code", item.text_code]].filter(([, code]) => code)
     : [];
   const about = element("div", { class: "about" },
     element("h2", { id: "details-title" }, item.text || `Item ${item.id}`),
     hit.labels.length ? labelList(hit.labels) : null,
-    element("p", { class: "id" }, `Id: ${item.id}`),
+    element("p", { class: "id" }, `ID: ${item.id}`),
     ...codes.map(([name, code]) => codeFigure(name, code, query)),
     element("p", { class: "ways" },
-      item.image_code ? onwardLink("Search from its picture", "image", ways) : null,
-      item.text_code ? onwardLink("Search from its text", "text", ways) : null),
+      item.image_code ? onwardLink("Search by its image", "image", ways) : null,
+      item.text_code ? onwardLink("Search by its text", "text", ways) : null),
   );
   const large = item.has_picture ? element("div", { class: "large" }, picture(hit, 1280, { loading: "eager" })) : null;
   dialog.replaceChildren(element("div", { class: large ? "inside" : "inside plain-text" }, large, about), close);

@@ -1,4 +1,4 @@
-// Makes elements. Text is always set as text, so that captions which hold HTML show it instead of being it.
+// Creates elements. Text is always set as text, so that HTML in captions is shown, not interpreted.
 
 export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);

@@ -1,4 +1,4 @@
-// What is said in place of results: that there are none, that something went wrong, that a token is needed.
+// Messages shown instead of results: no hits, an error, or a request for the access token.
 
 import { Problem } from "./api.js";
 import { element } from "./elements.js";
@@ -25,7 +25,7 @@ export function sayNothingFound(headline, sentence, [words, onclick]) {
 
 export function sayProblem(error, again) {
   if (!(error instanceof Problem)) console.error(error);
-  const sentence = error instanceof Problem ? error.message : "Something went wrong on this page; load it again.";
+  const sentence = error instanceof Problem ? error.message : "Something went wrong on this page; reload it.";
   say("problem", "alert", told("That did not work", sentence), button("Try again", again));
 }
 

@@ -1,4 +1,4 @@
-// The page: listens to the person, keeps the address in step, asks the server and has its answer shown.
+// The page: handles input, keeps the URL in step, queries the server and shows the response.
 
 import * as api from "./api.js";
 import { card, walk } from "./cards.js";
@@ -40,8 +40,8 @@ async function searchPicture(file) {
   await ready;
   if (!library) return undefined;
   words.value = "";
-  if (!library.takes.includes("image")) return fail(new api.Problem("This library has no encoder for pictures; search with words, or from an item."));
-  if (file.size > library.most_upload) return fail(new api.Problem(`The picture has ${Math.ceil(file.size / 2 ** 20)} MB; give one of at most ${library.most_upload >> 20} MB.`));
+  if (!library.takes.includes("image")) return fail(new api.Problem("This library has no image encoder; search by words or by an item."));
+  if (file.size > library.most_upload) return fail(new api.Problem(`The image has ${Math.ceil(file.size / 2 ** 20)} MB; at most ${library.most_upload >> 20} MB are allowed.`));
   return answered(0, async (signal) => {
     const next = { ...without(state), to: "text" };
     const answer = await api.searchByPicture(file, optionsOf(next, { codes: codes.checked }), signal);
@@ -92,12 +92,12 @@ function reflect() {
   filter.querySelector("summary").textContent = state.where ? "Filter (on)" : "Filter";
   const from = byId("from");
   from.hidden = !(state.item || state.code);
-  words.placeholder = words.disabled ? "Searched from its items" : from.hidden ? "Describe what you are looking for" : "Or describe something";
+  words.placeholder = words.disabled ? "Search by one of its items" : from.hidden ? "Describe what you are looking for" : "Or describe something";
   if (!from.hidden) from.replaceChildren(...origin());
 }
 
 function origin() {
-  const [src, told] = state.item ? [api.pictureAddress(state.item, 320), "Like this item"] : [previews.get(state.code), "Like your picture"];
+  const [src, told] = state.item ? [api.pictureAddress(state.item, 320), "Like this item"] : [previews.get(state.code), "Like your image"];
   const remove = element("button", { type: "button", "aria-label": `${told}: remove`, onclick: () => show(without(state)).then(() => words.focus()) }, "×");
   const image = src ? [element("img", { src, alt: "", onerror: (event) => event.target.remove() })] : [];
   return [...image, element("span", {}, told), remove];
@@ -134,9 +134,9 @@ function cardOf(hit, answer, resting) {
 
 function nothingFound() {
   const other = state.to === "image" ? "text" : "image";
-  if (!library.items) sayNothingFound("This library is empty", "Add pictures and texts to it, and search again.", ["Look again", start]);
-  else if (filterOf(state)) sayNothingFound("Nothing passes the filter", "No item fulfils all of its conditions.", ["Clear the filter", () => show({ ...state, labels: [], where: "" })]);
-  else sayNothingFound(`There are no ${kindWord(state.to, 0)} here`, `This library may hold ${kindWord(other, 0)} only.`, [`Search ${kindWord(other, 0)}`, () => show({ ...state, to: other })]);
+  if (!library.items) sayNothingFound("This library is empty", "Add images and texts, then search again.", ["Reload", start]);
+  else if (filterOf(state)) sayNothingFound("No item matches the filter", "Change or clear the filter to see more.", ["Clear the filter", () => show({ ...state, labels: [], where: "" })]);
+  else sayNothingFound(`There are no ${kindWord(state.to, 0)} here`, `This library may contain only ${kindWord(other, 0)}.`, [`Search ${kindWord(other, 0)}`, () => show({ ...state, to: other })]);
 }
 
 function fail(error) {

@@ -1,4 +1,4 @@
-// Takes a picture from wherever a person gives it: a file that is chosen, dropped on the page, or pasted.
+// Receives an image that is chosen, dropped on the page or pasted.
 
 const hasFiles = (transfer) => [...(transfer?.types ?? [])].includes("Files");
 
@@ -18,7 +18,7 @@ export function catchPictures({ choose, file, overlay }, take, refuse) {
     event.preventDefault();
     const given = event.dataTransfer.files[0];
     if (given) take(given);
-    else refuse("That was no file; drop a picture from a folder.");
+    else refuse("That is not a file; drop an image from a folder.");
   });
 
   addEventListener("paste", (event) => {

@@ -1,4 +1,4 @@
-// Shows an answer: its title, the query's code, the labels to narrow it by, and the cards.
+// Shows a response: title, code of the query, labels to narrow by, and cards.
 
 import { drawCode, toBits } from "./bits.js";
 import { bitsWord } from "./cards.js";
@@ -8,7 +8,7 @@ import { isEmpty } from "./state.js";
 const [title, legend, figure, row] = ["title", "legend", "query-code", "narrow"].map((id) => document.getElementById(id));
 const MOST_LABELS = 10;
 
-export const kindWord = (to, count) => ({ image: ["picture", "pictures"], text: ["text", "texts"] })[to][count === 1 ? 0 : 1];
+export const kindWord = (to, count) => ({ image: ["image", "images"], text: ["text", "texts"] })[to][count === 1 ? 0 : 1];
 
 export function clearResults() {
   legend.textContent = "";
@@ -18,9 +18,9 @@ export function clearResults() {
 export function showTitle(state, to, hits) {
   title.hidden = false;
   const count = hits.length;
-  const of = state.text ? ` for “${state.text}”` : state.item ? " like this item" : " for your picture";
+  const of = state.text ? ` for “${state.text}”` : state.item ? " like this item" : " for your image";
   const nearest = count ? `${count} nearest ${kindWord(to, count)}` : `No ${kindWord(to, 0)}`;
-  title.textContent = isEmpty(state) ? "A look into this library" : nearest + of;
+  title.textContent = isEmpty(state) ? "A few items of this library" : nearest + of;
   const marked = hits.some((hit) => hit.labels.some((label) => label.matches));
   legend.textContent = isEmpty(state) || !count ? "" : `${marked ? "✓ marks labels that match the query. " : ""}Nearest first.`;
 }
@@ -30,8 +30,8 @@ export function showQueryCode(query, wanted) {
   if (!wanted) return;
   const across = innerWidth < 640 ? 32 : 64;
   figure.replaceChildren(
-    element("figcaption", {}, `The query as ${query.bits} bits: a large square is a 1, a small one a 0. In the hits, a frame marks a bit that differs.`),
-    drawCode(toBits(query.code, query.bits), { across, label: `The query's code of ${query.bits} bits` }),
+    element("figcaption", {}, `The ${query.bits} bits of the query: large squares are 1, small squares 0. In the hits, a frame marks a bit that differs.`),
+    drawCode(toBits(query.code, query.bits), { across, label: `The ${query.bits}-bit code of the query` }),
   );
 }
 

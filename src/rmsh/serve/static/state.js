@@ -1,4 +1,4 @@
-// What is being searched, as a value and as the address of the page: every search can be linked to and gone back to.
+// The state of a search, as a value and as the URL of the page: every search can be linked to.
 
 const quoted = (value) => `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 
