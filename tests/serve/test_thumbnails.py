@@ -15,8 +15,8 @@ from rmsh.serve.thumbnails import ByteCache, Thumbnails
 
 def test_a_picture_is_made_once_while_its_file_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Path] = []
-    make = thumbnails._render
-    monkeypatch.setattr(thumbnails, "_render", lambda path, side: made.append(path) or make(path, side))
+    make = thumbnails.thumbnail
+    monkeypatch.setattr(thumbnails, "thumbnail", lambda path, *a, **k: made.append(path) or make(path, *a, **k))
     small = Thumbnails()
     for size in (50, 50, 60):
         if not made or size == 60:
