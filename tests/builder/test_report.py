@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from rmsh.builder import Built
-from rmsh.builder.report import render_report, thumbnail
+from rmsh.builder.report import data_address, render_report
 
 EVIL = '<script>alert("x")</script>'
 
@@ -26,7 +26,7 @@ def _evil_report(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_people_write_is_no_markup(built: Built) -> None:
-    page = render_report(_evil_report(built.report), picture=lambda name: None)
+    page = render_report(_evil_report(built.report), image_path=lambda name: None)
     assert "<script" not in page
     assert page.count("&lt;script&gt;") >= 8
 
@@ -40,7 +40,7 @@ def test_the_page_needs_no_other_file(built: Built) -> None:
 
 def test_scores_stand_beside_chance(built: Built) -> None:
     score = built.report["scores"]["t2i"]["ndcg"]
-    row = f"<td>Words find pictures<td>{score['value']:.3f}<td class=chance>{score['chance']:.3f}"
+    row = f"<td>Text to image<td>{score['value']:.3f}<td class=chance>{score['chance']:.3f}"
     assert row in (built.library / "report.html").read_text()
 
 
@@ -48,7 +48,7 @@ def test_a_thumbnail_is_small_upright_and_keeps_its_shape(tmp_path: Path) -> Non
     exif = Image.Exif()
     exif[0x0112] = 6  # lies on its side
     Image.new("RGB", (2000, 1000), "red").save(tmp_path / "a.jpg", exif=exif)
-    address = thumbnail(tmp_path / "a.jpg")
+    address = data_address(tmp_path / "a.jpg")
     assert address is not None
     with Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))) as small:
         assert small.size == (144, 288)
@@ -56,9 +56,9 @@ def test_a_thumbnail_is_small_upright_and_keeps_its_shape(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", [None, "gone.jpg"])
 def test_a_picture_that_is_gone_has_no_thumbnail(tmp_path: Path, name: str | None) -> None:
-    assert thumbnail(None if name is None else tmp_path / name) is None
+    assert data_address(None if name is None else tmp_path / name) is None
 
 
 def test_the_credit_of_the_pictures_is_shown(built: Built) -> None:
-    page = render_report({**built.report, "credit": "Drawings: nobody, CC0."}, picture=lambda name: None)
+    page = render_report({**built.report, "credit": "Drawings: nobody, CC0."}, image_path=lambda name: None)
     assert "Drawings: nobody, CC0." in page

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rmsh.builder.build import BuildConfig
 from rmsh.builder.source import Source, read_source
 from rmsh.core.errors import DataError
 
@@ -21,7 +20,9 @@ def _folder(folder: Path, rows: list[str], header: str = "file_name,text,labels"
 
 
 def _read(folder: Path, **options: Any) -> Source:
-    return read_source(folder, BuildConfig.parse(options), work=folder / "work")
+    return read_source(
+        folder, **{"labels_from": None, "method": "glint", "strict": False, **options}, work=folder / "work"
+    )
 
 
 UNLABELLED = ["a dog,", "two dogs,", "a cat,", "cats,", "the sea,"]
@@ -48,7 +49,7 @@ def test_an_edited_file_of_classes_is_used(tmp_path: Path) -> None:
     assert "your classes" in source.notes[-1]
 
 
-def test_a_file_nobody_edited_is_mined_anew(tmp_path: Path) -> None:
+def test_a_file_nobody_edited_is_mined_again(tmp_path: Path) -> None:
     _read(_folder(tmp_path, UNLABELLED))
     assert "sea" in _read(_folder(tmp_path, [*UNLABELLED, "a sea,"])).pairs.class_names
 
@@ -68,13 +69,13 @@ def test_labels_are_the_texts_where_there_are_none(tmp_path: Path) -> None:
     source = _read(_folder(tmp_path, ["dog;park", "cat", "dog"], header="file_name,labels"))
     assert np.asarray(source.pairs.texts).tolist() == ["dog, park", "cat", "dog"]
     assert source.origin.records[0].text == "dog, park"
-    assert "names of an item's labels" in source.notes[-1]
+    assert "label names" in source.notes[-1]
 
 
 @pytest.mark.parametrize(
     ("rows", "header", "options", "said"),
     [
-        (["", ""], "file_name,text", {}, "neither texts nor|no item has a label or a text"),
+        (["", ""], "file_name,text", {}, "no item has a label or a text"),
         (["dog,", "cat,"], "file_name,text,labels", {"labels_from": "data"}, "mine them with --labels-from text"),
         (["dog,x", "cat,x", "sea,x"], "file_name,text,labels", {}, r"all 3 items have the same labels \(x\)"),
         (
@@ -94,7 +95,7 @@ def test_what_cannot_be_learned_from_is_refused(
 
 def test_features_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "images.npy", np.eye(3))
-    with pytest.raises(DataError, match="holds features"):
+    with pytest.raises(DataError, match="contains features"):
         _read(tmp_path)
 
 

@@ -32,7 +32,7 @@ def test_a_stage_is_done_once_for_the_same_inputs(tmp_path: Path) -> None:
 def test_a_stage_whose_outcome_is_gone_is_done_again(tmp_path: Path) -> None:
     work, stages = Counter(), Stages(tmp_path, on_skip=print)
     stages.run("library", "a", work)
-    assert stages.run("library", "a", work, there=False) == {"count": 2}
+    assert stages.run("library", "a", work, exists=False) == {"count": 2}
 
 
 def test_a_stage_that_was_cut_off_is_not_done(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
 
@@ -27,10 +28,10 @@ def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_road_of_a_builder(photos: Path, capsys: Capture) -> None:
+def test_a_library_is_built_searched_extended_and_reduced(photos: Path, capsys: Capture) -> None:
     assert run(["build", str(photos), "--out", "library", *QUICK]) == 0
     said = capsys.readouterr()
-    assert "the texts' most frequent words are the classes: blue, red" in said.err
+    assert "classes: blue, red" in said.err
     assert "1 picture was left out, such as 7.png" in said.err
     assert "differ in delta = " in said.err
     assert "8 items, 16 bits; report:" in said.out
@@ -62,7 +63,7 @@ def test_results_as_json(photos: Path, capsys: Capture) -> None:
         (("--image-encoder", "minilm"), "encodes texts"),
         (("--set", "bits=8"), "--set got 'bits=8'; use --bits 8"),
         (("--set", "epochs=[1"), "--set got 'epochs=[1'"),
-        (("--labels-from", "texts"), "Labels were to be from 'texts', which is no file; give data, text or a file"),
+        (("--labels-from", "texts"), "'texts' not found"),
         (("--strict", *QUICK), "7.png"),
     ],
 )
@@ -114,14 +115,14 @@ def test_an_id_that_is_not_there_is_refused(photos: Path, capsys: Capture) -> No
 def test_a_stopped_build_ends_with_130_and_goes_on(
     photos: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rmsh.builder import build as road
+    module = importlib.import_module("rmsh.builder.build")
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(road, "add_items", stopped)
+        patch.setattr(module, "write_items", stopped)
         assert run(["build", str(photos), "--out", "library", *QUICK]) == 130
     assert "run the same command again" in capsys.readouterr().err
     assert run(["build", str(photos), "--out", "library", *QUICK]) == 0
-    assert "train: done before" in capsys.readouterr().err
+    assert "train: already done" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The builder's road: from a folder of pictures to a library with a report, and more items later."""
+"""From a folder of images to a searchable library with a report; more items can be added later."""
 
 from rmsh.builder.build import BuildConfig, Built, build
 

@@ -1,124 +1,136 @@
-"""More items for a library that is there: read, coded by the library's own model, and added where they are new."""
+"""Write items with their codes into a library: those of a build, or more of them later."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shutil
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmsh.builder.build import read_report
-from rmsh.builder.items import PICTURES, add_items, own_pictures
+from rmsh.builder.report import read_report
 from rmsh.builder.source import Source, encode_source, read_raw, with_classes, with_texts
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import InputError
-from rmsh.core.progress import OnProgress, ignore
-from rmsh.features import extract
+from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.library import Item
+from rmsh.pipeline import codes_of, restore_encoders
 
 if TYPE_CHECKING:
     from rmsh.core.types import IntArray
-    from rmsh.data.records import Origin, Skipped
+    from rmsh.data.records import Skipped
     from rmsh.library import Library
+    from rmsh.model import Model
 
-__all__ = ["Added", "add"]
+IMAGES = "pictures"  # folder of the images that a library keeps itself; its name is part of the stored format
+_BATCH = 1000  # items per transaction
 
 
 @dataclass(frozen=True)
 class Added:
-    """What became of the items that were given.
-
-    Args:
-        added: how many are new in the library.
-        there: how many ids were in it already; these items were left as they are.
-        skipped: what was left out.
-    """
+    """The result of :func:`add`: numbers of new items and of ids that existed already, and what was skipped."""
 
     added: int
-    there: int
+    existing: int
     skipped: tuple[Skipped, ...]
 
 
 def add(library: Library, data: str | Path, *, strict: bool = False, on_progress: OnProgress = ignore) -> Added:
-    """Add the items of some data whose ids are new; what the build did for labels and texts is done for them too.
+    """Add the items whose ids are new to a library, encoded with its model and labelled as in its build.
 
-    A library keeps its own pictures, which are copied into it, or finds them in the folder it was built from; then new
-    pictures must lie in that folder too.
+    A library built from shards keeps copies of its images. One built from a folder reads them there, so new images must
+    be in that folder too.
 
     Args:
         library: open for writing.
         data: as for :func:`rmsh.builder.build`.
-        strict: stop over anything that would be left out.
-        on_progress: is told how far it is.
+        strict: fail instead of skipping invalid items.
+        on_progress: called with a Progress.
 
     Raises:
-        DataError: the data is not raw, or strict was asked for.
-        InputError: pictures lie outside the library's folder of pictures, or its model takes features only.
+        DataError: the data contains features; or something would be skipped, and ``strict`` is set.
+        InputError: images are outside the library's image folder, or its model was trained on features.
     """
-    source = _like_build(read_raw(data, strict=strict), read_report(library.folder))
-    new = np.array([library.get(record.id) is None for record in source.origin.records], dtype=np.bool_)
-    source = _taken(source, np.flatnonzero(new))
-    root = _picture_folder(library)
-    if root is not None:
-        source = replace(source, origin=_below(source.origin, root))
-    encoded = _encoded(library, source, strict=strict, on_progress=on_progress) if new.any() else source
-    if root is None:
-        pictures = [record.picture for record in encoded.origin.records if record.picture is not None]
-        own_pictures(source.origin.folder, pictures, into=library.folder)
-    rows = np.arange(len(encoded.pairs))
-    inside = "" if root is not None else f"{PICTURES}/"
-    add_items(library, library.model(), encoded, rows=rows, inside=inside, on_progress=on_progress)
-    return Added(len(rows), int((~new).sum()), encoded.origin.skipped)
+    source = read_raw(data, strict=strict)
+    classes = (read_report(library.folder) or {}).get("classes")
+    source = with_texts(source if classes is None else with_classes(source, classes))
+    is_new = np.array([library.get(record.id) is None for record in source.origin.records], dtype=np.bool_)
+    existing = int((~is_new).sum())
+    if not is_new.any():
+        return Added(0, existing, source.origin.skipped)
+    source, model, image_folder = source.take(np.flatnonzero(is_new)), library.model(), _image_folder(library)
+    if image_folder is not None:
+        source = _relative_to(source, image_folder)
+    encoders = restore_encoders(model, source.pairs)
+    source = encode_source(source, encoders, cache=cache_folder(), strict=strict, on_progress=on_progress)
+    write_items(library, model, source, copy_images=image_folder is None, on_progress=on_progress)
+    return Added(len(source.pairs), existing, source.origin.skipped)
 
 
-def _like_build(source: Source, report: Mapping[str, Any] | None) -> Source:
-    """Labels found in texts, and labels taken for texts, where the build of the library did so."""
-    classes = None if report is None else report.get("classes")
-    return with_texts(source if classes is None else with_classes(source, classes))
-
-
-def _taken(source: Source, rows: IntArray) -> Source:
-    records = tuple(source.origin.records[row] for row in rows.tolist())
-    return replace(source, pairs=source.pairs.take(rows), origin=replace(source.origin, records=records))
-
-
-def _picture_folder(library: Library) -> Path | None:
-    """The folder that the library finds pictures in; None where it keeps its own."""
+def _image_folder(library: Library) -> Path | None:
+    """The folder that a library reads images from; None if it keeps copies."""
     with library.reading() as connection:
-        (source,) = connection.execute("SELECT source FROM library").fetchone()
-    return None if source is None else Path(source)
+        (folder,) = connection.execute("SELECT source FROM library").fetchone()
+    return None if folder is None else Path(folder)
 
 
-def _below(origin: Origin, root: Path) -> Origin:
-    """The records with paths of pictures as the library counts them.
-
-    Raises:
-        InputError: the pictures are elsewhere.
-    """
-    folder = origin.folder.resolve()
-    if not any(record.picture for record in origin.records):
-        return origin
-    if not folder.is_relative_to(root.resolve()):
+def _relative_to(source: Source, image_folder: Path) -> Source:
+    """Make the image paths relative to the library's image folder."""
+    folder, records = source.origin.folder.resolve(), source.origin.records
+    if not any(record.picture for record in records):
+        return source
+    if not folder.is_relative_to(image_folder.resolve()):
         raise InputError(
-            f"The pictures lie in {folder}, and the library finds its pictures in {root}; move them there, and give "
-            "that folder: what is in the library already is left as it is."
+            f"The images are in {folder}, but the library reads its images from {image_folder}; move them there and "
+            "give that folder. Items that are in the library already stay as they are."
         )
-    inside = folder.relative_to(root.resolve())
-    records = (
-        record if record.picture is None else replace(record, picture=(inside / record.picture).as_posix())
-        for record in origin.records
+    prefix = folder.relative_to(image_folder.resolve())
+    moved = (
+        record if record.picture is None else replace(record, picture=(prefix / record.picture).as_posix())
+        for record in records
     )
-    return replace(origin, records=tuple(records))
+    return replace(source, origin=replace(source.origin, records=tuple(moved)))
 
 
-def _encoded(library: Library, source: Source, *, strict: bool, on_progress: OnProgress) -> Source:
-    model = library.model()
-    missing = [m for m in model.functions if source.pairs.column(m) is not None and m not in model.encoders]
-    if missing:
-        raise InputError(
-            f"The model of {library.folder} was trained on features of {missing[0]}s that were made elsewhere; add "
-            "such items from Python with their codes."
+def write_items(
+    library: Library, model: Model, source: Source, *, copy_images: bool, on_progress: OnProgress = ignore
+) -> None:
+    """Write items with features into a library in batches, and copy their images into it if wanted."""
+    if copy_images:
+        _copy_images(source, library.folder / IMAGES)
+    prefix, count, start = f"{IMAGES}/" if copy_images else "", len(source.pairs), time.perf_counter()
+    for first in range(0, count, _BATCH):
+        rows = np.arange(first, min(first + _BATCH, count))
+        library.add(_items(source, rows, prefix), codes_of(model, source.pairs, rows), model=model.fingerprint)
+        on_progress(Progress("add items", first + len(rows), count, "item", time.perf_counter() - start))
+
+
+def _copy_images(source: Source, into: Path) -> None:
+    """Link image files into a folder, or copy them if the disk has no links."""
+    for record in source.origin.records:
+        if record.picture is None or (into / record.picture).exists():
+            continue
+        target = into / record.picture
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(source.origin.folder / record.picture, target)
+        except OSError:
+            shutil.copy2(source.origin.folder / record.picture, target)
+
+
+def _items(source: Source, rows: IntArray, prefix: str) -> list[Item]:
+    pairs, names = source.pairs, np.array(source.pairs.class_names)
+    labels = np.zeros((len(pairs), 0)) if pairs.labels is None else pairs.labels
+    return [
+        Item(
+            record.id,
+            text=record.text,
+            picture=None if record.picture is None else prefix + record.picture,
+            labels=tuple(names[labels[row] != 0].tolist()),
         )
-    encoders = {m: extract.restore(model.encoders[m]) for m in model.functions if source.pairs.column(m) is not None}
-    return encode_source(source, encoders, cache=cache_folder(), strict=strict, on_progress=on_progress)
+        for row in rows.tolist()
+        for record in [source.origin.records[row]]
+    ]

@@ -1,17 +1,11 @@
-"""The builder's road in one call: a folder of pictures in, a library to search out.
+"""Build a searchable library from a folder of images in one call.
 
-Stages: read, features, bounds, train, scores, library, report. What they leave is kept in a folder beside the library
-(its name and ``.build``), so that a build which was stopped goes on, and one that is done is left alone. The library
-gets its name in one rename when everything else is there.
+The stages are: read, encode, hold out, choose delta, train, score, write items, report. They keep their results in the
+folder ``NAME.build`` next to the library, so that an interrupted build is resumed and a finished one is not repeated.
+The library is renamed to its final name when everything else is finished.
 
-A tenth of the items is kept aside while learning (none, where they are few), so that the scores are those of the model
-that serves, on items it never saw. The library holds all items.
-
-What a builder may decide; everything has a default that suits a folder of pictures on a laptop.
-
-What a build will take, said before it begins: items, minutes, disk space.
-
-The stages of a build between the items and the report, each skipped where it was done for the same inputs.
+A tenth of the items is held out from training (none if there are few), so that the scores are those of the stored
+model on items it was not trained on. The library contains all items.
 """
 
 from __future__ import annotations
@@ -28,13 +22,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from pydantic import Field
 
-from rmsh.builder.items import PICTURES, add_items, own_pictures
+from rmsh.builder.add import write_items
 from rmsh.builder.report import (
     LEAST_ITEMS,
-    about_delta,
+    REPORT,
     complete,
+    describe_delta,
     example_searches,
     hold_out,
+    read_report,
     render_report,
     score,
     split_by,
@@ -44,296 +40,53 @@ from rmsh.builder.stages import Stages, digest
 from rmsh.codes import MAX_BITS
 from rmsh.coding.bounds import choose_delta
 from rmsh.core.config import Config
-from rmsh.core.errors import FormatError, InputError, RmshError
-from rmsh.core.files import flush_folder, read_json, write_json, write_text
+from rmsh.core.errors import InputError, RmshError
+from rmsh.core.files import flush_folder, write_json, write_text
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, ignore
-from rmsh.core.types import MODALITIES
-from rmsh.data.readers.folder import CREDIT
+from rmsh.data.readers.folder import CREDIT, read_credit
 from rmsh.data.records import count_skipped, write_skipped
-from rmsh.features import extract
 from rmsh.library import Library
 from rmsh.library.database import explained
 from rmsh.library.folder import MANIFEST
 from rmsh.methods import create
 from rmsh.model import load
+from rmsh.pipeline import DEFAULT_ENCODERS, prepare_encoders
 
 if TYPE_CHECKING:
-    from rmsh.builder.source import Source
-    from rmsh.core.progress import OnProgress
-    from rmsh.core.types import IdArray, Modality
+    from rmsh.core.types import Modality
     from rmsh.data.pairs import Pairs
     from rmsh.data.splits import Split
     from rmsh.features.base import Encoder
+    from rmsh.methods.base import Method
     from rmsh.model import Model
+
+PAGE, SKIPPED = "report.html", "skipped.csv"
+
+Tell: TypeAlias = Callable[[str], None]  # called with a sentence for the user
 
 
 class BuildConfig(Config):
     """Options of :func:`rmsh.builder.build`."""
 
-    method: str = Field("glint", description="what learns, see `rmsh methods`")
+    method: str = Field("glint", description="training method, see `rmsh methods`")
     bits: int = Field(64, ge=1, le=MAX_BITS, description="length of a code")
-    seed: int = Field(0, ge=0, description="everything random follows from it")
+    seed: int = Field(0, ge=0, description="random seed")
     labels_from: str | None = Field(None, description='"data", "text", or a file of classes; None: data, else text')
-    image_encoder: str = Field("efficientnet-lite0", description="turns pictures into features")
-    text_encoder: str = Field("minilm", description="turns texts into features")
-    strict: bool = Field(False, description="stop over what would be left out")
+    image_encoder: str = Field(DEFAULT_ENCODERS["image"], description="encoder of images")
+    text_encoder: str = Field(DEFAULT_ENCODERS["text"], description="encoder of texts")
+    strict: bool = Field(False, description="fail instead of skipping invalid items")
     options: Mapping[str, Any] = Field(default_factory=dict, description="further options of the method")
-
-
-# Measured on two cores of a laptop's kind; what is done in one second, but for the last.
-_PICTURES, _TEXTS = 80.0, 500.0
-_TRAINING_ITEMS, _LEAST_TRAINING = 500.0, 30.0  # items that are learned from, in all epochs; and seconds at least
-_CORES = 2
-
-# Bytes: features of a picture and of a text as 32-bit numbers, a row of the library; and a model with its checkpoint.
-_OF_PICTURE, _OF_TEXT, _OF_ITEM, _OF_MODEL = 4 * 1280, 4 * 384, 2_000, 60 << 20
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a build takes, roughly.
-
-    Args:
-        items: how many.
-        pictures: of them with a picture.
-        texts: of them with a text.
-        seconds: of this machine.
-        bytes: on disk, beside the pictures.
-    """
-
-    items: int
-    pictures: int
-    texts: int
-    seconds: float
-    bytes: int
-
-    def __str__(self) -> str:
-        minutes = max(1, round(self.seconds / 60))
-        return (
-            f"{self.items:,} items, {self.pictures:,} with a picture and {self.texts:,} with a text: about {minutes} "
-            f"min and {max(1, self.bytes >> 20):,} MB of disk space the first time"
-        )
-
-    def check_space(self, folder: Path) -> None:
-        """Refuse where the disk of a folder has not that much left.
-
-        Raises:
-            RmshError: it has less.
-        """
-        free = shutil.disk_usage(folder).free
-        if free < self.bytes:
-            raise RmshError(
-                f"{folder} has {free >> 20:,} MB left and about {self.bytes >> 20:,} MB are needed; make space, or "
-                "give a folder on another disk."
-            )
-
-
-def estimate(pairs: Pairs, *, own_pictures: int = 0) -> Estimate:
-    """What a build of some items takes.
-
-    Args:
-        pairs: the items.
-        own_pictures: bytes of the pictures that the library keeps itself.
-
-    Example:
-        >>> from rmsh.data.synthetic.generated import generate_pairs
-        >>> found = estimate(generate_pairs(1000))
-        >>> found.pictures, found.bytes > 1000 * 4 * 1280
-        (1000, True)
-    """
-    items, pictures, texts = len(pairs), int(pairs.has_image.sum()), int(pairs.has_text.sum())
-    faster = max(1, os.cpu_count() or 1) / _CORES
-    seconds = (pictures / _PICTURES + texts / _TEXTS + max(_LEAST_TRAINING, items / _TRAINING_ITEMS)) / faster
-    size = pictures * _OF_PICTURE + texts * _OF_TEXT + items * _OF_ITEM + _OF_MODEL + own_pictures
-    return Estimate(items, pictures, texts, seconds, size)
-
-
-class Road:
-    """One build under way; options that the method does not know are refused before anything takes long.
-
-    Args:
-        source: raw items; after :meth:`go` those that are in the library, with features.
-        config: options.
-        stages: where what is done is written down.
-        tell: is told sentences for the user.
-        on_progress: is told how far it is.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        config: BuildConfig,
-        stages: Stages,
-        *,
-        tell: Callable[[str], None],
-        on_progress: OnProgress,
-    ) -> None:
-        self.source, self.config, self.stages = source, config, stages
-        self.work = stages.folder
-        self._tell, self._on_progress = tell, on_progress
-        self._key = source.key()
-        self._method = create(config.method, **{**config.options, "bits": config.bits, "seed": config.seed})
-
-    def go(self) -> dict[str, Any]:
-        """Do every stage that is not done, and return what the report says."""
-        held_out = hold_out(self.source.pairs, seed=self.config.seed)
-        encoders = self._features(held_out)
-        split = split_by(self.source.pairs, held_out)
-        delta = self._bounds(split)
-        model = self._train(split, encoders)
-        scores = self.stages.run(
-            "scores",
-            digest(self._key, model.fingerprint),
-            lambda: score(model, self.source.pairs, split, on_progress=self._on_progress),
-        )
-        self._library(model)
-        return self._report(model, split, delta=delta, scores=scores)
-
-    def _features(self, held_out: IdArray) -> dict[Modality, Encoder]:
-        """Put features in the place of pictures and texts; text encoders may look at the items to learn from only."""
-        pairs = self.source.pairs
-        seen = np.flatnonzero(~np.isin(pairs.ids, held_out))
-        names: dict[Modality, str] = {"image": self.config.image_encoder, "text": self.config.text_encoder}
-        encoders = {
-            modality: extract.prepare(names[modality], pairs, modality=modality, rows=seen) for modality in MODALITIES
-        }
-        self._key = digest(self._key, [encoder.fingerprint for encoder in encoders.values()])
-        before, start = len(self.source.origin.skipped), time.perf_counter()
-        self.source = encode_source(
-            self.source,
-            encoders,
-            cache=self.work / "features",
-            strict=self.config.strict,
-            on_progress=self._on_progress,
-        )
-        self.stages.seconds["features"] = round(time.perf_counter() - start, 3)
-        for sentence in count_skipped(self.source.origin.skipped[before:]):
-            self._tell(sentence)
-        return encoders
-
-    def _bounds(self, split: Split) -> dict[str, Any]:
-        """Choose delta from the labels to learn from, and say why; the user's own delta wins.
-
-        A method that asks for none finds its own distances: then it is what the bounds would allow.
-        """
-        options = self._method.config
-        rows = split.train[self._method.learns_from(self.source.pairs)[split.train]]
-        labels = np.asarray(self.source.pairs.labels)[rows]
-
-        def work() -> dict[str, Any]:
-            asked, given = {"asked": hasattr(options, "delta")}, getattr(options, "delta", None)
-            if given is not None:
-                return asked | {"delta": given, "reason": "it was given."}
-            confidence = getattr(options, "confidence", 0.9)
-            return asked | choose_delta(labels, options.bits, confidence=confidence).to_json()
-
-        chosen = self.stages.run("bounds", digest(self._key, options.model_dump(mode="json")), work)
-        self._tell(about_delta(chosen, options.bits))
-        return chosen
-
-    def _train(self, split: Split, encoders: dict[Modality, Encoder]) -> Model:
-        key = digest(self._key, self._method.config.model_dump(mode="json"))
-        folder, checkpoint = self.work / "model", self.work / f"checkpoint-{key}.safetensors"
-
-        def work() -> dict[str, Any]:
-            for other in set(self.work.glob("checkpoint-*")) - {checkpoint}:
-                other.unlink()
-            self._method.fit(self.source.pairs.take(split.train), checkpoint=checkpoint, on_progress=self._on_progress)
-            model = self._method.model.with_encoders({m: encoder.describe() for m, encoder in encoders.items()})
-            shutil.rmtree(folder, ignore_errors=True)
-            model.save(folder)
-            checkpoint.unlink(missing_ok=True)
-            return {"fingerprint": model.fingerprint, "items": int(model.facts["items"])}
-
-        learned = self.stages.run("train", key, work, there=(folder / "config.json").is_file())
-        self._tell(f"learned from {learned['items']:,} items; {len(split.query):,} were kept aside")
-        return load(folder)
-
-    def _library(self, model: Model) -> None:
-        """Make the library under the name it has until it is finished."""
-        folder, origin = self.work / "library", self.source.origin
-
-        def work() -> dict[str, Any]:
-            shutil.rmtree(folder, ignore_errors=True)
-            with Library.create(folder, model, source=None if origin.unpacked else origin.folder) as library:
-                if origin.unpacked:
-                    own_pictures(origin.folder, [r.picture for r in origin.records if r.picture], into=folder)
-                add_items(
-                    library,
-                    model,
-                    self.source,
-                    rows=np.arange(len(self.source.pairs)),
-                    inside=f"{PICTURES}/" if origin.unpacked else "",
-                    on_progress=self._on_progress,
-                )
-                library.write_snapshot()
-            return {"items": len(self.source.pairs)}
-
-        self.stages.run("library", digest(self._key, model.fingerprint), work, there=folder.is_dir())
-
-    def _report(self, model: Model, split: Split, *, delta: dict[str, Any], scores: dict[str, Any]) -> dict[str, Any]:
-        pairs, skipped = self.source.pairs, self.source.origin.skipped
-        askers = split.query if split.query.size else np.flatnonzero(complete(pairs))
-        with Library.open(self.work / "library") as library:
-            searches = example_searches(library, pairs.ids[askers], seed=self.config.seed)
-        return {
-            "name": self.source.name,
-            "credit": self.source.credit,
-            "bits": model.bits,
-            "model": model.fingerprint,
-            "delta": delta,
-            "counts": {
-                "items": len(pairs),
-                "pictures": int(pairs.has_image.sum()),
-                "texts": int(pairs.has_text.sum()),
-                "labelled": int(pairs.labelled.sum()),
-                "classes": len(pairs.class_names),
-                "learned_from": int(model.facts["items"]),
-                "held_out": int(split.query.size),
-            },
-            "options": self.config.model_dump(mode="json"),
-            "classes": None if self.source.classes is None else {n: [*w] for n, w in self.source.classes.items()},
-            "scores": scores,
-            "no_scores": "" if scores else _no_scores(split),
-            "searches": searches,
-            "skipped": {"count": len(skipped), "examples": count_skipped(skipped)},
-            "seconds": dict(self.stages.seconds),
-        }
-
-    def page(self, report: dict[str, Any]) -> str:
-        """The report as a page."""
-        origin = self.source.origin
-        root = self.work / "library" if origin.unpacked else origin.folder
-        return render_report(report, picture=lambda name: Path(root / name))
-
-
-def _no_scores(split: Split) -> str:
-    if split.query.size:
-        return "No item that was kept aside shares a label with any other, so that nothing can be scored."
-    return (
-        f"Fewer than {LEAST_ITEMS} items have a picture, a text and a label: all were learned from, none is left to "
-        "score with."
-    )
-
-
-REPORT, PAGE, SKIPPED = "report.json", "report.html", "skipped.csv"
-
-Tell: TypeAlias = Callable[[str], None]  # a sentence for the user
-
-
-def _to_nobody(sentence: str) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """What a build leaves.
+    """The result of a build.
 
     Args:
         library: its folder.
-        report: what ``report.json`` in it holds.
-        is_new: False where it had been built before, and nothing was done.
+        report: content of its ``report.json``.
+        is_new: False if the library was up to date and nothing was done.
     """
 
     library: Path
@@ -342,7 +95,7 @@ class Built:
 
 
 def work_folder(out: Path) -> Path:
-    """Where the stages of a build keep what they made.
+    """The folder in which the stages of a build keep their results.
 
     Example:
         >>> work_folder(Path("photos")).name
@@ -351,105 +104,265 @@ def work_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.build")
 
 
+def _discard(sentence: str) -> None:
+    """Ignore sentences for the user."""
+
+
 def build(
     data: str | Path,
     out: Path | str,
     *,
     config: BuildConfig | None = None,
     overwrite: bool = False,
-    tell: Tell = _to_nobody,
+    tell: Tell = _discard,
     on_progress: OnProgress = ignore,
 ) -> Built:
-    """Build a library from somebody's pictures and texts; given again after it was stopped, it goes on.
+    """Build a library from images and texts; a build that was interrupted is resumed.
 
     Args:
-        data: a folder of pictures, its metadata file, or tar shards; see :func:`rmsh.open_pairs`.
+        data: a folder of images, its metadata file, or tar shards; see :func:`rmsh.open_pairs`.
         out: the folder of the library.
         config: options.
         overwrite: replace a library of other data or options.
-        tell: is told sentences for the user: what was found, what it will take, which delta was chosen and why.
-        on_progress: is told how far it is.
+        tell: called with sentences for the user: what was found, the expected time, the chosen delta and its reason.
+        on_progress: called with a Progress.
 
     Raises:
-        InputError: there is something else in ``out``.
-        DataError: nothing can be learned from the data; the message says why.
+        InputError: ``out`` exists and is not a library of the same data and options.
+        DataError: nothing can be learned from the data; the message gives the reason.
     """
-    folder, chosen = Path(os.path.abspath(out)), config or BuildConfig.parse({})
+    folder, config = Path(os.path.abspath(out)), config or BuildConfig.parse({})
     work = work_folder(folder)
-    source = read_source(data, chosen, work=work)
+    source = read_source(data, labels_from=config.labels_from, method=config.method, strict=config.strict, work=work)
     for note in source.notes:
         tell(note)
-    key = digest(chosen.model_dump(mode="json", exclude={"strict"}), source.key())
-    done = read_report(folder)
-    if done is not None and done["key"] == key:
-        tell(f"{out} was built from the same items with the same options; nothing is left to do")
-        return Built(folder, done, is_new=False)
-    _check_place(folder, overwrite=overwrite)
-    with explained(work), _alone(work):
-        expected = estimate(source.pairs, own_pictures=_picture_bytes(source))
+    items_key = source.key()
+    key = digest(config.model_dump(mode="json", exclude={"strict"}), items_key)
+    finished = read_report(folder)
+    if finished is not None and finished["key"] == key:
+        tell(f"{out} is up to date: it was built from the same items with the same options")
+        return Built(folder, finished, is_new=False)
+    _check_output(folder, overwrite=overwrite)
+    with explained(work), _locked(work):
+        expected = estimate(source.pairs, copied_bytes=_copied_bytes(source))
         expected.check_space(work)
-        tell(f"{expected}; the library goes to {out}, what is kept to go on from to {work.name} beside it")
-        stages = Stages(work, on_skip=lambda name: tell(f"{name}: done before"))
-        road = Road(source, chosen, stages, tell=tell, on_progress=on_progress)
-        report = road.go() | {"key": key}
-        _finish(work / "library", report, road)
+        tell(f"{expected}; the library is written to {out}, intermediate results to {work.name} next to it")
+        stages = Stages(work, on_skip=lambda name: tell(f"{name}: already done"))
+        report = _run_stages(source, config, stages, items_key=items_key, tell=tell, on_progress=on_progress)
+        report["key"] = key
+        write_json(work / "library" / REPORT, report)
         _publish(work / "library", folder, replaced=work / "replaced")
     return Built(folder, report, is_new=True)
 
 
+def _run_stages(
+    source: Source, config: BuildConfig, stages: Stages, *, items_key: str, tell: Tell, on_progress: OnProgress
+) -> dict[str, Any]:
+    """Run the stages after reading that are not finished for the same inputs; returns the report."""
+    # Created first, so that unknown options are refused before anything takes long.
+    method = create(config.method, **{**config.options, "bits": config.bits, "seed": config.seed})
+
+    # Encode; encoders that learn a vocabulary do not see held-out items.
+    held_out = hold_out(source.pairs, seed=config.seed)
+    names: dict[Modality, str] = {"image": config.image_encoder, "text": config.text_encoder}
+    rows = np.flatnonzero(~np.isin(source.pairs.ids, held_out))
+    encoders = prepare_encoders(source.pairs, names, rows=rows)
+    key = digest(items_key, [encoder.fingerprint for encoder in encoders.values()])
+    start, skipped_before = time.perf_counter(), len(source.origin.skipped)
+    cache = stages.folder / "features"
+    source = encode_source(source, encoders, cache=cache, strict=config.strict, on_progress=on_progress)
+    stages.seconds["features"] = round(time.perf_counter() - start, 3)
+    for sentence in count_skipped(source.origin.skipped[skipped_before:]):
+        tell(sentence)
+
+    # Choose delta and train.
+    pairs, split = source.pairs, split_by(source.pairs, held_out)
+    training_key = digest(key, method.config.model_dump(mode="json"))
+    delta = stages.run("bounds", training_key, lambda: _choose_delta(method, pairs, split))
+    tell(describe_delta(delta, config.bits))
+    model = _train(method, pairs.take(split.train), encoders, stages, key=training_key, on_progress=on_progress)
+    tell(f"trained on {model.facts['items']:,} items; {len(split.query):,} were held out")
+
+    # Score, write the items, report.
+    model_key = digest(key, model.fingerprint)
+    scores = stages.run("scores", model_key, lambda: score(model, pairs, split, on_progress=on_progress))
+    folder = stages.folder / "library"
+    stages.run("library", model_key, lambda: _write_library(folder, model, source, on_progress), exists=folder.is_dir())
+    report = _report(source, config, model, split, folder=folder) | {"delta": delta, "scores": scores}
+    report |= {"no_scores": "" if scores else _no_scores(split), "seconds": dict(stages.seconds)}
+    _write_readable(folder, report, source)
+    return report
+
+
+def _choose_delta(method: Method, pairs: Pairs, split: Split) -> dict[str, Any]:
+    """The user's delta, or that of the bounds for the training labels.
+
+    A method without such an option does not use it ("asked" is False): then the bounds only inform the user.
+    """
+    options = method.config
+    asked, given = {"asked": hasattr(options, "delta")}, getattr(options, "delta", None)
+    if given is not None:
+        return asked | {"delta": given, "reason": "set by the user."}
+    rows = split.train[method.learns_from(pairs)[split.train]]
+    confidence = getattr(options, "confidence", 0.9)
+    return asked | choose_delta(np.asarray(pairs.labels)[rows], options.bits, confidence=confidence).to_json()
+
+
+def _train(
+    method: Method,
+    pairs: Pairs,
+    encoders: Mapping[Modality, Encoder],
+    stages: Stages,
+    *,
+    key: str,
+    on_progress: OnProgress,
+) -> Model:
+    folder, checkpoint = stages.folder / "model", stages.folder / f"checkpoint-{key}.safetensors"
+
+    def work() -> dict[str, Any]:
+        for other in set(stages.folder.glob("checkpoint-*")) - {checkpoint}:
+            other.unlink()
+        method.fit(pairs, checkpoint=checkpoint, on_progress=on_progress)
+        model = method.model.with_encoders({m: encoder.describe() for m, encoder in encoders.items()})
+        shutil.rmtree(folder, ignore_errors=True)
+        model.save(folder)
+        checkpoint.unlink(missing_ok=True)
+        return {"fingerprint": model.fingerprint, "items": int(model.facts["items"])}
+
+    stages.run("train", key, work, exists=(folder / "config.json").is_file())
+    return load(folder)
+
+
+def _write_library(folder: Path, model: Model, source: Source, on_progress: OnProgress) -> dict[str, Any]:
+    shutil.rmtree(folder, ignore_errors=True)
+    origin = source.origin
+    with Library.create(folder, model, source=None if origin.unpacked else origin.folder) as library:
+        write_items(library, model, source, copy_images=origin.unpacked, on_progress=on_progress)
+        library.write_snapshot()
+    return {"items": len(source.pairs)}
+
+
+def _report(source: Source, config: BuildConfig, model: Model, split: Split, *, folder: Path) -> dict[str, Any]:
+    pairs, skipped = source.pairs, source.origin.skipped
+    queries = split.query if split.query.size else np.flatnonzero(complete(pairs))
+    with Library.open(folder) as library:
+        searches = example_searches(library, pairs.ids[queries], seed=config.seed)
+    return {
+        "name": source.name,
+        "credit": read_credit(source.origin.folder),
+        "bits": model.bits,
+        "model": model.fingerprint,
+        "counts": {
+            "items": len(pairs),
+            "pictures": int(pairs.has_image.sum()),
+            "texts": int(pairs.has_text.sum()),
+            "labelled": int(pairs.labelled.sum()),
+            "classes": len(pairs.class_names),
+            "learned_from": int(model.facts["items"]),
+            "held_out": int(split.query.size),
+        },
+        "options": config.model_dump(mode="json"),
+        "classes": None if source.classes is None else {name: [*words] for name, words in source.classes.items()},
+        "searches": searches,
+        "skipped": {"count": len(skipped), "examples": count_skipped(skipped)},
+    }
+
+
+def _no_scores(split: Split) -> str:
+    if split.query.size:
+        return "No scores: no held-out item shares a label with another item."
+    return (
+        f"No scores: fewer than {LEAST_ITEMS} items have an image, a text and a label, so all were used for training "
+        "and none were held out."
+    )
+
+
+def _write_readable(folder: Path, report: dict[str, Any], source: Source) -> None:
+    """Write the files for people into the library's folder."""
+    root = folder if source.origin.unpacked else source.origin.folder
+    if report["credit"]:
+        write_text(folder / CREDIT, report["credit"] + "\n")
+    write_skipped(folder / SKIPPED, source.origin.skipped)
+    write_text(folder / PAGE, render_report(report, image_path=lambda name: Path(root / name)))
+
+
 @contextmanager
-def _alone(work: Path) -> Iterator[None]:
-    """Keep others from building in the same folder while the block runs."""
-    with try_lock(work / "build.claim") as mine:
-        if not mine:
+def _locked(work: Path) -> Iterator[None]:
+    """Prevent a second build in the same folder while the block runs."""
+    with try_lock(work / "build.claim") as locked:
+        if not locked:
             raise RmshError(f"Another process is building in {work}; wait until it ends, or stop it.")
         yield
 
 
-def read_report(folder: Path) -> dict[str, Any] | None:
-    """The report of a library; None where no build made it, or it is not finished."""
-    try:
-        report = read_json(folder / REPORT)
-        return report if (folder / MANIFEST).is_file() and "key" in report else None
-    except (OSError, FormatError, TypeError):
-        return None
-
-
-def _check_place(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a place where something is that would be lost."""
+def _check_output(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a folder whose content would be lost."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / MANIFEST).is_file():
-        raise InputError(f"{folder} is there already and is no library; give a new folder.")
+        raise InputError(f"{folder} exists and is not a library; choose a new folder.")
     if not overwrite:
         raise InputError(
-            f"{folder} is a library of other items or options; give another folder, `rmsh add` new items to it, or "
-            "replace it with --overwrite."
+            f"{folder} is a library of other items or options; choose another folder, add new items to it with "
+            "`rmsh add`, or replace it with --overwrite."
         )
 
 
-def _picture_bytes(source: Source) -> int:
-    """How large the pictures are that the library will keep itself."""
-    if not source.origin.unpacked:
-        return 0
-    pictures = (record.picture for record in source.origin.records)
-    return sum((source.origin.folder / name).stat().st_size for name in pictures if name is not None)
-
-
-def _finish(library: Path, report: dict[str, Any], road: Road) -> None:
-    """Write what a person reads into the folder of the library."""
-    if report["credit"]:
-        write_text(library / CREDIT, report["credit"] + "\n")
-    write_skipped(library / SKIPPED, road.source.origin.skipped)
-    write_text(library / PAGE, road.page(report))
-    write_json(library / REPORT, report)
-
-
 def _publish(finished: Path, folder: Path, *, replaced: Path) -> None:
-    """Give the library its name; one that is replaced is there until the new one is."""
+    """Give the library its final name; a library that it replaces stays until then."""
     shutil.rmtree(replaced, ignore_errors=True)
     if folder.exists():
         os.rename(folder, replaced)
     os.rename(finished, folder)
     flush_folder(folder.parent)
     shutil.rmtree(replaced, ignore_errors=True)
+
+
+# Rates per second on two cores of a laptop; training takes at least half a minute.
+_IMAGES_PER_SECOND, _TEXTS_PER_SECOND, _TRAINING_PER_SECOND = 80.0, 500.0, 500.0
+_LEAST_TRAINING, _CORES = 30.0, 2
+
+# Bytes: float32 features of an image and of a text, a row of the library, and a model with its checkpoint.
+_PER_IMAGE, _PER_TEXT, _PER_ITEM, _MODEL = 4 * 1280, 4 * 384, 2_000, 60 << 20
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The approximate time and disk space of a build."""
+
+    items: int
+    images: int
+    texts: int
+    seconds: float
+    bytes: int  # besides the images
+
+    def __str__(self) -> str:
+        return (
+            f"{self.items:,} items with {self.images:,} images and {self.texts:,} texts: about "
+            f"{max(1, round(self.seconds / 60))} min and {max(1, self.bytes >> 20):,} MB of disk space on the first run"
+        )
+
+    def check_space(self, folder: Path) -> None:
+        """Raise RmshError if the disk of a folder does not have enough free space."""
+        free = shutil.disk_usage(folder).free
+        if free < self.bytes:
+            raise RmshError(
+                f"The disk of {folder} has {free >> 20:,} MB free, and about {self.bytes >> 20:,} MB are needed; free "
+                "some space, or choose a folder on another disk."
+            )
+
+
+def estimate(pairs: Pairs, *, copied_bytes: int = 0) -> Estimate:
+    """Estimate the build of some items; ``copied_bytes`` is the size of the images that the library copies."""
+    items, images, texts = len(pairs), int(pairs.has_image.sum()), int(pairs.has_text.sum())
+    training = max(_LEAST_TRAINING, items / _TRAINING_PER_SECOND)
+    seconds = images / _IMAGES_PER_SECOND + texts / _TEXTS_PER_SECOND + training
+    size = images * _PER_IMAGE + texts * _PER_TEXT + items * _PER_ITEM + _MODEL + copied_bytes
+    return Estimate(items, images, texts, seconds * _CORES / (os.cpu_count() or 1), size)
+
+
+def _copied_bytes(source: Source) -> int:
+    if not source.origin.unpacked:
+        return 0
+    images = (record.picture for record in source.origin.records)
+    return sum((source.origin.folder / name).stat().st_size for name in images if name is not None)

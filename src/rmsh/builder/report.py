@@ -1,9 +1,4 @@
-"""The report of a build: one page that needs no other file, with scores beside chance and searches to look at.
-
-A few searches in a new library, to be looked at: held-out items ask, and what they find is shown.
-
-Which items a build keeps aside, and how well the model that never saw them lets them find the others.
-"""
+"""The report of a build: scores of held-out items compared with chance, example searches, and a self-contained page."""
 
 from __future__ import annotations
 
@@ -15,12 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rmsh.core.errors import DataError
+from rmsh.core.errors import DataError, FormatError
+from rmsh.core.files import read_json
 from rmsh.core.progress import OnProgress, ignore
-from rmsh.core.types import DIRECTIONS, MODALITIES
+from rmsh.core.types import DIRECTIONS
 from rmsh.data.splits import Split
+from rmsh.features import images
+from rmsh.library.folder import MANIFEST
 from rmsh.metrics import LabelledCodes, evaluate_directions
 from rmsh.metrics.directions import modalities
+from rmsh.pipeline import codes_of
 from rmsh.retrieval_set import default_query_count
 
 if TYPE_CHECKING:
@@ -29,54 +28,28 @@ if TYPE_CHECKING:
     from rmsh.library import Item, Library
     from rmsh.model import Model
 
-# How many queries of each direction, and how many hits of each query.
-_SHOWN: dict[Direction, tuple[int, int]] = {"t2i": (4, 5), "i2t": (3, 5), "i2i": (2, 5), "t2t": (2, 5)}
+REPORT = "report.json"
+RANK = 50  # cut-off of NDCG and precision: as many hits as a person may look through
+LEAST_ITEMS = 30  # with fewer complete items, all are needed for training
+DIRECTION_NAMES = {"t2i": "Text to image", "i2t": "Image to text", "i2i": "Image to image", "t2t": "Text to text"}
+_SHOWN: dict[Direction, int] = {"t2i": 4, "i2t": 3, "i2i": 2, "t2t": 2}  # example queries
+_HITS = 5  # of each example query
+_SIDE = 144  # pixels of a thumbnail on the page
+
+ImagePath: TypeAlias = Callable[[str], Path | None]  # from an item's image, as the library names it, to its file
 
 
-def example_searches(library: Library, ids: IdArray, *, seed: int) -> list[dict[str, Any]]:
-    """Searches as plain values: direction, the item that asks, and its hits without itself.
-
-    Args:
-        library: to search.
-        ids: items that may ask, which have a picture and a text.
-        seed: which of them do follows from it.
-    """
-    drawn = np.random.default_rng(seed).permutation(ids).tolist()
-    searches: list[dict[str, Any]] = []
-    for direction, (count, hits) in _SHOWN.items():
-        asking, drawn = drawn[:count], drawn[count:] + drawn[:count]
-        searches += [_search(library, name, direction, hits) for name in asking]
-    return searches
-
-
-def _search(library: Library, name: str, direction: Direction, count: int) -> dict[str, Any]:
-    by, to = modalities(direction)
-    item, codes = library.get(name), library.codes([name], by)
-    found = library.search(codes, count + 1, to=to, model=library.generation().fingerprint)[0] if len(codes) else []
-    hits = [hit for hit in found if hit.item.id != name][:count]
-    labels = set(item.labels) if item else set()
-    return {
-        "direction": direction,
-        "query": _plain(item),
-        "hits": [
-            {**_plain(hit.item), "distance": hit.distance, "shared": sorted(labels & {*hit.item.labels})}
-            for hit in hits
-        ],
-    }
-
-
-def _plain(item: Item | None) -> dict[str, Any]:
-    if item is None:
-        return {}
-    return {"id": item.id, "text": item.text, "picture": item.picture, "labels": list(item.labels)}
-
-
-RANK = 50  # where NDCG and precision cut the ranking: what a person may look through
-LEAST_ITEMS = 30  # with fewer complete items, every one is needed to learn from
+def read_report(folder: Path) -> dict[str, Any] | None:
+    """The report of a library; None if it is unfinished, or was not made by a build."""
+    try:
+        report = read_json(folder / REPORT)
+        return report if (folder / MANIFEST).is_file() and "key" in report else None
+    except (OSError, FormatError, TypeError):
+        return None
 
 
 def hold_out(pairs: Pairs, *, seed: int) -> IdArray:
-    """The ids of the items to keep aside: a tenth of the complete ones, at most 1,000; none of fewer than thirty.
+    """The ids of items to hold out from training: a tenth of the complete ones, at most 1,000; none of fewer than 30.
 
     Example:
         >>> from rmsh.data.synthetic.generated import generate_pairs
@@ -86,17 +59,17 @@ def hold_out(pairs: Pairs, *, seed: int) -> IdArray:
     rows = np.flatnonzero(complete(pairs))
     count = default_query_count(len(rows)) if len(rows) >= LEAST_ITEMS else 0
     drawn = np.random.default_rng(seed).choice(rows, count, replace=False)
-    held: IdArray = pairs.ids[np.sort(drawn)]
-    return held
+    held_out: IdArray = pairs.ids[np.sort(drawn)]
+    return held_out
 
 
 def complete(pairs: Pairs) -> BitArray:
-    """(n,) which items have all that is learned from: a picture, a text and a label."""
+    """(n,) which items have an image, a text and a label."""
     return pairs.has_image & pairs.has_text & pairs.labelled
 
 
 def split_by(pairs: Pairs, held_out: IdArray) -> Split:
-    """The held-out items that are still complete ask; the items that were not held out are searched and learned from.
+    """Held-out items that are still complete are the queries; all other items are the training set and the database.
 
     Example:
         >>> from rmsh.data.synthetic.generated import generate_pairs
@@ -109,14 +82,14 @@ def split_by(pairs: Pairs, held_out: IdArray) -> Split:
 
 
 def score(model: Model, pairs: Pairs, split: Split, *, on_progress: OnProgress = ignore) -> dict[str, Any]:
-    """Scores of the held-out items in all directions as plain values; empty where none are held out.
+    """Scores of the held-out items in all directions as plain values; empty if nothing can be scored.
 
-    The database is the other items that have labels; an item without labels is relevant to nothing and is left out.
+    The database is the labelled part of the other items: an item without labels is relevant to no query.
     """
     if not split.query.size:
         return {}
     labelled = np.flatnonzero(pairs.labelled)
-    sides = [_side(model, pairs, np.intersect1d(rows, labelled)) for rows in (split.query, split.database)]
+    sides = [_labelled_codes(model, pairs, np.intersect1d(rows, labelled)) for rows in (split.query, split.database)]
     try:
         found = evaluate_directions(*sides, directions=DIRECTIONS, k=RANK, on_progress=on_progress)
     except DataError:  # no held-out item shares a label with any other item
@@ -124,22 +97,40 @@ def score(model: Model, pairs: Pairs, split: Split, *, on_progress: OnProgress =
     return {direction: scores.to_json() for direction, scores in found.items()}
 
 
-def _side(model: Model, pairs: Pairs, rows: IntArray) -> dict[Modality, LabelledCodes]:
-    side: dict[Modality, LabelledCodes] = {}
-    for modality in MODALITIES:
-        present = rows[pairs.has(modality)[rows]]
-        codes = model.encode(pairs.features(modality)[present], modality, ids=pairs.ids[present])
-        side[modality] = LabelledCodes(codes, np.asarray(pairs.labels)[present])
-    return side
+def _labelled_codes(model: Model, pairs: Pairs, rows: IntArray) -> dict[Modality, LabelledCodes]:
+    labels = np.asarray(pairs.labels)
+    return {
+        modality: LabelledCodes(codes, labels[rows[pairs.has(modality)[rows]]])
+        for modality, codes in codes_of(model, pairs, rows).items()
+    }
 
 
-DIRECTION_WORDS = {
-    "t2i": "Words find pictures",
-    "i2t": "Pictures find texts",
-    "i2i": "Pictures find pictures",
-    "t2t": "Words find texts",
-}
-_SIDE = 144  # pixels of a thumbnail
+def example_searches(library: Library, ids: IdArray, *, seed: int) -> list[dict[str, Any]]:
+    """Searches as plain values (direction, query, hits), with queries drawn from some items with image and text."""
+    drawn = np.random.default_rng(seed).permutation(ids).tolist()
+    searches: list[dict[str, Any]] = []
+    for direction, count in _SHOWN.items():
+        queries, drawn = drawn[:count], drawn[count:] + drawn[:count]
+        searches += [_search(library, name, direction) for name in queries]
+    return searches
+
+
+def _search(library: Library, name: str, direction: Direction) -> dict[str, Any]:
+    by, to = modalities(direction)
+    item, codes = library.get(name), library.codes([name], by)
+    found = library.search(codes, _HITS + 1, to=to, model=library.generation().fingerprint)[0] if len(codes) else []
+    labels = set(item.labels) if item else set()
+    hits = [
+        {**_plain(hit.item), "distance": hit.distance, "shared": sorted(labels & {*hit.item.labels})}
+        for hit in found
+        if hit.item.id != name
+    ]
+    return {"direction": direction, "query": {} if item is None else _plain(item), "hits": hits[:_HITS]}
+
+
+def _plain(item: Item) -> dict[str, Any]:
+    return {"id": item.id, "text": item.text, "picture": item.picture, "labels": list(item.labels)}
+
 
 _STYLE = """
 :root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); --good: #1a7f4b; }
@@ -158,130 +149,119 @@ img { max-width: 9rem; max-height: 9rem; border-radius: .3rem; display: block; }
 @media (max-width: 40rem) { .search { flex-direction: column; } }
 """
 
-Picture: TypeAlias = Callable[[str], Path | None]  # the picture of an item to its file
 
-
-def render_report(value: Mapping[str, Any], *, picture: Picture) -> str:
-    """The page of a report.
-
-    Args:
-        value: what ``report.json`` holds.
-        picture: where a picture of an item is.
-    """
-    parts = [
-        f"<h1>{escape(value['name'])}</h1>",
-        f"<p>{escape(_summary(value))}</p>",
-        f"<p class=muted>{escape(about_delta(value['delta'], value['bits']))}</p>",
-        *_scores(value),
-        *_searches(value["searches"], picture),
-        *_left_out(value["skipped"]),
-        f"<p class=muted>{escape(value['credit'])}</p>" if value["credit"] else "",
-        *_stages(value["seconds"]),
+def render_report(report: Mapping[str, Any], *, image_path: ImagePath) -> str:
+    """The report as an HTML page that needs no other file."""
+    sections = [
+        f"<h1>{escape(report['name'])}</h1>",
+        f"<p>{escape(_summary(report))}</p>",
+        f"<p class=muted>{escape(describe_delta(report['delta'], report['bits']))}</p>",
+        *_score_section(report),
+        *_search_section(report["searches"], image_path),
+        *_skipped_section(report["skipped"]),
+        f"<p class=muted>{escape(report['credit'])}</p>" if report["credit"] else "",
+        _time(report["seconds"]),
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
         "style-src 'unsafe-inline'\">"
-        f"<title>{escape(value['name'])}</title><style>{_STYLE}</style></head><body>\n"
-        + "\n".join(parts)
+        f"<title>{escape(report['name'])}</title><style>{_STYLE}</style></head><body>\n"
+        + "\n".join(sections)
         + "\n</body></html>\n"
     )
 
 
-def _summary(value: Mapping[str, Any]) -> str:
-    counts = value["counts"]
+def _summary(report: Mapping[str, Any]) -> str:
+    counts = report["counts"]
     return (
-        f"{counts['items']:,} items, {counts['pictures']:,} with a picture, {counts['texts']:,} with a text, "
-        f"{counts['labelled']:,} with one or more of {counts['classes']:,} labels. Codes of {value['bits']} bits by "
-        f"the model {value['model']}."
+        f"{counts['items']:,} items: {counts['pictures']:,} with an image, {counts['texts']:,} with a text, "
+        f"{counts['labelled']:,} with labels ({counts['classes']:,} classes). Codes have {report['bits']} bits; model "
+        f"{report['model']}."
     )
 
 
-def about_delta(chosen: Mapping[str, Any], bits: int) -> str:
+def describe_delta(chosen: Mapping[str, Any], bits: int) -> str:
     """Which delta was chosen and why, in a sentence.
 
     Example:
-        >>> about_delta({"asked": True, "delta": 5, "reason": "it was given."}, 64)
-        'Items that share no label are to differ in delta = 5 of 64 bits: it was given.'
+        >>> describe_delta({"asked": True, "delta": 5, "reason": "set by the user."}, 64)
+        'Items without a common label should differ in delta = 5 of 64 bits: set by the user.'
     """
-    are = "are to" if chosen["asked"] else "could by the bounds"
-    return f"Items that share no label {are} differ in delta = {chosen['delta']} of {bits} bits: {chosen['reason']}"
+    verb = "should" if chosen["asked"] else "could, by the bounds,"
+    return f"Items without a common label {verb} differ in delta = {chosen['delta']} of {bits} bits: {chosen['reason']}"
 
 
-def _scores(value: Mapping[str, Any]) -> list[str]:
-    heading = "<h2>How well it finds</h2>"
-    if not value["scores"]:
-        return [heading, f"<p>{escape(value['no_scores'])}</p>"]
-    first = next(iter(value["scores"].values()))
+def _score_section(report: Mapping[str, Any]) -> list[str]:
+    heading = "<h2>Retrieval quality</h2>"
+    if not report["scores"]:
+        return [heading, f"<p>{escape(report['no_scores'])}</p>"]
+    first = next(iter(report["scores"].values()))
     k = first["settings"]["k"]
     names = {"ndcg": f"NDCG@{k}", "precision": f"P@{k}", "map": "mAP"}
     head = "".join(f"<th>{name}<th class=chance>chance" for name in names.values())
     rows = "".join(
-        f"<tr><td>{DIRECTION_WORDS[direction]}"
+        f"<tr><td>{DIRECTION_NAMES[direction]}"
         + "".join(f"<td>{scores[n]['value']:.3f}<td class=chance>{scores[n]['chance']:.3f}" for n in names)
-        for direction, scores in value["scores"].items()
+        for direction, scores in report["scores"].items()
     )
     return [
         heading,
         f"<table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table>",
-        f"<p class=muted>{first['queries']:,} items were kept aside while learning and ask here; {first['database']:,} "
-        "others are searched. An item is a good hit where it shares a label, the better the more labels it shares. "
-        "Chance is what a random order would score. The library holds all items, these too.</p>",
+        f"<p class=muted>{first['queries']:,} items were held out from training and serve as queries; the database is "
+        f"{first['database']:,} other items. A hit is relevant if it shares a label with the query; the more labels, "
+        "the better. Chance is the score of a random order. The library contains all items, including the held-out "
+        "ones.</p>",
     ]
 
 
-def _searches(searches: Sequence[Mapping[str, Any]], picture: Picture) -> list[str]:
-    parts: list[str] = []
-    shown = ""
+def _search_section(searches: Sequence[Mapping[str, Any]], image_path: ImagePath) -> list[str]:
+    sections: list[str] = []
+    direction = ""
     for search in searches:
-        if search["direction"] != shown:
-            shown = str(search["direction"])
-            parts.append(f"<h2>{DIRECTION_WORDS[shown]}</h2>")
-        asks, finds = shown[0] == "i", shown[2] == "i"
-        query = search["query"]
-        body = _image(query, picture) if asks else f"“{escape(query['text'] or '')}”"
-        hits = "".join(_hit(hit, picture, finds) for hit in search["hits"])
+        if search["direction"] != direction:
+            direction = str(search["direction"])
+            sections.append(f"<h2>{DIRECTION_NAMES[direction]}</h2>")
+        query, to_images = search["query"], direction.endswith("i")
+        body = _image(query, image_path) if direction.startswith("i") else f"“{escape(query['text'] or '')}”"
+        hits = "".join(_hit(hit, image_path, to_images) for hit in search["hits"])
         labels = escape(", ".join(query["labels"]))
-        parts.append(
+        sections.append(
             f"<div class=search><div class=query>{body}<div class=muted>{labels}</div></div>"
-            f'<ol class="hits{"" if finds else " texts"}">{hits}</ol></div>'
+            f'<ol class="hits{"" if to_images else " texts"}">{hits}</ol></div>'
         )
-    return parts
+    return sections
 
 
-def _hit(hit: Mapping[str, Any], picture: Picture, as_picture: bool) -> str:
-    body = _image(hit, picture) if as_picture else escape(hit["text"] or "")
+def _hit(hit: Mapping[str, Any], image_path: ImagePath, as_image: bool) -> str:
+    body = _image(hit, image_path) if as_image else escape(hit["text"] or "")
     shared = f" <span class=shared>✓ {escape(', '.join(hit['shared']))}</span>" if hit["shared"] else ""
     return f'<li>{body} <span class="bits muted">{hit["distance"]} bits</span>{shared}</li>'
 
 
-def _image(item: Mapping[str, Any], picture: Picture) -> str:
-    source = None if item["picture"] is None else thumbnail(picture(item["picture"]))
-    words = escape(item["text"] or item["id"], quote=True)
-    return f'<img src="{source}" alt="{words}" title="{words}">' if source else f"<em>{words}</em>"
+def _image(item: Mapping[str, Any], image_path: ImagePath) -> str:
+    address = None if item["picture"] is None else data_address(image_path(item["picture"]))
+    text = escape(item["text"] or item["id"], quote=True)
+    return f'<img src="{address}" alt="{text}" title="{text}">' if address else f"<em>{text}</em>"
 
 
-def thumbnail(path: Path | None) -> str | None:
-    """A picture as a small JPEG in a data address, or None where it cannot be read."""
-    from rmsh.features import images
-
-    if path is None:
-        return None
+def data_address(path: Path | None) -> str | None:
+    """A thumbnail as a data URL, or None if the image cannot be read."""
     try:
-        small = images.thumbnail(path, _SIDE * 2)  # twice the size, for screens of high resolution
+        small = b"" if path is None else images.thumbnail(path, 2 * _SIDE)  # for screens of high resolution
     except DataError:
         return None
-    return "data:image/jpeg;base64," + base64.b64encode(small).decode()
+    return f"data:image/jpeg;base64,{base64.b64encode(small).decode()}" if small else None
 
 
-def _left_out(skipped: Mapping[str, Any]) -> list[str]:
+def _skipped_section(skipped: Mapping[str, Any]) -> list[str]:
     if not skipped["count"]:
         return []
     listed = "".join(f"<li>{escape(sentence)}" for sentence in skipped["examples"])
-    return [f"<h2>Left out</h2><ul>{listed}</ul><p class=muted>skipped.csv lists all {skipped['count']:,}.</p>"]
+    return [f"<h2>Skipped</h2><ul>{listed}</ul><p class=muted>skipped.csv lists all {skipped['count']:,}.</p>"]
 
 
-def _stages(seconds: Mapping[str, float]) -> list[str]:
+def _time(seconds: Mapping[str, float]) -> str:
     listed = ", ".join(f"{escape(name)} {value:.1f} s" for name, value in seconds.items())
-    return [f"<p class=muted>Time: {listed}.</p>"]
+    return f"<p class=muted>Time: {listed}.</p>"

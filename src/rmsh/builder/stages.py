@@ -1,7 +1,7 @@
-"""Stages of long work: each leaves a small file that says what it was done for, so that a second run skips it.
+"""Stages of long work: each leaves a small file that names its inputs, so that a second run skips it.
 
-The file is written last and atomically. A stage that was killed has none, and is done again; one whose inputs are
-others is done again too.
+The file is written last and atomically. A stage that was killed has none and is repeated; so is one whose inputs
+changed.
 """
 
 from __future__ import annotations
@@ -17,44 +17,39 @@ from rmsh.core.errors import FormatError
 from rmsh.core.files import read_json, write_json
 
 
-def digest(*parts: Any) -> str:
-    """Names plain values by their content.
+def digest(*values: Any) -> str:
+    """Hash of plain values.
 
     Example:
         >>> digest({"bits": 64}, "abc") == digest({"bits": 64}, "abc"), digest(1) == digest(2)
         (True, False)
     """
-    return sha256(json.dumps(parts, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:16]
+    return sha256(json.dumps(values, sort_keys=True, ensure_ascii=True).encode()).hexdigest()[:16]
 
 
 class Stages:
-    """The stages of one piece of work.
-
-    Args:
-        folder: where their files go.
-        on_skip: is told the name of a stage that was done before.
-    """
+    """The stages of one piece of work, whose files are in a folder; ``on_skip`` is called with the name of a stage."""
 
     def __init__(self, folder: Path, *, on_skip: Callable[[str], None]) -> None:
         self.folder = folder
-        self.seconds: dict[str, float] = {}  # how long each stage took when it was done
+        self.seconds: dict[str, float] = {}  # how long each stage took when it was last run
         self._on_skip = on_skip
 
-    def run(self, name: str, key: str, work: Callable[[], dict[str, Any]], *, there: bool = True) -> dict[str, Any]:
-        """The plain values a stage gives, from its file where it was done for the same key.
+    def run(self, name: str, key: str, work: Callable[[], dict[str, Any]], *, exists: bool = True) -> dict[str, Any]:
+        """Run a stage and store its result, or return the stored one if it was computed for the same key.
 
         Args:
             name: of the stage, and of its file.
-            key: names the inputs, see :func:`digest`.
-            work: does it.
-            there: whether what it left beside its file is still in its place.
+            key: identifies the inputs, see :func:`digest`.
+            work: computes the result, plain values.
+            exists: whether the other files that the stage writes still exist.
         """
         path = self.folder / f"{name}.json"
-        found = _finished(path)
-        if there and found is not None and found["key"] == key:
-            self.seconds[name] = found["seconds"]
+        stored = _read(path)
+        if exists and stored is not None and stored["key"] == key:
+            self.seconds[name] = stored["seconds"]
             self._on_skip(name)
-            return dict(found["result"])
+            return dict(stored["result"])
         path.unlink(missing_ok=True)
         start = time.perf_counter()
         result = work()
@@ -63,10 +58,10 @@ class Stages:
         return result
 
 
-def _finished(path: Path) -> dict[str, Any] | None:
-    """What the file of a stage says; one that cannot be read says nothing."""
+def _read(path: Path) -> dict[str, Any] | None:
+    """The content of a stage's file; None if it is missing or damaged."""
     try:
-        found = read_json(path)
+        stored = read_json(path)
     except (OSError, FormatError):
         return None
-    return found if isinstance(found, dict) and {"key", "seconds", "result"} <= found.keys() else None
+    return stored if isinstance(stored, dict) and {"key", "seconds", "result"} <= stored.keys() else None

@@ -39,6 +39,6 @@ def add(
     if skipped is not None:
         write_skipped(skipped, found.skipped)
     console.result(
-        {"added": found.added, "there": found.there, "skipped": len(found.skipped), "items": total},
-        f"{library}: {found.added:,} items added, {found.there:,} already present, {total:,} in total",
+        {"added": found.added, "there": found.existing, "skipped": len(found.skipped), "items": total},
+        f"{library}: {found.added:,} items added, {found.existing:,} already present, {total:,} in total",
     )

@@ -66,7 +66,7 @@ def build(
 
 
 def _readable(out: Path, report: dict[str, Any]) -> list[str | Table]:
-    from rmsh.builder.report import DIRECTION_WORDS
+    from rmsh.builder.report import DIRECTION_NAMES
 
     counts, scores = report["counts"], report["scores"]
     summary = f"{out}: {counts['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
@@ -75,7 +75,7 @@ def _readable(out: Path, report: dict[str, Any]) -> list[str | Table]:
     k = next(iter(scores.values()))["settings"]["k"]
     rows = [
         [
-            DIRECTION_WORDS[direction],
+            DIRECTION_NAMES[direction],
             *(f"{found[name][what]:.3f}" for name in ("ndcg", "map") for what in ("value", "chance")),
         ]
         for direction, found in scores.items()
