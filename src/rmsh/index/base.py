@@ -162,12 +162,7 @@ FAR = np.iinfo(np.int64).max  # stands for "no hit": sorts after every key
 
 
 def to_hits(keys: IntArray) -> Hits:
-    """Convert sorted keys, int64 (Q, k), to hits.
-
-    Example:
-        >>> to_hits(np.array([[3 << 48 | 7]])).distances
-        array([[3]], dtype=int32)
-    """
+    """Convert sorted keys, int64 (Q, k), to hits."""
     return Hits(keys & ((1 << ROW_BITS) - 1), (keys >> ROW_BITS).astype(np.int32))
 
 

@@ -35,35 +35,25 @@ class Brute(StoredIndex):
     """
 
     def _nearest(self, words: WordArray, k: int, where: BitArray | None) -> Hits:
-        return nearest(self._store, words, k, where=where)
+        rows = _admitted_rows(self._store, where)
+        found, distances = [], []
+        for block in _distances(self._store, words, rows):
+            order = np.argsort(block, axis=1, kind="stable")[:, :k]  # stable: equal distances stay ordered by row
+            found.append(rows[order])
+            distances.append(np.take_along_axis(block, order, axis=1))
+        return Hits(np.concatenate(found), np.concatenate(distances))
 
     def _within(self, words: WordArray, radius: int, where: BitArray | None) -> Neighbours:
-        return within(self._store, words, radius, where=where)
-
-
-def nearest(store: CodeStore, words: WordArray, k: int, *, where: BitArray | None) -> Hits:
-    """The k nearest items of queries, uint64 (Q, width); at least k items are admitted."""
-    rows = _admitted_rows(store, where)
-    found, distances = [], []
-    for block in _distances(store, words, rows):
-        order = np.argsort(block, axis=1, kind="stable")[:, :k]  # stable: equal distances stay ordered by row
-        found.append(rows[order])
-        distances.append(np.take_along_axis(block, order, axis=1))
-    return Hits(np.concatenate(found), np.concatenate(distances))
-
-
-def within(store: CodeStore, words: WordArray, radius: int, *, where: BitArray | None) -> Neighbours:
-    """All items within a radius of queries, uint64 (Q, width)."""
-    rows = _admitted_rows(store, where)
-    found, distances, counts = [], [], [0]
-    for block in _distances(store, words, rows):
-        for row_distances in block:
-            near = np.flatnonzero(row_distances <= radius)
-            near = near[np.argsort(row_distances[near], kind="stable")]
-            found.append(rows[near])
-            distances.append(row_distances[near])
-            counts.append(len(near))
-    return Neighbours(np.cumsum(counts), np.concatenate(found), np.concatenate(distances))
+        rows = _admitted_rows(self._store, where)
+        found, distances, counts = [], [], [0]
+        for block in _distances(self._store, words, rows):
+            for row_distances in block:
+                near = np.flatnonzero(row_distances <= radius)
+                near = near[np.argsort(row_distances[near], kind="stable")]
+                found.append(rows[near])
+                distances.append(row_distances[near])
+                counts.append(len(near))
+        return Neighbours(np.cumsum(counts), np.concatenate(found), np.concatenate(distances))
 
 
 def _admitted_rows(store: CodeStore, where: BitArray | None) -> IntArray:

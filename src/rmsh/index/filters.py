@@ -82,17 +82,11 @@ class Leaf(Filter):
         return f'{self.field}="{escaped}"'
 
     def to_json(self) -> dict[str, Any]:
-        """The filter as a JSON value."""
         return {self.field: self.value}
 
 
 class Label(Leaf):
-    """Items with this label.
-
-    Example:
-        >>> Label("traffic light").to_json()
-        {'label': 'traffic light'}
-    """
+    """Items with this label."""
 
     field = "label"
 
@@ -128,7 +122,6 @@ class _Joined(Filter):
         return f" {self.word} ".join(_enclosed(part, binding=self) for part in self.parts)
 
     def to_json(self) -> dict[str, Any]:
-        """The filter as a JSON value."""
         return {self.word: [part.to_json() for part in self.parts]}
 
 
@@ -157,7 +150,6 @@ class Not(Filter):
         return f"not {_enclosed(self.part, binding=self)}"
 
     def to_json(self) -> dict[str, Any]:
-        """The filter as a JSON value."""
         return {"not": self.part.to_json()}
 
 
@@ -195,8 +187,6 @@ _FIELD = re.compile(rf"({_WORD.pattern})\s*=\s*")
 _QUOTED = {quote: re.compile(rf"{quote}((?:[^{quote}\\]|\\[\\\"'])*){quote}") for quote in "\"'"}
 _MAX_DEPTH = 50
 
-_A_CONDITION = ", ".join(f"{field}=" for field in _FIELDS) + ', "not" or "("'
-
 
 def parse(text: str) -> Filter:
     """Parse a filter.
@@ -216,9 +206,8 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
         self._depth = 0
-        self._skip_space()
+        self._advance(0)
 
     def parse(self) -> Filter:
         found = self._or()
@@ -227,16 +216,16 @@ class _Parser:
         return found
 
     def _or(self) -> Filter:
-        parts = [self._and()]
-        while self._take("or"):
-            parts.append(self._and())
-        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+        return self._joined(Or, self._and)
 
     def _and(self) -> Filter:
-        parts = [self._not()]
-        while self._take("and"):
-            parts.append(self._not())
-        return parts[0] if len(parts) == 1 else And(tuple(parts))
+        return self._joined(And, self._not)
+
+    def _joined(self, join: type[_Joined], operand: Callable[[], Filter]) -> Filter:
+        parts = [operand()]
+        while self._take(join.word):
+            parts.append(operand())
+        return parts[0] if len(parts) == 1 else join(tuple(parts))
 
     def _not(self) -> Filter:
         if self._depth > _MAX_DEPTH:
@@ -245,24 +234,20 @@ class _Parser:
         if self._take("not"):
             found: Filter = Not(self._not())
         elif self._text.startswith("(", self._at):
-            found = self._group()
+            self._advance(self._at + 1)
+            found = self._or()
+            if not self._text.startswith(")", self._at):
+                self._refuse('"and", "or" or ")"')
+            self._advance(self._at + 1)
         else:
             found = self._condition()
         self._depth -= 1
         return found
 
-    def _group(self) -> Filter:
-        self._advance(self._at + 1)
-        found = self._or()
-        if not self._text.startswith(")", self._at):
-            self._refuse('"and", "or" or ")"')
-        self._advance(self._at + 1)
-        return found
-
     def _condition(self) -> Leaf:
         named = _FIELD.match(self._text, self._at)
         if named is None or named[1] not in _FIELDS:
-            self._refuse(_A_CONDITION)
+            self._refuse(", ".join(f"{field}=" for field in _FIELDS) + ', "not" or "("')
         begin = self._at
         self._advance(named.end())
         value = self._value()
@@ -292,10 +277,8 @@ class _Parser:
         return True
 
     def _advance(self, at: int) -> None:
+        """Move to a position and past the white space there."""
         self._at = at
-        self._skip_space()
-
-    def _skip_space(self) -> None:
         while self._text[self._at : self._at + 1].isspace():
             self._at += 1
 

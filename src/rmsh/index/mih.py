@@ -134,7 +134,7 @@ class Tables(NamedTuple):
     rows: NDArray[np.int32]  # (m, n), sorted by bucket
     starts: IntArray  # (m + 1,), the bits at which substrings begin, and the end
     firsts: IntArray  # (m,), where the boundaries of each table begin
-    counts: IntArray  # (m, longest + 1), number of buckets by distance
+    counts: IntArray  # (m, longest + 1), number of buckets that differ from a given one in 0, 1, ... bits
 
     @property
     def row_count(self) -> int:
@@ -146,12 +146,14 @@ def build_tables(store: CodeStore, *, threads: int) -> Tables:
     """Sort all rows of a store, at most 2^31 - 1, into tables."""
     count = substring_count(store.bits, store.row_count)
     starts = substring_starts(store.bits, count)
-    bounds = [np.zeros(2**length + 1, dtype=np.int32) for length in np.diff(starts).tolist()]
+    lengths = np.diff(starts).tolist()
+    bounds = [np.zeros(2**length + 1, dtype=np.int32) for length in lengths]
     rows = np.empty((count, store.row_count), dtype=np.int32)
     shares = [range(first, count, threads) for first in range(min(threads, count))]
     run_all([partial(_fill_tables, store, starts, bounds, rows, share) for share in shares])
     firsts = np.cumsum([0, *map(len, bounds[:-1])])
-    return Tables(np.concatenate(bounds), rows, starts, firsts, bucket_counts(starts))
+    counts = np.array([[math.comb(length, d) for d in range(max(lengths) + 1)] for length in lengths])
+    return Tables(np.concatenate(bounds), rows, starts, firsts, counts)
 
 
 def _fill_tables(
@@ -184,14 +186,3 @@ def substring_starts(bits: int, count: int) -> IntArray:
     lengths = np.full(count, bits // count)
     lengths[: bits % count] += 1
     return np.concatenate(([0], np.cumsum(lengths)))
-
-
-def bucket_counts(starts: IntArray) -> IntArray:
-    """Number of buckets of each table that differ from a given one in 0, 1, ... bits, int64 (count, longest + 1).
-
-    Example:
-        >>> bucket_counts(np.array([0, 3, 5]))
-        array([[1, 3, 3, 1], [1, 2, 1, 0]])
-    """
-    lengths = np.diff(starts).tolist()
-    return np.array([[math.comb(n, d) for d in range(max(lengths) + 1)] for n in lengths])

@@ -1,7 +1,7 @@
 """The exact scan: compares every code, as fast as memory or the processor allows.
 
 For a few queries the codes are divided among the threads and the partial results merged; many queries are divided
-themselves. Threads are Python threads, because the kernels release the GIL. If numba is not installed, ``brute.py``
+themselves. Threads are Python threads, because the kernels release the GIL. If numba is not installed, brute force
 takes over, with the same results.
 """
 
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from rmsh.core.errors import ConfigError
-from rmsh.index import brute
 from rmsh.index.base import to_hits, to_neighbours
-from rmsh.index.store import CodeStore, StoredIndex, read_only
+from rmsh.index.brute import Brute
+from rmsh.index.store import CodeStore, read_only
 
 if TYPE_CHECKING:
     from rmsh.core.types import BitArray, IntArray, WordArray
@@ -37,7 +37,7 @@ _BLOCK_QUERIES = 64  # least size of a block, so that the work shared by its que
 _NO_MASK = read_only(np.empty(0, dtype=np.bool_))
 
 
-class Scan(StoredIndex):
+class Scan(Brute):
     """The exact index that compares every code.
 
     Args:
@@ -61,12 +61,12 @@ class Scan(StoredIndex):
 
     def _nearest(self, words: WordArray, k: int, where: BitArray | None) -> Hits:
         if not has_kernels():
-            return brute.nearest(self._store, words, k, where=where)
+            return super()._nearest(words, k, where)
         return to_hits(nearest_keys(self._store, words, k, where=where, threads=self.threads))
 
     def _within(self, words: WordArray, radius: int, where: BitArray | None) -> Neighbours:
         if not has_kernels():
-            return brute.within(self._store, words, radius, where=where)
+            return super()._within(words, radius, where)
         owners, keys = within_keys(self._store, words, radius, where=where, threads=self.threads)
         return to_neighbours(owners, keys, queries=len(words))
 
@@ -138,12 +138,7 @@ def _ranges(start: int, stop: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """Run tasks concurrently, the first one in this thread, and return their results in order.
-
-    Example:
-        >>> run_all([lambda: 1, lambda: 2])
-        [1, 2]
-    """
+    """Run tasks concurrently, the first one in this thread, and return their results in order."""
     others = [_pool(os.getpid()).submit(task) for task in tasks[1:]]
     return [tasks[0](), *(task.result() for task in others)]
 

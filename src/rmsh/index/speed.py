@@ -38,12 +38,7 @@ _MOST_SECONDS = 40.0  # per batch size: after three rounds no further round begi
 
 
 def uniform(items: int, bits: int, *, seed: int = 0) -> WordArray:
-    """Independent fair bits: the hardest codes, because no item has near neighbours.
-
-    Example:
-        >>> uniform(3, 65).shape
-        (3, 2)
-    """
+    """Independent fair bits: the hardest codes, because no item has near neighbours."""
     words = np.random.default_rng(seed).integers(0, 1 << 64, (items, -(-bits // 64)), dtype=np.uint64)
     words[:, -1] >>= np.uint64(-bits % 64)
     return words
@@ -55,15 +50,7 @@ def clustered(items: int, bits: int, *, seed: int = 0) -> WordArray:
 
 
 def enlarge(words: WordArray, items: int, *, bits: int, share: float = 0.02, seed: int = 0) -> WordArray:
-    """Draw codes at random from given ones, and flip a share of their bits.
-
-    Raises:
-        InputError: there are no codes to draw from.
-
-    Example:
-        >>> enlarge(uniform(2, 8), 5, bits=8, share=0.0).shape
-        (5, 1)
-    """
+    """Draw codes at random from given ones, and flip a share of their bits."""
     if not len(words):
         raise InputError("Got no codes to multiply; give a codes file with at least one item.")
     rng = np.random.default_rng(seed)
@@ -76,16 +63,7 @@ def enlarge(words: WordArray, items: int, *, bits: int, share: float = 0.02, see
 
 
 def generate(kind: str, items: int, bits: int, *, seed: int = 0) -> WordArray:
-    """Generate codes, uint64 (items, width); codes and queries use two seeds.
-
-    Raises:
-        ConfigError: the kind is not "clustered" or "uniform".
-        CodesError: the number of bits is out of range.
-
-    Example:
-        >>> len(generate("uniform", 5, 16))
-        5
-    """
+    """Generate clustered or uniform codes, uint64 (items, width); codes and queries use two seeds."""
     kinds = {"clustered": clustered, "uniform": uniform}
     if kind not in kinds:
         raise ConfigError(f"Got kind {kind!r} of codes; give clustered or uniform, or a codes file.")
@@ -190,24 +168,15 @@ def installed() -> list[str]:
 
 @dataclass(frozen=True)
 class Measured:
-    """The speed of one engine at one batch size.
+    """The speed of one engine at one batch size."""
 
-    Args:
-        engine: its name in ``ENGINES``.
-        batch: number of queries per call.
-        queries_per_second: median over rounds.
-        seconds_to_build: time to add the codes and prepare for searching.
-        note: a remark of the engine.
-    """
-
-    engine: str
-    batch: int
-    queries_per_second: float
-    seconds_to_build: float
-    note: str = ""
+    engine: str  # its name in ENGINES
+    batch: int  # queries per call
+    queries_per_second: float  # median over rounds
+    seconds_to_build: float  # time to add the codes and prepare for searching
+    note: str = ""  # a remark of the engine
 
     def to_json(self) -> dict[str, Any]:
-        """The values as a JSON object."""
         return asdict(self)
 
 
@@ -222,22 +191,9 @@ def measure(
     threads: int = 1,
     on_progress: OnProgress = ignore,
 ) -> list[Measured]:
-    """Time engines in turns over batches of the queries.
+    """Time engines in turns over batches of the queries; codes and queries are uint64 (n, width).
 
-    Args:
-        words: the codes to search, uint64 (n, width).
-        queries: uint64 (m, width).
-        bits: number of bits per code.
-        engines: names in ``ENGINES``.
-        batches: numbers of queries per call, at most m.
-        k: number of neighbours.
-        threads: maximum number of threads per engine.
-        on_progress: called with a Progress after each batch size.
-
-    Raises:
-        ConfigError: an engine is unknown, or a batch is larger than the number of queries.
-        RmshError: two engines return different distances.
-        MissingExtraError: the library of an engine is not installed.
+    An RmshError says that two engines return different distances.
     """
     if set(engines) - set(ENGINES) or not batches or max(batches) > len(queries):
         raise ConfigError(

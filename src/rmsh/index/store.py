@@ -16,7 +16,7 @@ import numpy as np
 
 from rmsh.codes import check_bits
 from rmsh.core.errors import CodesError, InputError
-from rmsh.index.base import Hits, Neighbours, check_k, check_radius
+from rmsh.index.base import Hits, Index, Neighbours, check_k, check_radius
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -52,18 +52,8 @@ class _GrowingArray:
 class CodeStore:
     """Codes as 64-bit words, by row.
 
-    Args:
-        bits: number of bits per code, 1 to 512.
-        base: uint64 (m, ceil(bits / 64)), C-contiguous, such as a read-only memory map; not copied.
-        alive: bool (m,), False for removed rows of the base; None if there are none.
-
-    Raises:
-        CodesError: the number of bits, the base or its mask is invalid.
-
-    Example:
-        >>> store = CodeStore(8)
-        >>> store.append(np.array([[5], [6]], dtype=np.uint64)), len(store)
-        (array([0, 1]), 2)
+    The base is uint64 (m, ceil(bits / 64)), C-contiguous, such as a read-only memory map, and is not copied; ``alive``,
+    bool (m,), is False for its removed rows.
     """
 
     def __init__(self, bits: int, base: WordArray | None = None, *, alive: BitArray | None = None) -> None:
@@ -138,7 +128,7 @@ def _check_alive(alive: BitArray, rows: int) -> BitArray:
     return alive.copy()
 
 
-class StoredIndex(ABC):
+class StoredIndex(Index, ABC):
     """An index over a :class:`CodeStore`; ``base.py`` specifies its methods.
 
     Args:
@@ -164,31 +154,26 @@ class StoredIndex(ABC):
 
     @property
     def bits(self) -> int:
-        """Number of bits per code."""
         return self._store.bits
 
     @property
     def row_count(self) -> int:
-        """Number of rows ever assigned; masks have this length."""
         return self._store.row_count
 
     def __len__(self) -> int:
         return len(self._store)
 
     def add(self, codes: Codes) -> IntArray:
-        """Add codes and return their rows, int64 (n,)."""
         self._check_length(codes)
         return self._store.append(codes.words())
 
     def remove(self, rows: ArrayLike) -> None:
-        """Remove the items with these rows."""
         array = np.asarray(rows)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             raise InputError(f"Got rows of {array.dtype} {array.shape}; give integers of shape (n,).")
         self._store.remove(array.astype(np.int64))
 
     def search(self, codes: Codes, k: int, *, where: BitArray | None = None) -> Hits:
-        """Find the k nearest items of each query."""
         self._check_length(codes)
         mask = self._check_mask(where)
         found = min(check_k(k), self._store.admitted(mask))
@@ -197,7 +182,6 @@ class StoredIndex(ABC):
         return self._nearest(codes.words(), found, mask)
 
     def within(self, codes: Codes, radius: int, *, where: BitArray | None = None) -> Neighbours:
-        """Find all items at a distance of at most ``radius`` from each query."""
         self._check_length(codes)
         mask = self._check_mask(where)
         limit = min(check_radius(radius), self.bits)

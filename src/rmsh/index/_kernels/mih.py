@@ -31,21 +31,6 @@ class Source(NamedTuple):
     where: Any  # likewise
 
 
-class Step(NamedTuple):
-    """One step of a probe."""
-
-    distance: int
-    table: int
-
-
-class Limits(NamedTuple):
-    """When to stop."""
-
-    k: int  # number of neighbours
-    radius: int
-    budget: int  # buckets and codes that a query may visit
-
-
 @kernel
 def substring(words: Any, at: int, start: int, length: int) -> Any:
     """The ``length`` bits from bit ``start`` on, at most 63, of the code whose words begin at ``at``."""
@@ -74,21 +59,22 @@ def fill_table(base: Any, tail: Any, width: int, start: int, length: int, bounds
 
 
 @kernel
-def is_visited(words: Any, at: int, query: Any, starts: Any, step: Any) -> bool:
-    """Whether a code belongs to a step before this one."""
+def is_visited(words: Any, at: int, query: Any, starts: Any, a: int, table: int) -> bool:
+    """Whether a code belongs to a step before (a, table)."""
     for j in range(len(starts) - 1):
         start, length = starts[j], starts[j + 1] - starts[j]
         differing = np.int64(popcount(substring(words, at, start, length) ^ substring(query, 0, start, length)))
-        if differing < step.distance or (differing == step.distance and j < step.table):
+        if differing < a or (differing == a and j < table):
             return True
     return False
 
 
 @kernel
 def visit(
-    rows: Any, source: Any, query: Any, starts: Any, step: Any, k: int, keys: Any, size: int, state: Any, histogram: Any
-) -> Any:
-    """Visit the codes of one bucket, and lower the threshold to the k-th distance."""
+    rows: Any, source: Any, query: Any, starts: Any, a: int, table: int, k: int, keys: Any, size: int, state: Any,
+    histogram: Any,
+) -> Any:  # fmt: skip
+    """Visit the codes of one bucket in step (a, table), and lower the threshold to the k-th distance."""
     base, tail, alive, where = source
     width = len(query)
     split = len(base) // width
@@ -98,7 +84,7 @@ def visit(
         for w in range(width):
             distance += np.int64(popcount(words[at + w] ^ query[w]))
         admitted = (len(alive) == 0 or alive[row]) and (len(where) == 0 or where[row])
-        if distance > state[0] or not admitted or is_visited(words, at, query, starts, step):
+        if distance > state[0] or not admitted or is_visited(words, at, query, starts, a, table):
             continue
         if size == len(keys):
             keys = doubled(keys)
@@ -123,28 +109,27 @@ def next_flips(flips: Any) -> Any:
 
 
 @kernel
-def probe_one(query: Any, source: Any, tables: Any, limits: Any, keys: Any, size: int) -> Any:
+def probe_one(query: Any, source: Any, tables: Any, k: int, radius: int, budget: int, keys: Any, size: int) -> Any:
     """Append the hits of one query; the last value returned is whether they are complete within the budget."""
     bounds, rows, starts, firsts, counts = tables
     spent, histogram = 0, np.zeros(64 * len(query) + 1, np.int64)
-    state = np.array([limits.radius, 0])  # the threshold, inclusive, and the number of codes visited up to it
-    for distance in range(counts.shape[1]):
+    state = np.array([radius, 0])  # the threshold, inclusive, and the number of codes visited up to it
+    for a in range(counts.shape[1]):
         for j in range(len(rows)):
-            spent += counts[j, distance]
-            flips = (np.uint64(1) << np.uint64(distance)) - np.uint64(1)
+            spent += counts[j, a]
+            flips = (np.uint64(1) << np.uint64(a)) - np.uint64(1)
             own = substring(query, 0, starts[j], starts[j + 1] - starts[j])
-            for _ in range(counts[j, distance]):
+            for _ in range(counts[j, a]):
                 bucket = firsts[j] + np.int64(own ^ flips)
                 begin, end = bounds[bucket], bounds[bucket + 1]
                 spent += end - begin
-                if spent > limits.budget:
+                if spent > budget:
                     return keys, size, False
-                keys, size = visit(
-                    rows[j, begin:end], source, query, starts, Step(distance, j), limits.k, keys, size, state, histogram
-                )
+                bucket_rows = rows[j, begin:end]
+                keys, size = visit(bucket_rows, source, query, starts, a, j, k, keys, size, state, histogram)
                 flips = next_flips(flips)
-            reach = len(rows) * distance + j
-            if reach >= limits.radius or (state[1] >= limits.k and state[0] <= reach):
+            reach = len(rows) * a + j
+            if reach >= radius or (state[1] >= k and state[0] <= reach):
                 return keys, size, True
     return keys, size, True
 
@@ -156,17 +141,16 @@ def probe(
 ) -> Any:  # fmt: skip
     """Hits in the tables: the k nearest and some more, or all within a radius, whichever is complete first.
 
-    The arguments are the fields of ``Source``, ``Tables`` and ``Limits``: passing named tuples from Python is slow,
-    because numba inspects their types at every call.
+    The arguments include the fields of ``Source`` and ``Tables``: passing named tuples from Python is slow, because
+    numba inspects their types at every call. A query may visit ``budget`` buckets and codes.
 
     Returns the keys of the hits, query by query; where those of each query end; and whether they are complete.
     """
     source, tables = Source(base, tail, alive, where), Tables(bounds, rows, starts, firsts, counts)
-    limits = Limits(k, radius, budget)
     keys, size = np.empty(1024, np.int64), 0
     ends, complete = np.empty(len(queries), np.int64), np.empty(len(queries), np.bool_)
     for q in range(len(queries)):
-        keys, found, complete[q] = probe_one(queries[q], source, tables, limits, keys, size)
+        keys, found, complete[q] = probe_one(queries[q], source, tables, k, radius, budget, keys, size)
         size = found if complete[q] else size
         ends[q] = size
     return keys[:size], ends, complete
