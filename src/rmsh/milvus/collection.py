@@ -51,12 +51,7 @@ _MAX_IDS = MAX_FOUND // 2  # during a push an item may be stored twice
 
 
 def key_of(row: int, modality: Modality) -> int:
-    """The key of a code.
-
-    Example:
-        >>> key_of(7, "image"), key_of(7, "text"), row_of(15)
-        (14, 15, 7)
-    """
+    """The key of a code."""
     return 2 * row + MODALITIES.index(modality)
 
 
@@ -96,13 +91,7 @@ def _check_size(item: Item) -> None:
 
 
 def item_of(fields: Mapping[str, Any]) -> Item:
-    """The item of an entity.
-
-    Example:
-        >>> item = Item("7", text="", labels=("dog",))
-        >>> item_of(entity_of(1, item, modality="text", code=b"a", model="m", both=False)) == item
-        True
-    """
+    """The item of an entity."""
     text = fields["text"] if fields["has_text"] else None
     return Item(fields["id"], text, fields["picture"] or None, tuple(fields["labels"]))
 
@@ -153,7 +142,15 @@ class Collection:
         parsed, loaded = Address.parse(address), load(model)
         table = Table.open(parsed, settings=Settings.read(), consistency=consistency, probes=probes)
         try:
-            _check(table, loaded, address)
+            if "library" not in table.about:
+                raise FormatError(
+                    f"{address} is an index without items; give the address used for `rmsh library push`."
+                )
+            if table.about["model"] != loaded.fingerprint:
+                raise CodesError(
+                    f"The model has the fingerprint {loaded.fingerprint}, but the codes of {address} were computed by "
+                    f"{table.about['model']}; give that model."
+                )
         except BaseException:
             table.close()
             raise
@@ -201,11 +198,7 @@ class Collection:
         return Codes(packed.reshape(len(known), -(-self._table.bits // 8)), self._table.bits, np.array(known))
 
     def picture_path(self, item: Item) -> Path | None:
-        """The path of an item's image, or None if it has none on this machine.
-
-        Raises:
-            InputError: a link leads out of the image folder.
-        """
+        """The path of an item's image, or None if it has none here; InputError if a link leads out of the folder."""
         return None if self._pictures is None else picture_inside(self._pictures, item)
 
     def credit(self) -> str:
@@ -242,16 +235,6 @@ class Collection:
         check_modality(to)
         self._generation.check(model, codes)
         return "" if where is None else to_expression(where)
-
-
-def _check(table: Table, model: Model, address: str) -> None:
-    if "library" not in table.about:
-        raise FormatError(f"{address} is an index without items; give the address passed to `rmsh library push`.")
-    if table.about["model"] != model.fingerprint:
-        raise CodesError(
-            f"The model has the fingerprint {model.fingerprint}, but the codes of {address} were computed by "
-            f"{table.about['model']}; give that model."
-        )
 
 
 def _hits(found: list[list[Found]]) -> list[list[Hit]]:

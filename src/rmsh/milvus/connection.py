@@ -31,6 +31,7 @@ from urllib.parse import urlsplit
 from rmsh.core.errors import ConfigError, InputError, RmshError, require
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")  # Milvus allows 255 characters, and push appends a fingerprint
+_LOCATION = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")  # HOST:PORT
 _FORM = "give http://HOST:PORT/NAME or https://HOST:PORT/NAME, with a name of letters, digits and _"
 _SECONDS = 30.0
 _NOT_FOUND, _NOT_LOADED = 100, 101  # error codes of Milvus
@@ -60,18 +61,14 @@ class Address:
             )
         parts = urlsplit(text)
         name = parts.path.removeprefix("/")
-        if parts.scheme not in ("http", "https") or not _has_port(parts.netloc) or not _NAME.fullmatch(name):
+        location = _LOCATION.fullmatch(parts.netloc)
+        has_port = location is not None and 0 < int(location[1]) < 1 << 16
+        if parts.scheme not in ("http", "https") or not has_port or not _NAME.fullmatch(name):
             raise InputError(f"{text!r} is not the address of a collection; {_FORM}.")
         return cls(f"{parts.scheme}://{parts.netloc}", name)
 
     def __str__(self) -> str:
         return f"{self.server}/{self.name}"
-
-
-def _has_port(location: str) -> bool:
-    """Whether a location has the form HOST:PORT."""
-    found = re.fullmatch(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})", location)
-    return found is not None and 0 < int(found[1]) < 1 << 16
 
 
 def _variable(name: str, *, secret: bool = False) -> Any:
@@ -80,15 +77,7 @@ def _variable(name: str, *, secret: bool = False) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """Credentials and certificates for a server; ``repr`` hides the secrets.
-
-    Raises:
-        ConfigError: the settings contradict each other, or a file does not exist.
-
-    Example:
-        >>> Settings.read({"MILVUS_USER": "reader", "MILVUS_PASSWORD": "secret"}).user
-        'reader'
-    """
+    """Credentials and certificates for a server; ``repr`` hides the secrets."""
 
     token: str = _variable("MILVUS_TOKEN", secret=True)
     user: str = _variable("MILVUS_USER")
@@ -143,13 +132,7 @@ def _read_file(path: Path, known: set[str]) -> dict[str, str]:
 
 
 def connect(server: str, settings: Settings) -> Any:
-    """Connect to a server and return a ``MilvusClient``.
-
-    Raises:
-        MissingExtraError: pymilvus is not installed.
-        ConfigError: there are TLS settings, but the address is not https.
-        RmshError: the server is unreachable or rejects the credentials.
-    """
+    """Connect to a server and return a ``MilvusClient``."""
     if not server.startswith("https:") and (settings.tls_ca or settings.tls_name):
         raise ConfigError(f"There are TLS settings for Milvus, but {server} does not use TLS; give an https address.")
     pymilvus: Any = require("pymilvus", "milvus")

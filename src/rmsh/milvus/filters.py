@@ -25,10 +25,7 @@ def literal(value: str) -> str:
 
 
 def to_expression(condition: Filter) -> str:
-    """Compile a filter to an expression.
-
-    Raises:
-        InputError: it contains a condition on texts, or is not a filter.
+    """Compile a filter to an expression, or raise InputError if it contains a condition on texts.
 
     Example:
         >>> to_expression(Label("dog") & ~Id("7"))
@@ -56,16 +53,6 @@ def ids_in(ids: Iterable[str]) -> str:
         'id in ["a", "b"]'
     """
     return f"id in [{', '.join(map(literal, ids))}]"
-
-
-def keys_in(keys: Iterable[int]) -> str:
-    """The expression for entities with one of these keys.
-
-    Example:
-        >>> keys_in([3, 4])
-        'key in [3,4]'
-    """
-    return f"key in [{','.join(map(str, keys))}]"
 
 
 def both(*expressions: str) -> str:

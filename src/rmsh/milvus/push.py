@@ -33,19 +33,12 @@ _BATCH = 1 << 22  # characters of strings per message; Milvus allows 64 MB
 
 @dataclass
 class Pushed:
-    """The result of a push.
+    """The result of a push."""
 
-    Args:
-        collection: name of the collection that the address now refers to.
-        written: number of codes written.
-        removed: number of codes deleted.
-        former: remaining collections of other models.
-    """
-
-    collection: str
-    written: int = 0
+    collection: str  # name of the collection that the address now refers to
+    written: int = 0  # number of codes
     removed: int = 0
-    former: list[str] = field(default_factory=list)
+    former: list[str] = field(default_factory=list)  # remaining collections of other models
 
 
 def push(
@@ -142,12 +135,10 @@ def _entities(connection: sqlite3.Connection, generation: Generation, start: int
     ).fetchall()
     items = items_of_rows(connection, [row for row, _, _ in found])
     for row, *codes in found:
-        both_codes = None not in codes
+        shared: dict[str, Any] = {"model": generation.fingerprint, "both": None not in codes}
         for modality, code in zip(MODALITIES, codes, strict=True):
             if code is not None:
-                yield entity_of(
-                    row, items[row], modality=modality, code=code, model=generation.fingerprint, both=both_codes
-                )
+                yield entity_of(row, items[row], modality=modality, code=code, **shared)
 
 
 def _digests(table: Table, start: int) -> dict[int, int]:
@@ -175,9 +166,8 @@ def _batches(entities: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]
 def _former(table: Table, alias: Address, *, library_id: str, drop: bool) -> list[str]:
     """Drop the collections of other models of this library, or return their names."""
     kept = []
-    for name in table.list_collections():
-        if name == table.address.name or not is_filled(name, alias):
-            continue
+    names = [name for name in table.list_collections() if name != table.address.name and is_filled(name, alias)]
+    for name in names:
         other = Table.find(Address(alias.server, name), settings=Settings.read())
         if other is None or other.about.get("library") != library_id:
             continue
@@ -189,11 +179,6 @@ def _former(table: Table, alias: Address, *, library_id: str, drop: bool) -> lis
 
 
 def is_filled(name: str, alias: Address) -> bool:
-    """Whether the name of a collection is that of the alias with a fingerprint.
-
-    Example:
-        >>> is_filled("photos_0123456789abcdef", Address.parse("http://localhost:19530/photos"))
-        True
-    """
+    """Whether the name of a collection is that of the alias with a fingerprint."""
     start, _, fingerprint = name.rpartition("_")
     return start == alias.name and len(fingerprint) == 16 and set(fingerprint) <= set("0123456789abcdef")

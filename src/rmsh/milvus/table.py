@@ -17,7 +17,7 @@ from rmsh.core.errors import InputError, require
 from rmsh.core.files import checked_format
 from rmsh.core.types import MODALITIES
 from rmsh.milvus.connection import Address, Settings, connect, translate_errors
-from rmsh.milvus.filters import both, keys_in
+from rmsh.milvus.filters import both
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality, PackedArray
@@ -47,22 +47,12 @@ Consistency: TypeAlias = Literal["Strong", "Bounded"]
 
 
 def to_description(about: Mapping[str, Any]) -> str:
-    """What rmsh must know about a collection, as its description.
-
-    Example:
-        >>> to_description({"bits": 64})
-        '{"format": "rmsh collection", "version": 1, "bits": 64}'
-    """
+    """What rmsh must know about a collection, as its description."""
     return json.dumps({"format": FORMAT, "version": VERSION, **about})
 
 
 def read_description(description: str, place: str) -> dict[str, Any]:
-    """Undo :func:`to_description`, or raise FormatError if another program or a newer rmsh made the collection.
-
-    Example:
-        >>> read_description(to_description({"bits": 64}), "photos")["bits"]
-        64
-    """
+    """Undo :func:`to_description`, or raise FormatError if another program or a newer rmsh made the collection."""
     try:
         about = json.loads(description)
     except ValueError:
@@ -110,9 +100,8 @@ class Table:
     def create(cls, address: Address, bits: int, *, settings: Settings, lists: int = 0, **about: Any) -> Self:
         """Create a collection and load it: an exact ``BIN_FLAT``, or ``BIN_IVF_FLAT`` with a number of lists."""
         client = connect(address.server, settings)
-        about = {"bits": bits, "lists": lists, **about}
-        table = cls(client, address, settings=settings, about=about)
-        schema = _make_schema(bits, description=to_description(about))
+        table = cls(client, address, settings=settings, about={"bits": bits, "lists": lists, **about})
+        schema = _make_schema(bits, description=to_description(table.about))
         table._call("create_collection", schema=schema, consistency_level="Bounded")
         table.prepare()
         return table
@@ -144,7 +133,6 @@ class Table:
             return getattr(self._client, method)(self.address.name, *arguments, timeout=timeout, **options)
 
     def close(self) -> None:
-        """Close the connection."""
         self._client.close()
 
     def prepare(self) -> None:
@@ -157,14 +145,12 @@ class Table:
         self._call("load_collection")
 
     def _make_indexes(self, names: Sequence[str]) -> Any:
+        kind: dict[str, Any] = {"metric_type": "HAMMING", "index_type": "BIN_FLAT"}
+        if self._lists:
+            kind |= {"index_type": "BIN_IVF_FLAT", "params": {"nlist": self._lists}}
         indexes = self._client.prepare_index_params()
-        for name in names:
-            if name != "code":
-                indexes.add_index(name)  # the server's default: which kinds it has depends on its version
-            elif self._lists:
-                indexes.add_index(name, metric_type="HAMMING", index_type="BIN_IVF_FLAT", params={"nlist": self._lists})
-            else:
-                indexes.add_index(name, metric_type="HAMMING", index_type="BIN_FLAT")
+        for name in names:  # an index of ids is the server's default: which kinds it has depends on its version
+            indexes.add_index(name, **(kind if name == "code" else {}))
         return indexes
 
     def flush(self) -> None:
@@ -172,7 +158,6 @@ class Table:
         self._call("flush")
 
     def drop(self) -> None:
-        """Delete the collection."""
         self._call("drop_collection")
 
     def set_alias(self, alias: str) -> None:
@@ -182,7 +167,6 @@ class Table:
         self._call("alter_alias" if exists else "create_alias", alias)
 
     def list_collections(self) -> list[str]:
-        """The names of all collections in the same database."""
         with translate_errors(self.address.server, self._settings):
             return sorted(self._client.list_collections())
 
@@ -193,10 +177,9 @@ class Table:
     def delete(self, keys: Sequence[int]) -> None:
         """Delete the entities with these keys; unknown keys are ignored."""
         for some in _blocks(keys, _KEYS):
-            self._call("delete", filter=keys_in(some))
+            self._call("delete", filter=f"key in [{','.join(map(str, some))}]")
 
     def count(self, where: str = "", *, partition: str = "") -> int:
-        """Number of entities that satisfy an expression."""
         return int(self.query(where, ["count(*)"], partition=partition)[0]["count(*)"])
 
     def query(self, where: str, fields: Sequence[str], *, partition: str = "") -> list[dict[str, Any]]:
