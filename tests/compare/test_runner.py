@@ -28,7 +28,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
 
     def play(command: list[str], *, input: str, **_: object) -> subprocess.CompletedProcess[str]:  # noqa: A002
         task = json.loads(input)
-        run = Run.from_json(task["run"])
+        run = Run(**task["run"])
         made.append(run)
         write_result(Path(task["path"]), carry_out(run, task["data"]))
         return subprocess.CompletedProcess(command, 0, "", "")

@@ -51,9 +51,6 @@ _DEFAULTS: dict[str, Any] = {
 class Run:
     """One training and its scores: everything that the result depends on.
 
-    Raises:
-        ConfigError: a number is out of range.
-
     Example:
         >>> Run("coco66k", "rmsh").path
         PurePosixPath('coco66k/rmsh-64-s0.json')
@@ -97,13 +94,8 @@ class Run:
         return PurePosixPath(self.dataset) / f"{name}.json"
 
     def to_json(self) -> dict[str, Any]:
-        """All parameters as plain values."""
+        """All parameters as plain values, the "run" of a result file; ``Run(**values)`` is the inverse."""
         return {name: getattr(self, name) for name in (*_SHOWN, *_DEFAULTS)} | {"options": dict(self.options)}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Run:
-        """The run from the "run" of a result file."""
-        return cls(**values)
 
 
 def _digest(value: Any) -> str:
@@ -194,24 +186,21 @@ class Grid:
         variations = list(product(block.methods, block.presets, cases, noise))
         for dataset, (bits, seed) in product(datasets, block.lengths()):
             for method, preset, (tag, options), (labels, images, texts) in variations:
+                # A preset stands for somebody else's options; ours would change it.
+                chosen = self.chosen.get(method, {}) if block.chosen and preset is None else {}
                 yield Run(
                     dataset,
                     method,
                     bits,
                     seed,
                     preset=preset,
-                    options=self._options(block, method, preset, options),
+                    options={**chosen, **block.options, **options},
                     label_noise=labels,
                     image_noise=images,
                     text_noise=texts,
                     tag=tag or preset or "",
                     **shared,
                 )
-
-    def _options(self, block: Block, method: str, preset: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
-        # A preset stands for somebody else's options; ours would change it.
-        chosen = self.chosen.get(method, {}) if block.chosen and preset is None else {}
-        return {**chosen, **block.options, **options}
 
 
 def _distinct(runs: Iterator[Run]) -> list[Run]:
@@ -222,11 +211,7 @@ def _distinct(runs: Iterator[Run]) -> list[Run]:
 
 
 def read_grid(path: Path) -> Grid:
-    """Read a grid file.
-
-    Raises:
-        ConfigError: the file is missing or is not YAML, or a key or a value is wrong; the message names the block.
-    """
+    """Read a grid file; a ConfigError names the block with a wrong key or value."""
     content = parse_at(_File, read_mapping(path), str(path))
     blocks: dict[str, Block] = {}
     for number, values in enumerate(content.blocks, start=1):

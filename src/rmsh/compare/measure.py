@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rmsh.compare.grid import Run
     from rmsh.compare.references import Reference
     from rmsh.compare.result import Result
-    from rmsh.core.types import Direction, Modality, ScoreArray
+    from rmsh.core.types import Direction, ScoreArray
     from rmsh.data.open import Opened
     from rmsh.data.pairs import Pairs
     from rmsh.methods.base import Method
@@ -77,11 +77,7 @@ def split_of(run: Run, opened: Opened) -> Split:
 
 
 def parts_of(run: Run, opened: Opened, *, cache: Path | None = None, on_progress: OnProgress = ignore) -> Parts:
-    """Compute features and select the parts of a run, with its noise; ``cache`` is a folder that keeps features.
-
-    Raises:
-        DataError: as for :func:`split_of`; there are no labels; or noise is impossible for these features.
-    """
+    """Compute features and select the parts of a run, with its noise; ``cache`` is a folder that keeps features."""
     if opened.pairs.labels is None:
         raise DataError(f"{opened.name} has no labels, which scores are computed from; add labels to these pairs.")
     split = split_of(run, opened)
@@ -111,18 +107,7 @@ def fingerprint(pairs: Pairs) -> str:
 def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress: OnProgress = ignore) -> Result:
     """Train, encode and score; returns the content of a result file, see result.py.
 
-    Args:
-        run: what to do.
-        opened: the data, from ``open_pairs``.
-        cache: folder that keeps features, so that they are computed once for all runs.
-        on_progress: called with a Progress.
-
-    Example:
-        >>> from rmsh.data.open import open_pairs
-        >>> from rmsh.compare.grid import Run
-        >>> result = measure(Run("generated", "cca-itq", bits=16), open_pairs("generated:200"))
-        >>> result["status"], result["scores"]["i2t"]["ndcg@500"]["value"] > 0.5
-        ('done', True)
+    ``cache`` is a folder that keeps features, so that they are computed once for all runs.
     """
     parts = parts_of(run, opened, cache=cache, on_progress=on_progress)
     method = method_of(run)
@@ -236,15 +221,13 @@ def distances(query: LabelledCodes, database: LabelledCodes) -> dict[str, list[i
 
 def _score_reference(method: Method, parts: Parts, clock: _Stopwatch, *, k: int) -> dict[str, Any]:
     query, database, line = parts.query, parts.database, cast("Reference", method)
-    vectors: dict[Modality, Any] = {
-        m: [line.vectors(side.features(m), m) for side in (query, database)] for m in MODALITIES
-    }
+    queries = {m: line.vectors(query.features(m), m) for m in MODALITIES}
+    items = {m: line.vectors(database.features(m), m) for m in MODALITIES}
     clock.lap("encode")
-    labels = np.asarray(query.labels), np.asarray(database.labels)
-    scores = {
-        direction: score_vectors(vectors[of_query][0], vectors[of_database][1], *labels, k=k)
-        for direction, (of_query, of_database) in ((d, modalities(d)) for d in _DIRECTIONS)
-    }
+    labels, scores = (np.asarray(query.labels), np.asarray(database.labels)), {}
+    for direction in _DIRECTIONS:
+        of_query, of_database = modalities(direction)
+        scores[direction] = score_vectors(queries[of_query], items[of_database], *labels, k=k)
     clock.lap("evaluate")
     return _vector_scores(scores, k=k, database=len(database))
 

@@ -91,11 +91,6 @@ def code_hash(cls: type) -> str | None:
     """SHA-256 of the functions, classes and constants that a method uses; None if its source is not available.
 
     Docstrings, comments, annotations of functions, error messages and the modules that definitions are in do not count.
-
-    Example:
-        >>> from rmsh.methods.scm import SCM
-        >>> len(code_hash(SCM))
-        64
     """
     start = (cls.__module__, cls.__name__)
     if _source(cls.__module__) is None:

@@ -42,11 +42,7 @@ def class_of(run: Run) -> type[Method]:
 
 
 def method_of(run: Run) -> Method:
-    """The method or reference line of a run with its options, not fitted.
-
-    Raises:
-        ConfigError: a name, a preset or an option is unknown, or a value is out of range.
-    """
+    """The method or reference line of a run with its options, not fitted."""
     length = {"bits": run.bits} if run.bits else {}
     return class_of(run)(preset=run.preset, seed=run.seed, **length, **run.options)
 
@@ -62,13 +58,6 @@ class CCACosine(CCAITQ):
     """Canonical correlation without quantisation; ``bits`` is the number of dimensions.
 
     The rotation of iterative quantisation preserves angles, so this is CCA-ITQ before the signs are taken.
-
-    Example:
-        >>> from rmsh.data.synthetic.generated import generate_pairs
-        >>> pairs = generate_pairs(60)
-        >>> vectors = CCACosine(bits=8).fit(pairs).vectors(pairs.images, "image")
-        >>> bool(np.allclose((vectors**2).sum(axis=1), 1))
-        True
     """
 
     name = "cca-cosine"

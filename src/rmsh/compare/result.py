@@ -118,11 +118,7 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
 
 
 def read_result(path: Path) -> Result:
-    """Read a result; files of format 1 get the keys that they did not record.
-
-    Raises:
-        FormatError: the file is damaged, is not a result, or has a newer format.
-    """
+    """Read a result; files of format 1 get the keys that they did not record."""
     result = read_json(path)
     if not isinstance(result, dict) or not {"format", "status", "run"} <= result.keys():
         raise FormatError(f"{path} is not the result of a run; remove it, or give another folder.")
@@ -132,15 +128,10 @@ def read_result(path: Path) -> Result:
 
 
 def stale_reason(result: Mapping[str, Any]) -> str | None:
-    """Why the current code would not give this result, in one sentence; None if it is current, or if the run failed.
-
-    Raises:
-        ConfigError: there is no method of that name.
-        MissingExtraError: the method needs torch, which is not installed.
-    """
+    """Why the current code would not give this result, in one sentence; None if it is current, or if the run failed."""
     if result["status"] != "done":
         return None
-    run = Run.from_json(result["run"])
+    run = Run(**result["run"])
     cls = class_of(run)
     current = getattr(cls, "version", 1)
     if result["method_version"] != current:
@@ -153,10 +144,7 @@ def stale_reason(result: Mapping[str, Any]) -> str | None:
 
 def changed_options(result: Mapping[str, Any]) -> list[str]:
     """The options of a result's method that have another default now, or that did not exist when it was made."""
-    now = method_of(Run.from_json(result["run"])).config.model_dump(mode="json")
+    now = method_of(Run(**result["run"])).config.model_dump(mode="json")
     before = result.get("config", now)
-    return sorted(
-        name
-        for name in now.keys() | before.keys()
-        if (name in now, now.get(name)) != (name in before, before.get(name))
-    )
+    absent = object()
+    return sorted(name for name in now | before if now.get(name, absent) != before.get(name, absent))

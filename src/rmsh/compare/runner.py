@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeAlias
+from typing import Any
 
 from rmsh.compare.grid import Run
 from rmsh.compare.measure import measure, split_of
@@ -42,9 +42,6 @@ class Report:
     seconds_left: float | None  # estimate for the remaining runs
 
 
-OnRun: TypeAlias = Callable[[Report], None]
-
-
 def make_runs(
     runs: Sequence[Run],
     folder: Path,
@@ -52,23 +49,12 @@ def make_runs(
     data: Mapping[str, str],
     retry_failed: bool = False,
     time_limit: float | None = None,
-    on_run: OnRun | None = None,
+    on_run: Callable[[Report], None] | None = None,
 ) -> list[Result | None]:
-    """Carry out the runs that have no result yet, in their order.
+    """Carry out the runs that have no result in the folder yet, in their order.
 
-    Args:
-        runs: the runs of a grid.
-        folder: folder of the results, by the paths of the runs.
-        data: for each dataset, the argument of ``open_pairs``.
-        retry_failed: repeat failed runs.
-        time_limit: seconds per run; a longer run is stopped and counts as failed.
-        on_run: called with a Report when a run ends.
-
-    Returns:
-        The result of each run, None if another runner is working on it.
-
-    Raises:
-        ConfigError: ``data`` lacks a dataset, or the folder contains results of other data.
+    ``data`` gives for each dataset the argument of ``open_pairs``; ``time_limit`` is in seconds per run, and a longer
+    run is stopped and counts as failed. Returns the result of each run, None if another runner is working on it.
     """
     unknown = sorted({run.dataset for run in runs} - {*data})
     if unknown:
@@ -84,7 +70,9 @@ def make_runs(
             # Removed while it is held: a runner that was waiting for it looks for the result again and finds it.
             lock.unlink(missing_ok=True)
         if on_run is not None:
-            on_run(_report(run, result, runs, folder))
+            results = [found for found in read_results(runs, folder) if found is not None]
+            left = seconds_left(missing_runs(runs, folder), results)
+            on_run(Report(run, result, len(results), len(runs), left))
     return read_results(runs, folder)
 
 
@@ -141,11 +129,6 @@ def _expected(run: Mapping[str, Any], times: Sequence[tuple[Mapping[str, Any], f
     return fmean(next(group for group in groups if group))  # the last group has all times
 
 
-def _report(run: Run, result: Result, runs: Sequence[Run], folder: Path) -> Report:
-    results = [one for one in read_results(runs, folder) if one is not None]
-    return Report(run, result, len(results), len(runs), seconds_left(missing_runs(runs, folder), results))
-
-
 def _run_in_child(run: Run, path: Path, data: str, time_limit: float | None) -> Result:
     """Carry out a run in a child process; if the child leaves no result, write a failure."""
     task = json.dumps({"run": run.to_json(), "data": data, "path": str(path)})
@@ -183,23 +166,17 @@ def _explain(code: int, stderr: str) -> str:
 
 
 def carry_out(run: Run, data: str) -> Result:
-    """The result of a run, or of its failure, on the data that ``open_pairs`` takes.
-
-    Example:
-        >>> carry_out(Run("generated", "scm", bits=8, options={"rigde": 1}), "generated:60")["status"]
-        'failed'
-    """
+    """The result of a run, or of its failure, on the data that ``open_pairs`` takes."""
     started = time.monotonic()
     try:
         result = measure(run, open_pairs(data), cache=cache_folder())
-    except RmshError as error:
-        return failure(run, str(error), time.monotonic() - started)
     except Exception as error:
-        return failure(run, f"{type(error).__name__}: {error}", time.monotonic() - started)
+        reason = str(error) if isinstance(error, RmshError) else f"{type(error).__name__}: {error}"
+        return failure(run, reason, time.monotonic() - started)
     result["seconds"]["total"] = round(time.monotonic() - started, 2)
     return result
 
 
 if __name__ == "__main__":
     task = json.load(sys.stdin)
-    write_result(Path(task["path"]), carry_out(Run.from_json(task["run"]), task["data"]))
+    write_result(Path(task["path"]), carry_out(Run(**task["run"]), task["data"]))

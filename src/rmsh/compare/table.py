@@ -28,7 +28,6 @@ class Row:
     error: str  # reason of the first failure
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
         return asdict(self)
 
 
