@@ -33,35 +33,19 @@ _ROLES = ("database", "query", "")  # "" is neither
 
 @dataclass(frozen=True, eq=False)
 class CodesFile:
-    """Codes of n items in one modality or both.
+    """Codes of n items in one modality or both; a CodesError or DataError says which arrays do not match."""
 
-    Args:
-        ids: (n,) unique strings.
-        bits: code length.
-        image: packed codes of the images, uint8 (n, ceil(bits / 8)), or None.
-        text: packed codes of the texts, or None.
-        has_image: (n,) which items have an image, by default all; the codes of the others are meaningless.
-        has_text: (n,) which items have a text.
-        labels: 0/1 (n, classes), or None.
-        classes: one name per class.
-        split: (n,) "database", "query" or "" (neither) for each item, or None.
-        model: fingerprint of the model that made the codes; "" if unknown.
-
-    Raises:
-        CodesError: there are no codes, or they do not match their length or the ids.
-        DataError: labels, classes or split do not match the items.
-    """
-
-    ids: IdArray
+    ids: IdArray  # (n,) unique strings
     bits: int
-    image: PackedArray | None = None
-    text: PackedArray | None = None
+    image: PackedArray | None = None  # packed codes of the images, uint8 (n, ceil(bits / 8))
+    text: PackedArray | None = None  # packed codes of the texts
+    # (n,) which items have an image or a text, by default all; the codes of the others are meaningless
     has_image: BitArray = None  # type: ignore[assignment]  # filled in by __post_init__
     has_text: BitArray = None  # type: ignore[assignment]
-    labels: LabelArray | None = None
-    classes: tuple[str, ...] = ()
-    split: NDArray[np.str_] | None = None
-    model: str = ""
+    labels: LabelArray | None = None  # 0/1 (n, classes)
+    classes: tuple[str, ...] = ()  # one name per class
+    split: NDArray[np.str_] | None = None  # (n,) "database", "query" or "" (neither) for each item
+    model: str = ""  # fingerprint of the model that made the codes; "" if unknown
 
     def __post_init__(self) -> None:
         coded = {m: Codes(packed, self.bits, self.ids) for m in MODALITIES if (packed := getattr(self, m)) is not None}
@@ -89,11 +73,7 @@ class CodesFile:
         return Codes(packed, self.bits, self.ids).take(getattr(self, f"has_{modality}"))
 
     def part(self, role: str) -> dict[Modality, LabelledCodes]:
-        """The labelled codes of the queries or of the database, by modality.
-
-        Raises:
-            DataError: the file has no labels, no split, or no item in this part.
-        """
+        """The labelled codes of the queries or of the database, by modality."""
         if self.labels is None:
             raise DataError("The codes have no labels, which scores need; give a file of labels (--labels).")
         if self.split is None:
@@ -111,11 +91,7 @@ class CodesFile:
         }
 
     def with_labels(self, labels: LabelArray, ids: IdArray | None = None) -> CodesFile:
-        """The same codes with other labels, matched by id, or by row if there are no ids.
-
-        Raises:
-            DataError: an item has no row of labels.
-        """
+        """The same codes with other labels, matched by id, or by row if there are no ids."""
         if ids is None:
             return replace(self, labels=labels, classes=())
         row_of = {str(name): row for row, name in enumerate(ids)}
@@ -137,12 +113,7 @@ class CodesFile:
 
     @classmethod
     def load(cls, path: Path) -> CodesFile:
-        """Read a codes file.
-
-        Raises:
-            InputError: the file does not exist.
-            FormatError: the file is not a codes file, is damaged, or was written by a newer rmsh.
-        """
+        """Read a codes file, or raise FormatError if it is damaged, not ours, or written by a newer rmsh."""
         arrays = _read(path)
         try:
             version = int(arrays.pop("version"))

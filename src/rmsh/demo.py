@@ -11,10 +11,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rmsh.core.progress import OnProgress
 
 SCENES = 3000
 _LIKE = "000/000002.jpg"  # a single guitar
@@ -36,12 +32,15 @@ def demonstrate(folder: Path, *, serve: bool, scenes: int) -> int:
     from rmsh.cli.console import Console
     from rmsh.cli.main import run
     from rmsh.core.errors import RmshError
+    from rmsh.data.synthetic.scenes import write_scenes
 
     console = Console()
     console.note(f"Drawing {scenes:,} scenes of icons with captions into {folder / 'scenes'}.")
     try:
         with console.progress() as report:
-            _draw(folder / "scenes", scenes, report)
+            if not (folder / "scenes" / "manifest.json").is_file():
+                shutil.rmtree(folder / "scenes", ignore_errors=True)  # an earlier run was interrupted
+            write_scenes(folder / "scenes", scenes, on_progress=report)
     except RmshError as error:
         console.note(f"rmsh: {error}")
         return error.exit_code
@@ -63,14 +62,6 @@ def _commands(*, serve: bool) -> Iterator[list[str]]:
     yield ["search", "library", "--like", _LIKE, "--to", "texts", "-k", "4"]
     if serve:
         yield ["serve", "library"]
-
-
-def _draw(folder: Path, scenes: int, report: OnProgress) -> None:
-    from rmsh.data.synthetic.scenes import write_scenes
-
-    if not (folder / "manifest.json").is_file():
-        shutil.rmtree(folder, ignore_errors=True)  # an earlier run was interrupted
-    write_scenes(folder, scenes, on_progress=report)
 
 
 if __name__ == "__main__":

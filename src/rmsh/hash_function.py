@@ -47,12 +47,10 @@ class Layer(NamedTuple):
 
     @property
     def inputs(self) -> int:
-        """The number of input values."""
         return len(self.weight)
 
     @property
     def outputs(self) -> int:
-        """The number of output values."""
         return len(self.bias)
 
     def __call__(self, x: Features) -> FloatArray:
@@ -78,17 +76,14 @@ class KernelLayer(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Its name in a model file."""
         return _KERNEL
 
     @property
     def inputs(self) -> int:
-        """The number of input values."""
         return int(self.anchors.shape[1])
 
     @property
     def outputs(self) -> int:
-        """The number of anchors."""
         return len(self.anchors)
 
     def __call__(self, x: Features) -> FloatArray:
@@ -141,14 +136,14 @@ class HashFunction:
                 f"The features have shape {features.shape}, but this model takes (n, {self.inputs}); use the "
                 "encoder that it was trained with."
             )
-        blocks = [self._block(features[start : start + _BLOCK]) for start in range(0, features.shape[0], _BLOCK)]
-        return np.concatenate(blocks) if blocks else np.empty((0, self.bits), dtype=np.float32)
-
-    def _block(self, features: Features) -> FloatArray:
-        x = features if sparse.issparse(features) else np.asarray(features, dtype=np.float32)
-        for layer in self.layers:
-            x = layer(x)
-        return cast("FloatArray", x)
+        codes = np.empty((features.shape[0], self.bits), dtype=np.float32)
+        for start in range(0, len(codes), _BLOCK):
+            x = features[start : start + _BLOCK]
+            x = x if sparse.issparse(x) else np.asarray(x, dtype=np.float32)
+            for layer in self.layers:
+                x = layer(x)
+            codes[start : start + _BLOCK] = x
+        return codes
 
     def tensors(self, prefix: str) -> dict[str, FloatArray]:
         """The arrays by name, as in a model file."""

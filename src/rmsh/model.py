@@ -91,10 +91,9 @@ class Model:
         with atomic(path / "model.safetensors") as file:
             file.write(self._tensor_bytes())
         write_text(path / "card.md", _card(self))
-        write_json(path / "config.json", {"format": _FORMAT, "fingerprint": self.fingerprint, **self._described()})
-
-    def _described(self) -> dict[str, Any]:
-        return {
+        config = {
+            "format": _FORMAT,
+            "fingerprint": self.fingerprint,
             "method": self.method,
             "bits": self.bits,
             "options": dict(self.options),
@@ -102,6 +101,7 @@ class Model:
             "facts": dict(self.facts),
             "encoders": {m: dict(e) for m, e in self.encoders.items()},
         }
+        write_json(path / "config.json", config)
 
 
 def load(folder: Path | str) -> Model:

@@ -52,11 +52,6 @@ def read_retrieval_set(
         queries: number of rows to draw, by default a tenth, at most 1,000.
         bits: code length, if the arrays do not determine it.
         direction: which modality searches which, if there are image and text codes; by default "i2t".
-
-    Raises:
-        DataError: a file, a key or a shape is wrong.
-        CodesError: the codes are malformed or ambiguous.
-        ConfigError: an option contradicts the content of the files.
     """
     if is_codes_file(codes):
         given = {"query_codes": query_codes, "query_labels": query_labels, "bits": bits}
@@ -131,12 +126,7 @@ def _labelled(files: _Files, parts: tuple[Part, ...], kinds: tuple[Kind, ...]) -
 
 
 def default_query_count(items: int) -> int:
-    """The number of items drawn as queries by default: a tenth, at most 1,000, at least one.
-
-    Example:
-        >>> default_query_count(20), default_query_count(60_000)
-        (2, 1000)
-    """
+    """The number of items drawn as queries by default: a tenth, at most 1,000, at least one."""
     return max(1, min(1000, items // 10))
 
 
@@ -148,10 +138,8 @@ def draw_queries(items: int, queries: int | None) -> tuple[Split, str]:
         '2 of 20 items were drawn as queries (seed 0) and removed from the database'
     """
     split = random_split(items, default_query_count(items) if queries is None else queries)
-    return (
-        split,
-        f"{len(split.query):,} of {items:,} items were drawn as queries (seed 0) and removed from the database",
-    )
+    drawn = f"{len(split.query):,} of {items:,} items were drawn as queries (seed 0)"
+    return split, f"{drawn} and removed from the database"
 
 
 def _refuse_drawing(queries: int | None) -> None:

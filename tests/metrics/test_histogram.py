@@ -104,8 +104,8 @@ def test_an_empty_side_is_refused() -> None:
 @pytest.mark.parametrize(
     ("of_query", "of_database", "sentence"),
     [
-        ([[1], [1]], [[1]], r"queries: labels of shape \(2, 1\)"),
-        ([[1]], [[2]], "database: labels are 0 or 1"),
+        ([[1], [1]], [[1]], r"queries: .*labels of shape \(2, 1\)"),
+        ([[1]], [[2]], "database: .*0 or 1"),
         ([[1, 0]], [[1]], "queries have 2 classes and the database 1"),
         (np.empty((1, 0)), np.empty((1, 0)), "give at least one class"),
         (np.ones((1, 991)), np.ones((1, 991)), "A query has 991 labels"),

@@ -66,7 +66,6 @@ class Bounds:
         return self.upper is not None and self.lower <= self.upper + GUARD
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
         return asdict(self) | {"upper_form": list(self.upper_form), "feasible": self.feasible}
 
     def __str__(self) -> str:
@@ -76,13 +75,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class DeltaChoice:
-    """A delta and the bounds it was chosen from.
-
-    Example:
-        >>> paper = Bounds(2.5, "size", 6, ("independent", "entropy"))
-        >>> DeltaChoice(16, 4, used=paper, paper=paper).reason
-        "the middle of the paper's bounds, 2.50 (|l_i|) and 6 (independent H(L))."
-    """
+    """A delta and the bounds it was chosen from."""
 
     bits: int
     delta: int  # from 1 to bits
@@ -108,7 +101,6 @@ class DeltaChoice:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
         choice = {"bits": self.bits, "delta": self.delta, "feasible": self.feasible, "reason": self.reason}
         return choice | {"used": self.used.to_json(), "paper": self.paper.to_json()}
 
@@ -174,15 +166,8 @@ def choose_delta(
 ) -> DeltaChoice:
     """Choose delta from the labels by the policy at the top of this file.
 
-    Args:
-        labels: 0/1 (n, classes), where items without labels are ignored; or their ``LabelStatistics``, to share the
-            work between several code lengths.
-        bits: code length.
-        confidence: p of the lower bound.
-        inequality: the inequality of the lower bound, ``chebyshev`` or ``cantelli``.
-
-    Returns:
-        delta with the bounds that it comes from.
+    ``labels`` are 0/1 (n, classes), where items without labels are ignored; or their ``LabelStatistics``, to share the
+    work between several code lengths. ``confidence`` and ``inequality`` are those of :func:`lower_bound`.
 
     Example:
         >>> choice = choose_delta(np.eye(4, dtype=np.uint8), 16)

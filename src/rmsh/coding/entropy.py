@@ -99,9 +99,6 @@ def similarity_entropy(labels: LabelArray, form: SimilarityForm = "size") -> Sco
     larger label sets that share nothing with l_i, and the numerator larger ones whose S happens to be j / |l_i|; both
     are excluded here, so that the p_j are probabilities.) Items that share nothing count in the denominator.
 
-    Raises:
-        InputError: an item has no label.
-
     Example:
         >>> labels = np.array([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1]], dtype=np.uint8)
         >>> similarity_entropy(labels), similarity_entropy(labels, "log2")
@@ -150,15 +147,7 @@ def _overlap_counts(rows: LabelArray, others: LabelArray, weights: ScoreArray) -
 
 @dataclass(frozen=True, eq=False)
 class LabelStatistics:
-    """Entropies of a set of labels, computed once for all code lengths; create it with :meth:`of`.
-
-    Example:
-        >>> statistics = LabelStatistics.of(np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0]]))
-        >>> statistics.items, statistics.without_labels, statistics.classes, statistics.labels_per_item
-        (2, 1, 3, 1.5)
-        >>> statistics.entropy("independent"), statistics.similarity("size")
-        (1.0, array([2., 1.]))
-    """
+    """Entropies of a set of labels, computed once for all code lengths; create it with :meth:`of`."""
 
     labels: LabelArray  # 0/1 (items, classes), at least one label per item
     without_labels: int  # items that were ignored because they have no label
@@ -176,12 +165,10 @@ class LabelStatistics:
 
     @property
     def items(self) -> int:
-        """The number of items with labels."""
         return len(self.labels)
 
     @property
     def classes(self) -> int:
-        """The number of classes."""
         return int(self.labels.shape[1])
 
     @property

@@ -34,7 +34,6 @@ class BitAudit:
     largest_bucket: int  # items that share the most frequent code
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
         return dict(vars(self)) | {"ones": self.ones.tolist(), "duplicates": [list(pair) for pair in self.duplicates]}
 
 
@@ -47,7 +46,6 @@ class Audit:
     scores: Scores
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
         return {"query": self.query.to_json(), "database": self.database.to_json(), "scores": self.scores.to_json()}
 
 

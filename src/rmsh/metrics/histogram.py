@@ -93,13 +93,7 @@ def _counter() -> _Counter:
 def count_with_numpy(
     query: WordArray, codes: WordArray, query_labels: WordArray, labels: WordArray, bits: int, most: int
 ) -> HistogramArray:
-    """The numpy form of ``kernel.count_pairs``: queries (Q, words), database (words, n), and labels likewise.
-
-    Example:
-        >>> word = np.array([[3]], dtype=np.uint64)
-        >>> count_with_numpy(word, word, word, word, 2, 2).tolist()
-        [[[0, 0, 1], [0, 0, 0], [0, 0, 0]]]
-    """
+    """The numpy form of ``kernel.count_pairs``: queries (Q, words), database (words, n), and labels likewise."""
     counted = np.empty((len(query), bits + 1, most + 1), dtype=np.int32)
     for row, (word, label_word) in enumerate(zip(query, query_labels, strict=True)):
         distance = np.bitwise_count(word[:, None] ^ codes).sum(axis=0, dtype=np.int64)

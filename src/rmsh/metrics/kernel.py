@@ -6,6 +6,7 @@ the histogram is then incremented item by item.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numba
@@ -16,7 +17,8 @@ from rmsh.core.compiled import compile_kernel, popcount
 _TILE = 1024  # items: the cells of a tile stay in the first-level cache
 
 
-def _fill_cells(
+@compile_kernel
+def fill_cells(
     cells: Any, start: int, stop: int, query: Any, codes: Any, query_labels: Any, labels: Any, width: Any
 ) -> None:
     """Write distance * width + shared labels of the items start..stop into ``cells``."""
@@ -36,10 +38,8 @@ def _fill_cells(
             cells[j] += np.uint32(popcount(label_word & label_column[j]))
 
 
-_fill_tile = compile_kernel(_fill_cells)
-
-
-def _count_pairs(query: Any, codes: Any, query_labels: Any, labels: Any, bits: int, most: int) -> Any:
+@partial(compile_kernel, parallel=True)
+def count_pairs(query: Any, codes: Any, query_labels: Any, labels: Any, bits: int, most: int) -> Any:
     queries, items = len(query), codes.shape[1]
     width = np.uint32(most + 1)
     histograms = np.zeros((queries, (bits + 1) * (most + 1)), np.int32)
@@ -48,10 +48,7 @@ def _count_pairs(query: Any, codes: Any, query_labels: Any, labels: Any, bits: i
         histogram = histograms[q]
         for start in range(0, items, _TILE):
             stop = min(start + _TILE, items)
-            _fill_tile(cells, start, stop, query[q], codes, query_labels[q], labels, width)
+            fill_cells(cells, start, stop, query[q], codes, query_labels[q], labels, width)
             for j in range(stop - start):
                 histogram[cells[j]] += 1
     return histograms.reshape(queries, bits + 1, most + 1)
-
-
-count_pairs = compile_kernel(_count_pairs, parallel=True)

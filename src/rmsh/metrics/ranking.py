@@ -51,12 +51,7 @@ class Buckets(NamedTuple):
 
 
 def buckets(histograms: Histograms) -> Buckets:
-    """Count the items and the relevant items at each distance.
-
-    Example:
-        >>> buckets(np.array([[[1, 2], [3, 0]]])).before.tolist()
-        [[0.0, 3.0]]
-    """
+    """Count the items and the relevant items at each distance."""
     items = histograms.sum(axis=2, dtype=np.float64)
     relevant = histograms[:, :, 1:].sum(axis=2, dtype=np.float64)
     return Buckets(items, relevant, np.cumsum(items, axis=1) - items, np.cumsum(relevant, axis=1) - relevant)
@@ -258,7 +253,6 @@ class Curve:
     recall: ScoreArray
 
     def to_json(self) -> dict[str, Any]:
-        """The curve as plain lists."""
         return {"at": self.at.tolist(), "precision": self.precision.tolist(), "recall": self.recall.tolist()}
 
 

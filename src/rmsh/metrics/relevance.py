@@ -33,12 +33,7 @@ def label_words(labels: LabelArray) -> WordArray:
 
 
 def shared_labels(a: LabelArray, b: LabelArray) -> IntArray:
-    """The number of labels that each pair shares, int64 (len(a), len(b)); for small inputs.
-
-    Example:
-        >>> shared_labels(np.array([[1, 1, 0]], dtype=np.uint8), np.array([[1, 1, 1], [0, 0, 1]], dtype=np.uint8))
-        array([[2, 0]])
-    """
+    """The number of labels that each pair shares, int64 (len(a), len(b)); for small inputs."""
     return np.asarray(a, dtype=np.int64) @ np.asarray(b, dtype=np.int64).T
 
 
@@ -56,10 +51,6 @@ def random_ranking(histograms: NDArray[np.integer]) -> NDArray[np.integer]:
     """Histograms (Q, 1, R + 1) with the whole database at one distance.
 
     A measure of these is exactly its expected value for a random ranking, the chance level.
-
-    Example:
-        >>> random_ranking(np.array([[[0, 2], [3, 0]]])).tolist()
-        [[[3, 2]]]
     """
     pooled: NDArray[np.integer] = histograms.sum(axis=1, keepdims=True, dtype=np.int64)
     return pooled

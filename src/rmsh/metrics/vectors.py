@@ -25,12 +25,6 @@ def score_vectors(
 
     Vectors are (Q, d) and (n, d), labels 0/1 (Q, classes) and (n, classes). NDCG is cut at rank k, AP is not. Returns
     ``ndcg``, ``ndcg_chance``, ``map`` and ``map_chance``, each (Q,); NaN for a query without a relevant item.
-
-    Example:
-        >>> labels = np.eye(2, dtype=np.uint8)
-        >>> scores = score_vectors(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32), labels, labels)
-        >>> scores["map"].tolist(), scores["map_chance"].tolist()
-        ([1.0, 1.0], [0.75, 0.75])
     """
     rows = [slice(start, start + _BLOCK) for start in range(0, len(query), _BLOCK)]
     blocks = [_score_block(query[r] @ database.T, shared_labels(query_labels[r], database_labels), k) for r in rows]
