@@ -92,7 +92,7 @@ def test_items_without_a_modality_are_left_out_of_its_codes() -> None:
     [
         ({"image": None, "text": None}, CodesError, "neither image nor text codes"),
         ({"bits": 20}, CodesError, "20 bits need uint8"),
-        ({"ids": IDS[:5]}, CodesError, "5 ids .*12 codes"),
+        ({"ids": IDS[:5]}, CodesError, "5 IDs .*12 codes"),
         ({"labels": LABELS[:5]}, DataError, "for 12 items"),
         ({"classes": ("a",)}, DataError, "1 class names .*3"),
         ({"split": SPLIT[:5]}, DataError, "5 roles for 12 items"),

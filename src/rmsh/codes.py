@@ -1,18 +1,18 @@
-"""Packed binary codes, and the only file that knows their bit order.
+"""Packed binary codes; the only module that knows their bit order.
 
 Conventions, stated here and nowhere else:
 
-- A code has ``bits`` bits, 1 to 512. Bit ``i`` of an item lies in byte ``i // 8`` at position ``i % 8``
-  counted from the least significant bit, so that in the little-endian 64-bit word ``i // 64`` it has the
-  value ``1 << (i % 64)``.
-- Padding bits behind the last one are zero; a code with other padding is refused.
-- Bit ``i`` is 1 where the relaxed value ``z_i >= 0``: sgn(0) = +1. A 1 stands for +1, a 0 for -1.
+- A code has ``bits`` bits, 1 to 512. Bit ``i`` is stored in byte ``i // 8`` at position ``i % 8``, counted from the
+  least significant bit. In the little-endian 64-bit word ``i // 64`` it therefore has the value ``1 << (i % 64)``.
+- Padding bits after the last bit are zero; a code with other padding is refused.
+- Bit ``i`` is 1 if the relaxed value ``z_i >= 0``: sgn(0) = +1. A 1 stands for +1, a 0 for -1.
 - A distance is the number of differing bits: an integer, smaller is nearer.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,13 +25,11 @@ if TYPE_CHECKING:
 
     from rmsh.core.types import BitArray, FloatArray, IdArray, IntArray, PackedArray, WordArray
 
-__all__ = ["MAX_BITS", "Codes", "check_bits", "hamming", "pack", "signs", "to_words", "unpack"]
-
 MAX_BITS = 512
 
 
 def check_bits(bits: int) -> int:
-    """Return a code length, or refuse it.
+    """Return a code length as an int; CodesError if it is not a whole number from 1 to 512.
 
     Example:
         >>> check_bits(64)
@@ -39,7 +37,7 @@ def check_bits(bits: int) -> int:
     """
     whole = isinstance(bits, (int, np.integer)) and type(bits) is not bool
     if not whole or not 1 <= bits <= MAX_BITS:
-        raise CodesError(f"A code of {bits!r} bits was asked for; give a whole number from 1 to {MAX_BITS}.")
+        raise CodesError(f"A code cannot have {bits!r} bits; give a whole number from 1 to {MAX_BITS}.")
     return int(bits)
 
 
@@ -64,7 +62,7 @@ def unpack(packed: PackedArray, bits: int) -> BitArray:
 
 
 def to_words(packed: NDArray[np.uint8]) -> WordArray:
-    """Widen packed bytes to little-endian 64-bit words (n, ceil(bytes / 8)), zero padded: the form that is searched.
+    """Widen packed bytes to little-endian 64-bit words (n, ceil(bytes / 8)), zero padded, as the indexes need them.
 
     Example:
         >>> to_words(np.array([[1, 1]], dtype=np.uint8))
@@ -78,7 +76,7 @@ def to_words(packed: NDArray[np.uint8]) -> WordArray:
 
 
 def hamming(a: PackedArray, b: PackedArray) -> IntArray:
-    """Distances of all pairs, int64 (len(a), len(b)): the plain definition, for small inputs and as an oracle.
+    """Distances between all pairs, int64 (len(a), len(b)): the plain definition, for small inputs and for tests.
 
     Example:
         >>> hamming(np.array([[3]], dtype=np.uint8), np.array([[1], [4]], dtype=np.uint8))
@@ -90,15 +88,18 @@ def hamming(a: PackedArray, b: PackedArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """Binary codes of n items with their ids.
+    """Binary codes of n items with their IDs.
+
+    Construction does not check that the IDs differ; code that matches codes to items by ID calls
+    :func:`check_unique_ids`.
 
     Args:
         packed: uint8 (n, ceil(bits / 8)).
         bits: the length of a code, 1 to 512.
-        ids: (n,) unique strings.
+        ids: (n,) strings.
 
     Raises:
-        CodesError: the shape, the dtype, the padding or the ids do not fit.
+        CodesError: the shape, the dtype, the padding or the number of IDs is wrong.
 
     Example:
         >>> codes = Codes.from_values(np.array([[0.5, -0.1, 0.0]]), ids=["a"])
@@ -114,34 +115,31 @@ class Codes:
         bits, packed = check_bits(self.bits), np.asarray(self.packed)
         if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != -(-bits // 8):
             raise CodesError(
-                f"Packed codes of dtype {packed.dtype} and shape {packed.shape} were given; {bits} bits need uint8 of "
-                f"shape (n, {-(-bits // 8)}). Real values go through Codes.from_values."
+                f"Got packed codes of dtype {packed.dtype} and shape {packed.shape}; {bits} bits need uint8 of shape "
+                f"(n, {-(-bits // 8)}). For real values use Codes.from_values."
             )
-        spare = -bits % 8
-        if spare and len(packed) and int(packed[:, -1].max()) >= 1 << (8 - spare):
+        padding = -bits % 8
+        if padding and len(packed) and int(packed[:, -1].max()) >= 1 << (8 - padding):
             raise CodesError(
-                f"A code of {bits} bits has bits set behind its end; pack with bit i in byte i // 8, least significant "
-                "first, and zeros behind the last."
+                f"Some codes of {bits} bits have padding bits that are not zero; pack bit i into byte i // 8, least "
+                "significant bit first, and set the padding to zero."
             )
         ids = np.asarray(self.ids, dtype=np.str_) if len(self.ids) else np.empty(0, dtype=np.str_)
         if ids.shape != (len(packed),):
-            raise CodesError(f"{ids.size} ids were given for {len(packed)} codes; give one id a code.")
-        if np.unique(ids).size != ids.size:
-            values, counts = np.unique(ids, return_counts=True)
-            raise CodesError(f"The id {str(values[counts.argmax()])!r} occurs {counts.max()} times; ids must differ.")
+            raise CodesError(f"Got {ids.size} IDs for {len(packed)} codes; give one ID per code.")
         object.__setattr__(self, "packed", packed)
         object.__setattr__(self, "bits", bits)
         object.__setattr__(self, "ids", ids)
 
     @classmethod
     def from_values(cls, values: ArrayLike, ids: ArrayLike | None = None) -> Codes:
-        """Code the signs of relaxed values (n, bits); without ids, items are called "0", "1", and so on."""
+        """The codes of relaxed values (n, bits), by sign; without IDs, items are numbered "0", "1" and so on."""
         z = np.asarray(values)
         if z.ndim != 2:
-            raise CodesError(f"Values of shape {z.shape} were given; codes are made of values of shape (n, bits).")
+            raise CodesError(f"Got values of shape {z.shape}; codes need values of shape (n, bits).")
         if not np.isfinite(z).all():
             row = int(np.flatnonzero(~np.isfinite(z).all(axis=1))[0])
-            raise CodesError(f"The values of row {row} are not finite; a sign is taken of numbers only.")
+            raise CodesError(f"Some values in row {row} are not finite; give finite numbers.")
         names = np.arange(len(z)).astype(np.str_) if ids is None else np.asarray(ids, dtype=np.str_)
         return cls(pack(z >= 0), z.shape[1], names)
 
@@ -155,6 +153,18 @@ class Codes:
     def take(self, rows: NDArray[np.integer] | BitArray) -> Codes:
         """The codes of some rows."""
         return Codes(self.packed[rows], self.bits, self.ids[rows])
+
+
+def check_unique_ids(ids: IdArray) -> None:
+    """Raise CodesError if an ID occurs more than once.
+
+    Example:
+        >>> check_unique_ids(np.array(["a", "b"]))
+    """
+    names = ids.tolist()
+    if len(set(names)) < len(names):
+        (name, count), *_ = Counter(names).most_common(1)
+        raise CodesError(f"The ID {name!r} occurs {count} times; IDs must be unique.")
 
 
 def signs(codes: Codes) -> FloatArray:

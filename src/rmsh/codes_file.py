@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.codes import Codes
+from rmsh.codes import Codes, check_unique_ids
 from rmsh.core.errors import CodesError, DataError, FormatError, InputError
 from rmsh.core.files import atomic
 from rmsh.core.types import MODALITIES
@@ -52,6 +52,7 @@ class CodesFile:
         if not coded:
             raise CodesError("There are neither image nor text codes; a codes file contains at least one of them.")
         first = next(iter(coded.values()))
+        check_unique_ids(first.ids)
         checked: dict[str, Any] = {"ids": first.ids, "bits": first.bits}
         checked |= {m: codes.packed for m, codes in coded.items()}
         for m in MODALITIES:

@@ -73,7 +73,7 @@ def test_info_is_readable(folder: Path, capsys: Capture) -> None:
 def test_a_whole_library_verifies(folder: Path, capsys: Capture) -> None:
     assert _json(capsys, "verify", folder)["whole"] is True
     assert run(["library", "verify", str(folder)]) == 0
-    assert "is whole; checked: database, full-text index, items, codes" in capsys.readouterr().out
+    assert "is intact; checked: database, full-text index, items, codes" in capsys.readouterr().out
 
 
 def test_a_damaged_library_ends_with_exit_code_1(folder: Path, capsys: Capture) -> None:
@@ -114,7 +114,7 @@ def test_a_snapshot_of_another_library_is_told(folder: Path, tmp_path: Path, cap
 def test_a_backup_is_a_library_and_missing_pictures_are_told(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     copy = tmp_path / "copy"
     assert run(["library", "backup", str(folder), "--out", str(copy)]) == 0
-    assert "1 pictures were not where the items say" in capsys.readouterr().err
+    assert "1 image files are missing" in capsys.readouterr().err
     assert _json(capsys, "verify", copy)["whole"] is True
 
 

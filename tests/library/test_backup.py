@@ -14,7 +14,7 @@ from rmsh.library import Item, Library
 from rmsh.library import backup as backup_module
 from rmsh.library.backup import backup
 from rmsh.library.recode import recode
-from rmsh.library.verify import Verdict, verify
+from rmsh.library.verify import Verification, verify
 from rmsh.model import Model
 
 Fill = Callable[..., None]
@@ -85,15 +85,15 @@ def test_pictures_in_a_source_folder_stay_there(tmp_path: Path, model: Model, co
 
 
 def test_a_folder_with_something_in_it_is_not_written_over(library: Library, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is there already and not empty"):
+    with pytest.raises(InputError, match="not empty"):
         backup(library, tmp_path)
 
 
 def test_a_copy_that_is_not_whole_is_not_kept(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backup_module, "verify", lambda _: Verdict(("all",), ("It is torn.",)))
-    with pytest.raises(RmshError, match=r"is not whole, and was not kept: It is torn\."):
+    monkeypatch.setattr(backup_module, "verify", lambda _: Verification(("all",), ("It is torn.",)))
+    with pytest.raises(RmshError, match=r"It is torn\."):
         backup(library, tmp_path / "copy")
     assert [path.name for path in tmp_path.iterdir()] == ["library"]
 

@@ -17,7 +17,7 @@ import pytest
 from rmsh.codes import Codes
 from rmsh.core.errors import FormatError, RmshError
 from rmsh.library import Item, Library, database
-from rmsh.library.database import explained
+from rmsh.library.database import translate_errors
 from rmsh.library.verify import verify
 from rmsh.model import Model
 
@@ -37,7 +37,7 @@ def test_a_full_database_keeps_nothing_of_a_batch_and_loses_nothing(library: Lib
     with library.maintenance() as connection:
         connection.execute("PRAGMA max_page_count = 100")
     library.add([Item("a", text="small")], {"text": code(["a"])}, model=model)
-    with pytest.raises(RmshError, match="is full; nothing of this step was kept and nothing else is lost: free some"):
+    with pytest.raises(RmshError, match="is full"):
         library.add(_large(names), {"text": code(names)}, model=model)
     assert (library.count(), verify(folder).problems) == (1, ())
     with library.maintenance() as connection:
@@ -70,7 +70,7 @@ def test_a_write_that_the_system_refuses_loses_nothing(
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(folder), model.fingerprint], capture_output=True, text=True, check=True
     )
-    assert "fails (disk I/O error); nothing of this step was kept" in done.stdout
+    assert "failed (disk I/O error); nothing was changed" in done.stdout
     assert verify(folder).problems == ()
     with Library.open(folder) as reader:
         assert reader.count() == 1
@@ -141,8 +141,8 @@ def test_a_read_only_library_is_searched_and_verified_and_says_why_it_is_not_cha
         later, verified, refused = reader.communicate("go on\n")[0].splitlines()
     assert later == "2"
     assert "problems=()" in verified
-    assert "cannot be opened or written to (" in refused
-    assert "make its folder writable, or work on a copy" in refused
+    assert "cannot be opened or written (" in refused
+    assert "make the folder writable" in refused
 
 
 def test_what_was_read_without_locks_while_others_wrote_does_not_count(
@@ -158,7 +158,7 @@ def test_what_was_read_without_locks_while_others_wrote_does_not_count(
     monkeypatch.setattr(database, "connect_reader", connect)
     with Library.open(folder) as reader:
         assert reader.count() == 1
-        with pytest.raises(RmshError, match="was written to while it was read without locks; try again"):
+        with pytest.raises(RmshError, match="without locks"):
             _write_while_reading(reader, lambda: fill(library, ["b"]))
 
 
@@ -171,12 +171,12 @@ def _write_while_reading(reader: Library, write: Callable[[], None]) -> None:
     ("fault", "words"),
     [
         (errno.ENOSPC, "is full"),
-        (errno.EROFS, "cannot be opened or written to"),
+        (errno.EROFS, "cannot be opened or written"),
         (errno.EIO, "cannot be read or written"),
     ],
 )
 def test_what_the_system_reports_is_one_sentence(fault: int, words: str, tmp_path: Path) -> None:
-    with pytest.raises(RmshError, match=words), explained(tmp_path):
+    with pytest.raises(RmshError, match=words), translate_errors(tmp_path):
         raise OSError(fault, os.strerror(fault))
 
 
@@ -219,7 +219,7 @@ def test_a_database_of_another_program_is_refused(library: Library, folder: Path
     library.close()
     (folder / "items.sqlite").unlink()
     sqlite3.connect(folder / "items.sqlite").execute("CREATE TABLE t (a)").connection.close()
-    with pytest.raises(FormatError, match="is of another program"):
+    with pytest.raises(FormatError, match=r"items\.sqlite was not written by rmsh"):
         Library.open(folder)
 
 
@@ -236,12 +236,12 @@ def test_a_manifest_of_something_else_is_refused(content: str, *, library: Libra
 def test_a_manifest_of_a_newer_rmsh_is_refused(library: Library, folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**manifest, "version": 3}))
-    with pytest.raises(FormatError, match="has version 3 of 'rmsh library', this rmsh reads up to"):
+    with pytest.raises(FormatError, match="version 3 of 'rmsh library'"):
         Library.open(folder)
 
 
 def test_a_database_of_a_newer_rmsh_is_refused(library: Library, folder: Path) -> None:
     with library.maintenance() as connection:
         connection.execute("PRAGMA user_version = 3")
-    with pytest.raises(FormatError, match="has format 3, this rmsh reads up to format 2; update rmsh"):
+    with pytest.raises(FormatError, match=r"format 3, .*up to format 2"):
         Library.open(folder)

@@ -8,8 +8,7 @@ import pytest
 
 from rmsh.codes import Codes
 from rmsh.index.filters import Filter, Id, Label, Leaf, Text
-from rmsh.library import Item, Library
-from rmsh.library import filters as filters_sql
+from rmsh.library import Item, Library, queries
 
 Code = Callable[..., Codes]
 
@@ -84,9 +83,9 @@ def test_a_nul_in_a_text_filter_is_a_space(stocked: Library, code: Code) -> None
 def test_rows_come_in_blocks_and_in_order(
     where: Leaf, *, stocked: Library, code: Code, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filters_sql, "_BLOCK", 1)
+    monkeypatch.setattr(queries, "_FILTER_BLOCK", 1)
     with stocked.reading() as connection:
-        blocks = [rows.tolist() for rows in filters_sql.row_blocks(where, connection)]
+        blocks = [rows.tolist() for rows in queries.matching_rows(connection, where)]
     assert blocks == ([[2]] if where == Id("2") else [[1], [2]])
 
 

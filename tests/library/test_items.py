@@ -18,18 +18,18 @@ def test_labels_are_kept_sorted_and_once() -> None:
 
 @pytest.mark.parametrize("value", ["", "  ", "a\0b", "\ud800", 7, None])
 def test_an_id_that_names_nothing_is_refused(value: Any) -> None:
-    with pytest.raises(InputError, match="was given as an id"):
+    with pytest.raises(InputError, match="cannot be an ID"):
         Item(value)
 
 
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("text", "\ud800", "the text of the item 'a'; give a string of valid Unicode"),
+        ("text", "\ud800", "the text of the item 'a'.*Unicode"),
         ("text", 7, "the text of the item 'a'"),
         ("labels", ("dog", ""), "a label of the item 'a'"),
-        ("labels", "dog", "are one string; give a list of names"),
-        ("picture", "", "the picture of the item 'a'"),
+        ("labels", "dog", "'dog' of the item 'a'"),
+        ("picture", "", "the image path of the item 'a'"),
     ],
 )
 def test_a_value_that_cannot_be_kept_is_named(field: str, value: Any, words: str) -> None:
@@ -39,7 +39,7 @@ def test_a_value_that_cannot_be_kept_is_named(field: str, value: Any, words: str
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../a.jpg", "b/../../a.jpg", "..\\a.jpg", "C:a.jpg", "//host/a.jpg"])
 def test_a_picture_outside_its_folder_is_refused(path: str) -> None:
-    with pytest.raises(InputError, match="may lie outside the folder of the pictures"):
+    with pytest.raises(InputError, match="outside the image folder"):
         Item("a", picture=path)
 
 
@@ -52,7 +52,7 @@ def test_text_may_hold_anything_and_stays_as_it_is() -> None:
 
 
 def test_an_id_that_occurs_twice_is_refused() -> None:
-    with pytest.raises(InputError, match="The id 'b' was given 2 times"):
+    with pytest.raises(InputError, match="'b' 2 times"):
         checked_ids(["a", "b", "b"])
 
 
@@ -68,11 +68,11 @@ def test_an_item_without_any_code_is_refused(code: Callable[..., Codes]) -> None
 
 
 def test_a_code_of_no_item_is_refused(code: Callable[..., Codes]) -> None:
-    with pytest.raises(InputError, match="There is a code for 'c', which is no item of these"):
+    with pytest.raises(InputError, match="code for 'c'"):
         Batch((Item("a"),), {"text": code(["a", "c"])}, "m")
 
 
 def test_codes_of_an_unknown_modality_are_refused(code: Callable[..., Codes]) -> None:
     codes: Any = {"sound": code(["a"])}
-    with pytest.raises(InputError, match="'sound' were given; a library holds codes of image and text"):
+    with pytest.raises(InputError, match=r"'sound'.*image, text"):
         Batch((Item("a"),), codes, "m")

@@ -49,9 +49,9 @@ def test_codes_come_back_in_the_order_of_the_ids_without_those_that_have_none(li
 
 
 def test_codes_of_another_kind_and_of_an_id_given_twice_are_refused(library: Library) -> None:
-    with pytest.raises(InputError, match="Codes of 'sound' were asked for"):
+    with pytest.raises(InputError, match="'sound'"):
         library.codes(["a"], "sound")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="'a' was given 2 times"):
+    with pytest.raises(InputError, match="'a' 2 times"):
         library.codes(["a", "a"], "text")
 
 
@@ -109,56 +109,56 @@ def test_a_removed_id_may_be_added_again_and_takes_a_new_row(library: Library, f
 
 def test_an_id_that_is_there_is_refused_and_nothing_is_added(library: Library, fill: Fill) -> None:
     fill(library, ["a"])
-    with pytest.raises(InputError, match="The id 'a' is in the library already; update it"):
+    with pytest.raises(InputError, match="'a' is already in the library"):
         fill(library, ["b", "a"])
     assert library.count() == 1
 
 
 def test_removing_an_id_that_is_not_there_removes_nothing(library: Library, fill: Fill) -> None:
     fill(library, ["a"])
-    with pytest.raises(InputError, match="The id 'b' is not in the library"):
+    with pytest.raises(InputError, match="'b' is not in the library"):
         library.remove(["a", "b"])
     assert library.count() == 1
 
 
 def test_updating_an_id_that_is_not_there_changes_nothing(library: Library, fill: Fill, code: Code) -> None:
     fill(library, ["a"])
-    with pytest.raises(InputError, match="The id 'b' is not in the library"):
+    with pytest.raises(InputError, match="'b' is not in the library"):
         library.update([Item("a"), Item("b")], {"text": code(["a", "b"])}, model=_print(library))
     assert library.get("a") == Item("a", text="text of a", labels=("a",))
 
 
 def test_codes_of_another_model_are_refused_everywhere(library: Library, code: Code) -> None:
-    with pytest.raises(CodesError, match="Codes of the model other were given, the library holds codes of"):
+    with pytest.raises(CodesError, match=f"model other, .*{_print(library)}"):
         library.add([Item("a")], {"text": code(["a"])}, model="other")
-    with pytest.raises(CodesError, match="Codes of the model other were given"):
+    with pytest.raises(CodesError, match="model other"):
         library.search(code(["a"]), 1, to="text", model="other")
     assert library.count() == 0
 
 
 def test_codes_of_another_length_are_refused_everywhere(library: Library, code: Code) -> None:
     longer = code(["a"], bits=24)
-    with pytest.raises(CodesError, match="Codes of 24 bits were given, the library's have 16"):
+    with pytest.raises(CodesError, match=r"24 bits.* 16"):
         library.add([Item("a")], {"text": longer}, model=_print(library))
-    with pytest.raises(CodesError, match="Codes of 24 bits were given"):
+    with pytest.raises(CodesError, match="24 bits"):
         library.within(longer, 1, to="text", model=_print(library))
 
 
 def test_an_unknown_modality_is_refused(library: Library, code: Code) -> None:
-    with pytest.raises(InputError, match="Codes of 'sound' were asked for; give one of image, text"):
+    with pytest.raises(InputError, match=r"'sound'.*image, text"):
         _found(library, code(["a"]), to="sound")
 
 
 def test_a_library_open_for_reading_refuses_changes(library: Library, folder: Path) -> None:
     with Library.open(folder) as reader:
-        for change in (lambda: reader.remove(["a"]), reader.write_snapshot, reader.settle):
+        for change in (lambda: reader.remove(["a"]), reader.write_snapshot, reader.update_files):
             with pytest.raises(InputError, match="open for reading only"):
                 change()
 
 
 def test_a_closed_library_says_so(library: Library) -> None:
     library.close()
-    with pytest.raises(InputError, match="was closed; open it again"):
+    with pytest.raises(InputError, match="was closed"):
         library.count()
 
 
@@ -172,7 +172,7 @@ def test_closing_waits_for_nobody_and_ends_what_is_in_use(library: Library) -> N
 
 def test_a_folder_with_something_in_it_is_not_made_a_library(tmp_path: Path, model: Model) -> None:
     (tmp_path / "mine.txt").write_text("keep me")
-    with pytest.raises(InputError, match="is there already and not empty"):
+    with pytest.raises(InputError, match="not empty"):
         Library.create(tmp_path, model)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -227,5 +227,5 @@ def test_a_folder_that_lacks_a_file_is_named(name: str, *, library: Library, fol
 def test_files_of_two_libraries_are_not_mixed(library: Library, folder: Path, tmp_path: Path, model: Model) -> None:
     Library.create(tmp_path / "other", model).close()
     (folder / "manifest.json").write_bytes((tmp_path / "other" / "manifest.json").read_bytes())
-    with pytest.raises(FormatError, match="mixes files of two libraries"):
+    with pytest.raises(FormatError, match="two libraries"):
         Library.open(folder)

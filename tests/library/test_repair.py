@@ -57,7 +57,7 @@ def test_verify_blames_the_database_and_not_the_snapshot(stocked: Library, folde
     _spoil(stocked, FLIP_CODE)
     (problem,) = verify(folder).problems
     assert "'b' (row 2)" in problem
-    assert "the snapshot holds an intact copy: run `rmsh library repair`" in problem
+    assert "intact copy: run `rmsh library repair`" in problem
 
 
 def test_compact_does_not_overwrite_a_good_snapshot_from_a_damaged_database(stocked: Library, folder: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_row_of_another_history_is_not_taken(stocked: Library, folder: Path, t
 
 def test_a_backup_of_another_library_is_refused(stocked: Library, folder: Path, tmp_path: Path, model: Model) -> None:
     Library.create(tmp_path / "other", model).close()
-    with pytest.raises(InputError, match="give a backup of it"):
+    with pytest.raises(InputError, match="other belongs to"):
         repair(folder, backup=tmp_path / "other")
 
 

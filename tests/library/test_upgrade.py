@@ -58,7 +58,7 @@ def test_a_stored_library_can_be_changed(sample: Path, code: Code) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "found"), [(None, "has no manifest.json"), (b"{", "that cannot be read"), (b"\xff", "that cannot be read")]
+    ("left", "found"), [(None, "has no manifest.json"), (b"{", "unreadable manifest.json"), (b"\xff", "that cannot be read")]
 )
 def test_a_lost_manifest_is_written_anew(
     left: bytes | None, found: str, *, library: Library, folder: Path, fill: Fill
@@ -69,7 +69,7 @@ def test_a_lost_manifest_is_written_anew(
     (folder / "manifest.json").unlink()
     if left is not None:
         (folder / "manifest.json").write_bytes(left)
-    with pytest.raises(FormatError, match=f"{found}; `rmsh library upgrade .*` writes it anew from items.sqlite"):
+    with pytest.raises(FormatError, match=f"{found}.*`rmsh library upgrade"):
         Library.open(folder)
     assert upgrade(folder) == (2, 2)
     assert (folder / "manifest.json").read_bytes() == before
@@ -81,7 +81,7 @@ def test_an_older_format_is_refused_until_it_is_upgraded(
     library.close()
     monkeypatch.setattr(schema, "VERSION", 3)
     monkeypatch.setattr(schema, "MIGRATIONS", {2: ("ALTER TABLE items ADD COLUMN added TEXT",)})
-    with pytest.raises(FormatError, match="has format 2, this rmsh reads 3; `rmsh library upgrade` it"):
+    with pytest.raises(FormatError, match=r"format 2, .*format 3.*`rmsh library upgrade"):
         Library.open(folder)
     assert upgrade(folder) == (2, 3)
     with Library.open(folder, writable=True) as opened, opened.reading() as connection:
@@ -114,13 +114,13 @@ def test_no_checksum_is_computed_over_a_code_that_the_snapshot_shows_to_be_damag
         assert library.codes(["dog1"], modality).packed.tolist() == code(["dog1"], modality).packed.tolist()  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("step", ["settle", "write_manifest"])
+@pytest.mark.parametrize("step", ["maintenance.update_files", "folder.write_manifest"])
 def test_an_upgrade_that_is_cut_off_leaves_the_old_format_and_may_be_repeated(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = shutil.copytree(SAMPLES / "library_v1", tmp_path / "old")
     with monkeypatch.context() as patch:
-        patch.setattr(f"rmsh.library.maintenance.{step}", lambda *_: 1 / 0)
+        patch.setattr(f"rmsh.library.{step}", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             upgrade(old)
     assert upgrade(old) == (1, 2)
@@ -131,7 +131,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from rmsh.library import schema
-from rmsh.library.upgrade import upgrade
+from rmsh.library.maintenance import upgrade
 migrate = schema.migrate
 def killed(connection, version):
     migrate(connection, version)
@@ -154,7 +154,7 @@ def test_an_upgrade_that_is_killed_may_be_repeated(tmp_path: Path) -> None:
 def test_a_newer_format_is_not_touched(library: Library, folder: Path) -> None:
     with library.maintenance() as connection:
         connection.execute("PRAGMA user_version = 3")
-    with pytest.raises(FormatError, match="has format 3, this rmsh reads up to format 2; update rmsh"):
+    with pytest.raises(FormatError, match=r"format 3, .*up to format 2"):
         upgrade(folder)
 
 

@@ -48,12 +48,12 @@ def test_a_whole_library_has_no_problem(stocked: Library, folder: Path, fill: Fi
         ("DELETE FROM labels", "An entry of item_labels has no labels; restore a backup with `rmsh library restore`."),
         (
             "UPDATE texts_data SET block = zeroblob(9) WHERE id > 100",
-            "The full-text index does not agree with the texts",
+            "full-text index does not match",
         ),
-        ("INSERT INTO texts (rowid, text) VALUES (2, 'more')", "The full-text index does not agree with the texts"),
+        ("INSERT INTO texts (rowid, text) VALUES (2, 'more')", "full-text index does not match"),
         (
             "DELETE FROM codes WHERE row = 2",
-            "The codes of the item 'b' (row 2) are missing in the database; the snapshot holds an intact copy",
+            "The codes of the item 'b' (row 2) are missing in the database; the snapshot has an intact copy",
         ),
         (
             "UPDATE codes SET text = x'00' WHERE row = 2",
@@ -61,10 +61,10 @@ def test_a_whole_library_has_no_problem(stocked: Library, folder: Path, fill: Fi
         ),
         (
             "UPDATE codes SET text = x'0000' WHERE row = 2",
-            "the snapshot holds an intact copy: run `rmsh library repair`",
+            "the snapshot has an intact copy: run `rmsh library repair`",
         ),
-        ("UPDATE generations SET bits = 15", "The model makes codes of 16 bits, the library's have 15"),
-        ("UPDATE generations SET fingerprint = 'other'", "has no model of fingerprint other, which made its codes"),
+        ("UPDATE generations SET bits = 15", "has 16 bits, the codes of the library 15"),
+        ("UPDATE generations SET fingerprint = 'other'", "has no model with the fingerprint other"),
         ("UPDATE library SET id = 'other'", "manifest.json of"),
     ],
 )
@@ -88,22 +88,22 @@ def test_a_model_that_was_taken_away_is_named(stocked: Library, folder: Path) ->
 def test_a_model_that_was_exchanged_is_named(stocked: Library, folder: Path, new_model: Model) -> None:
     new_model.save(folder / "model")
     (problem,) = verify(folder).problems
-    assert "has no model of fingerprint" in problem
+    assert "has no model" in problem
 
 
 def test_a_manifest_that_does_not_agree_is_named_and_written_anew(stocked: Library, folder: Path) -> None:
     path = folder / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "bits": 99}))
     (problem,) = verify(folder).problems
-    assert "does not agree with the database; `rmsh library upgrade` rewrites it" in problem
+    assert "`rmsh library upgrade`" in problem
 
 
 def test_what_is_no_library_at_all_is_refused_and_not_checked(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     for place, found in ((tmp_path, "has no manifest.json"), (tmp_path / "file", "is a file")):
-        with pytest.raises(FormatError, match=f"{found}; give the folder of a library, such as `rmsh build` makes"):
+        with pytest.raises(FormatError, match=f"{found}.*`rmsh build`"):
             verify(place)
-    with pytest.raises(FormatError, match="gone does not exist; give the folder of a library"):
+    with pytest.raises(FormatError, match="gone does not exist"):
         verify(tmp_path / "gone")
 
 

@@ -47,7 +47,7 @@ from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.readers.folder import CREDIT, read_credit
 from rmsh.data.records import count_skipped, write_skipped
 from rmsh.library import Library
-from rmsh.library.database import explained
+from rmsh.library.database import translate_errors
 from rmsh.library.folder import MANIFEST
 from rmsh.methods import create
 from rmsh.model import load
@@ -143,7 +143,7 @@ def build(
         tell(f"{out} is up to date: it was built from the same items with the same options")
         return Built(folder, finished, is_new=False)
     _check_output(folder, overwrite=overwrite)
-    with explained(work), _locked(work):
+    with translate_errors(work), _locked(work):
         expected = estimate(source.pairs, copied_bytes=_copied_bytes(source))
         expected.check_space(work)
         tell(f"{expected}; the library is written to {out}, intermediate results to {work.name} next to it")

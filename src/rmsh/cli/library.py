@@ -1,4 +1,4 @@
-"""Look after a library: info, verify, repair, compact, backup, restore, upgrade, export, push.
+"""Inspect and maintain libraries.
 
 Example:
     rmsh library info photos
@@ -14,16 +14,14 @@ import typer
 
 from rmsh.cli.console import Console, Json, Quiet, table
 
-__all__ = ["app"]
-
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
-Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="LIB", help="The folder of a library.")]
+Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="LIBRARY", help="Library folder.")]
 
 
 @app.command()
 def info(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
-    """Show what a library holds: counts, sizes, whose codes.
+    """Show the contents, file sizes and model of a library.
 
     Example:
         rmsh library info photos
@@ -34,53 +32,51 @@ def info(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
     console = Console(json=json, quiet=quiet)
     with Library.open(library) as opened:
         found = describe(opened)
-    codes = (
-        f"codes of {found.bits} bits by the model {found.model}, generation {found.generation}, format {found.format}"
-    )
+    title = f"{library}: {found.bits} bits, model {found.model}, generation {found.generation}, format {found.format}"
     console.result(
         asdict(found),
-        table(f"{library}: {codes}", ["what", "count"], [[what, f"{n:,}"] for what, n in found.counts.items()]),
+        table(title, ["content", "count"], [[name, f"{count:,}"] for name, count in found.counts.items()]),
         table("Files", ["file", "bytes"], [[name, f"{size:,}"] for name, size in found.bytes.items()]),
-        f"pictures: in {found.source or 'the library itself'}",
+        f"images: in {found.source or 'the library itself'}",
         f"snapshot: {found.snapshot}; last change: {found.changes:,}",
     )
 
 
 @app.command()
 def verify(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
-    """Check that a library is whole; ends with exit code 1 when it is not.
+    """Check a library for damage; the exit code is 1 if any is found.
 
     Example:
         rmsh library verify photos
     """
-    from rmsh.library.verify import verify as check
+    from rmsh.library.verify import verify as run
 
     console = Console(json=json, quiet=quiet)
-    console.note(f"Checking {library}: every page of the database, every code, the model and the snapshot.")
-    verdict = check(library)
-    whole = f"{library} is whole; checked: {', '.join(verdict.checked)}."
-    console.result({"whole": not verdict.problems, **asdict(verdict)}, *(verdict.problems or [whole]))
-    if verdict.problems:
+    console.note(f"Checking {library}: database, codes, model and snapshot.")
+    found = run(library)
+    intact = f"{library} is intact; checked: {', '.join(found.checked)}."
+    console.result({"whole": not found.problems, **asdict(found)}, *(found.problems or [intact]))
+    if found.problems:
         raise typer.Exit(1)
 
 
 @app.command()
 def compact(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
-    """Drop what nobody needs any more, such as codes of older models, and make the files small.
+    """Delete unused data, such as the codes of old models, and shrink the files.
 
     Example:
         rmsh library compact photos
     """
     from rmsh.library import Library
-    from rmsh.library.maintenance import compact as shrink
+    from rmsh.library.maintenance import compact as run
 
     console = Console(json=json, quiet=quiet)
-    console.note(f"Compacting {library}: the database is written anew and needs about its own size of free disk space.")
+    console.note(f"Compacting {library}; this needs about as much free disk space as the database itself.")
     before = _size(library)
     with Library.open(library, writable=True) as opened:
-        shrink(opened)
+        run(opened)
     after = _size(library)
-    console.result({"bytes_before": before, "bytes": after}, f"{library}: {before:,} bytes before, {after:,} now")
+    console.result({"bytes_before": before, "bytes": after}, f"{library}: {before:,} bytes before, {after:,} bytes now")
 
 
 def _size(folder: Path) -> int:
@@ -90,26 +86,26 @@ def _size(folder: Path) -> int:
 @app.command()
 def backup(
     library: Folder,
-    out: Annotated[Path, typer.Option(help="The folder to write; a new one, or an empty one.")],
+    out: Annotated[Path, typer.Option(help="Folder to write; it must be new or empty.")],
     *,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Copy a library, while others may write to it, and verify the copy.
+    """Copy a library, which may be in use, and verify the copy.
 
     Example:
         rmsh library backup photos --out photos-copy
     """
     from rmsh.library import Library
-    from rmsh.library.backup import backup as copy
+    from rmsh.library.backup import backup as run
 
     console = Console(json=json, quiet=quiet)
     console.note(f"Copying {library} to {out}, then verifying the copy.")
     with Library.open(library) as opened:
-        missing = copy(opened, out)
+        missing = run(opened, out)
     if missing:
-        console.note(f"{missing:,} pictures were not where the items say, and are not in the copy.")
-    console.result({"backup": str(out), "missing_pictures": missing}, f"{out}: a whole copy of {library}")
+        console.note(f"{missing:,} image files are missing and could not be copied.")
+    console.result({"backup": str(out), "missing_pictures": missing}, f"{out}: verified copy of {library}")
 
 
 @app.command()
@@ -122,16 +118,18 @@ def restore(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Restore a library from a backup, after verifying the backup; run it again if it was interrupted.
+    """Restore a library from a backup, after verifying the backup.
+
+    If interrupted, run the same command again.
 
     Example:
         rmsh library restore photos-copy --to photos
     """
-    from rmsh.library.restore import restore as put
+    from rmsh.library.backup import restore as run
 
     console = Console(json=json, quiet=quiet)
     console.note(f"Verifying {backup}, then restoring {to}; this needs free disk space for two copies.")
-    done = put(backup, to, replace=replace, keep=keep_replaced)
+    done = run(backup, to, replace=replace, keep=keep_replaced)
     kept = None if done.replaced is None else str(done.replaced)
     console.result(
         {**asdict(done), "replaced": kept},
@@ -148,15 +146,15 @@ def repair(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Restore damaged rows from the snapshot or a backup; ends with exit code 1 if some cannot be restored.
+    """Restore damaged rows from the snapshot or a backup; the exit code is 1 if some cannot be restored.
 
     Example:
         rmsh library repair photos --backup photos-copy
     """
-    from rmsh.library.repair import repair as mend
+    from rmsh.library.repair import repair as run
 
     console = Console(json=json, quiet=quiet)
-    done = mend(library, backup=backup)
+    done = run(library, backup=backup)
     nothing = [] if done.restored or done.lost else [f"{library} has no damaged rows."]
     console.result(asdict(done), *done.restored, *(f"Not restored: {sentence}" for sentence in done.lost), *nothing)
     if done.lost:
@@ -165,72 +163,70 @@ def repair(
 
 @app.command()
 def upgrade(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
-    """Bring a library to the format of this rmsh, and write its manifest anew where it was lost.
+    """Upgrade a library to the current format, and rewrite its manifest if necessary.
 
     Example:
         rmsh library upgrade photos
     """
-    from rmsh.library.maintenance import upgrade as migrate
+    from rmsh.library.maintenance import upgrade as run
 
     console = Console(json=json, quiet=quiet)
-    before, now = migrate(library)
+    before, now = run(library)
     console.result({"format_before": before, "format": now}, f"{library}: format {now}, was {before}")
 
 
 @app.command()
 def export(
     library: Folder,
-    out: Annotated[Path, typer.Option(help="The file to write: .parquet for everything, .faiss for codes.")],
+    out: Annotated[Path, typer.Option(help="File to write: .parquet (items and codes) or .faiss (codes).")],
     *,
-    codes: Annotated[str, typer.Option(help="For .faiss: whether the codes of text or of image.")] = "text",
+    codes: Annotated[str, typer.Option(help="Codes to export to .faiss: text or image.")] = "text",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a library for other programs: a parquet file, or a faiss index.
+    """Export a library for other programs, as a Parquet file or a faiss index.
 
     Example:
         rmsh library export photos --out photos.parquet
     """
     from rmsh.library import Library
-    from rmsh.library.export import export as write
+    from rmsh.library.export import export as run
 
     console = Console(json=json, quiet=quiet)
     with Library.open(library) as opened:
-        count = write(opened, out, codes=codes)
+        count = run(opened, out, codes=codes)
     console.result({"export": str(out), "count": count}, f"{out}: {count:,} written")
 
 
 @app.command()
 def push(
     library: Folder,
-    to: Annotated[str, typer.Option(metavar="ADDRESS", help="The collection to fill: http(s)://HOST:PORT/NAME.")],
+    to: Annotated[str, typer.Option(metavar="ADDRESS", help="Collection to fill: http(s)://HOST:PORT/NAME.")],
     *,
     lists: Annotated[
         int | None,
         typer.Option(min=0, max=65_536, help="0 for exact search, or the number of lists of an approximate index."),
     ] = None,
     drop_former: Annotated[
-        bool, typer.Option("--drop-former", help="Drop collections of former models, which somebody may have open.")
+        bool, typer.Option("--drop-former", help="Drop collections of former models, which may still be in use.")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Bring a library to a Milvus server, or what changed since the last time; run it again when it was stopped.
+    """Copy a library, or its changes since the last push, to a Milvus server.
 
-    User, password or token, database and certificates come from MILVUS_USER, MILVUS_PASSWORD, MILVUS_TOKEN, MILVUS_DB
-    and MILVUS_TLS_CA, or from a file that MILVUS_SETTINGS names.
+    If interrupted, run the same command again. User, password or token, database and certificates come from
+    MILVUS_USER, MILVUS_PASSWORD, MILVUS_TOKEN, MILVUS_DB and MILVUS_TLS_CA, or from the file named by MILVUS_SETTINGS.
 
     Example:
         rmsh library push photos --to http://127.0.0.1:19530/photos
     """
     from rmsh.library import Library
-    from rmsh.milvus.push import push as bring
+    from rmsh.milvus.push import push as run
 
     console = Console(json=json, quiet=quiet)
     with Library.open(library) as opened, console.progress() as on_progress:
-        done = bring(opened, to, lists=lists, drop_former=drop_former, on_progress=on_progress)
+        done = run(opened, to, lists=lists, drop_former=drop_former, on_progress=on_progress)
     if done.former:
-        console.note(
-            f"Collections of former models are still there: {', '.join(done.former)}; --drop-former drops them."
-        )
-    console.result(asdict(done), f"{to} is what {library} is: {done.written:,} codes written, {done.removed:,} removed")
+        console.note(f"Collections of former models still exist: {', '.join(done.former)}; --drop-former drops them.")
+    console.result(asdict(done), f"{to} matches {library}: {done.written:,} codes written, {done.removed:,} removed")

@@ -1,73 +1,295 @@
-"""A copy of a library, made while others write to it, and verified before it gets its name."""
+"""Backing up a library while it is in use, and restoring it.
+
+A backup is verified before it gets its final name. A restore never leaves a mixture of backup and library, even if it
+is interrupted: the backup is copied into the library and verified there before anything is replaced. The database is
+then replaced in one SQLite transaction, which also supersedes its write-ahead log, and open readers see the restored
+state in their next transaction. A database that SQLite cannot open is replaced as a file. See folder.py for how an
+interrupted restore is finished or undone.
+"""
 
 from __future__ import annotations
 
+import filecmp
+import os
 import shutil
 import sqlite3
-from contextlib import closing
+import time
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rmsh.core.errors import RmshError
-from rmsh.core.files import atomic
-from rmsh.library.database import DATABASE, connect_reader, connect_writer, explained
-from rmsh.library.folder import MODEL, new_folder, write_manifest
-from rmsh.library.queries import generation_of
+from rmsh.core.errors import FormatError, InputError, RmshError
+from rmsh.core.files import atomic, flush_folder, read_json, write_json
+from rmsh.library import schema
+from rmsh.library.database import DATABASE, connect_reader, connect_writer, primary_code, translate_errors
+from rmsh.library.folder import (
+    MANIFEST,
+    MODEL,
+    NEXT_MODEL,
+    check_is_library,
+    find_model,
+    finish_replacing,
+    install_model,
+    keep_replaced,
+    new_folder,
+    restoring,
+    write_manifest,
+)
+from rmsh.library.maintenance import upgrade
+from rmsh.library.queries import (
+    change_token,
+    count_items,
+    generation_of,
+    image_folder,
+    image_paths,
+    last_change,
+    library_id,
+)
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
 from rmsh.library.verify import verify
+from rmsh.library.writing import log_new_codes
 
 if TYPE_CHECKING:
     from rmsh.library.library import Library
     from rmsh.model import Model
 
-__all__ = ["backup"]
+_PAGE_SIZES = {1 << power for power in range(9, 17)}
+_UNUSABLE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
 
 
 def backup(library: Library, out: Path) -> int:
-    """Copy a library into a new folder: one state of it, whole.
+    """Copy one consistent state of a library to a new folder; return how many image files are missing.
 
-    Pictures that lie in the library's own folder are copied; those in a source folder stay there.
-
-    Returns:
-        How many pictures were missing and could not be copied.
-
-    Raises:
-        InputError: there is something in the folder.
-        RmshError: the disk is full, or the copy is not whole.
+    Images inside the folder of the library are copied; those in a separate image folder are not.
     """
     with new_folder(out) as unfinished:
         model = _copy_database(library, unfinished, out)
         model.save(unfinished / MODEL)
         with closing(connect_reader(unfinished)) as connection:
-            missing = _copy_pictures(library.folder, unfinished, connection)
+            missing = _copy_images(library.folder, unfinished, connection)
             write_snapshot(unfinished / SNAPSHOT, connection)
             write_manifest(unfinished, connection)
         problems = verify(unfinished).problems
         if problems:
-            raise RmshError(f"The copy of {library.folder} is not whole, and was not kept: {problems[0]}")
-        connect_writer(unfinished, timeout=0).close()  # a writer who closes last takes SQLite's own files away
+            raise RmshError(f"The copy of {library.folder} is damaged and was deleted: {problems[0]}")
+        connect_writer(unfinished, timeout=0).close()  # the last writer to close removes SQLite's temporary files
     return missing
 
 
 def _copy_database(library: Library, unfinished: Path, out: Path) -> Model:
-    """Copy the database, and return the model that made the codes of the copy."""
+    """Copy the database, and return the model of the copied codes."""
     while True:
         model = library.model()
         with closing(sqlite3.connect(unfinished / DATABASE)) as copy:
-            with library.reading() as connection, explained(out):
+            with library.reading() as connection, translate_errors(out):
                 connection.backup(copy)
             if generation_of(copy).fingerprint == model.fingerprint:
-                return model  # otherwise other codes were put in meanwhile: once more
+                return model  # otherwise the library was recoded in between
 
 
-def _copy_pictures(folder: Path, unfinished: Path, connection: sqlite3.Connection) -> int:
-    if connection.execute("SELECT source FROM library").fetchone()[0] is not None:
+def _copy_images(source: Path, target: Path, connection: sqlite3.Connection, *, except_in: Path | None = None) -> int:
+    """Copy images inside a library, except those with an identical copy elsewhere; return how many are missing."""
+    if image_folder(connection) is not None:
         return 0
     missing = 0
-    for (picture,) in connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL"):
-        if (folder / picture).is_file():
-            with (folder / picture).open("rb") as original, atomic(unfinished / picture) as copy:
-                shutil.copyfileobj(original, copy)
-        else:
+    for name in image_paths(connection):
+        if not (source / name).is_file():
             missing += 1
+        elif except_in is None or not _is_same_file(source / name, except_in / name):
+            with (source / name).open("rb") as original, atomic(target / name) as copy:
+                shutil.copyfileobj(original, copy)
     return missing
+
+
+def _is_same_file(file: Path, other: Path) -> bool:
+    return other.is_file() and filecmp.cmp(file, other, shallow=False)
+
+
+@dataclass(frozen=True)
+class RestoreResult:
+    """The ID and the number of items of a restored library, and the folder of the replaced files if they were kept."""
+
+    library: str
+    items: int
+    replaced: Path | None
+
+
+def restore(
+    backup: Path, to: Path, *, replace: bool = False, keep: bool = False, timeout: float = 30.0
+) -> RestoreResult:
+    """Restore a library from a backup; if interrupted, run it again.
+
+    ``to`` is a library or a new folder; ``replace`` allows replacing a library with another ID, and ``keep`` keeps the
+    replaced files in a folder inside the library. A damaged backup raises FormatError, and nothing is changed.
+    """
+    check_is_library(backup)
+    if to.exists() and backup.resolve() == to.resolve():
+        raise InputError(f"{backup} cannot be both the backup and the library; give two different folders.")
+    if not to.exists() or (to.is_dir() and not any(to.iterdir())):
+        with new_folder(to) as unfinished:
+            _copy_backup(backup, unfinished)
+        return _result(to, None)
+    if not to.is_dir() or not ((to / MANIFEST).exists() or (to / DATABASE).exists()):
+        raise InputError(f"{to} is neither empty nor a library; give the folder of a library, or a new folder.")
+    with restoring(to) as work:
+        _copy_backup(backup, work / "new", library=to)
+        _check_same_library(backup, to, replace=replace)
+        _replace(work, to, backup, timeout=timeout)
+        problems = verify(to).problems
+        if problems:
+            raise RmshError(
+                f"{to} was restored but is damaged: {problems[0]} The replaced files are in {keep_replaced(to)}."
+            )
+        kept = keep_replaced(to) if keep else None
+    return _result(to, kept)
+
+
+def _result(folder: Path, replaced: Path | None) -> RestoreResult:
+    with closing(connect_reader(folder)) as connection:
+        return RestoreResult(library_id(connection), count_items(connection), replaced)
+
+
+def _check_same_library(backup: Path, to: Path, *, replace: bool) -> None:
+    wanted, found = _read_id(backup), _read_id(to)
+    if wanted != found and not replace:
+        raise InputError(
+            f"The backup {backup} belongs to the library {wanted}, {to} has the ID {found or 'unknown'}; give the "
+            "folder of that library, a new folder, or --replace."
+        )
+
+
+def _read_id(folder: Path) -> str | None:
+    """The ID of a library, from the manifest, or else from the database."""
+    try:
+        return str(read_json(folder / MANIFEST)["id"])
+    except (OSError, FormatError, KeyError, TypeError):
+        pass
+    try:
+        with closing(connect_reader(folder)) as connection:
+            return library_id(connection)
+    except sqlite3.Error:
+        return None
+
+
+def _copy_backup(backup: Path, copy: Path, *, library: Path | None = None) -> None:
+    """Copy a backup and verify the copy; FormatError if it is damaged.
+
+    Images that ``library`` has already are not copied.
+    """
+    copy.mkdir(exist_ok=True)
+    with translate_errors(backup), closing(connect_reader(backup)) as source:
+        with closing(sqlite3.connect(copy / DATABASE)) as target:
+            source.backup(target)
+        model = find_model(backup, generation_of(source))
+        version = schema.version_of(source, backup)
+    shutil.copytree(model, copy / MODEL)
+    for name in (MANIFEST, SNAPSHOT):
+        if (backup / name).exists():
+            shutil.copyfile(backup / name, copy / name)
+    if version < schema.VERSION:
+        upgrade(copy)
+    problems = verify(copy).problems
+    if problems:
+        found = problems[0].replace(str(copy), str(backup))
+        raise FormatError(f"The backup {backup} is damaged, and nothing was restored: {found}")
+    with closing(connect_writer(copy, timeout=0)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        log_new_codes(connection)  # adds a token, by which open readers recognise the restored state
+        connection.execute("COMMIT")
+        write_snapshot(copy / SNAPSHOT, connection)
+        write_manifest(copy, connection)
+        _copy_images(backup, copy, connection, except_in=library)
+    _flush(copy)
+
+
+def _flush(folder: Path) -> None:
+    """Flush every file below a folder to disk."""
+    for path in [*folder.rglob("*"), folder]:
+        if path.is_dir():
+            flush_folder(path)
+        else:
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+
+
+def _replace(work: Path, to: Path, backup: Path, *, timeout: float) -> None:
+    """Replace the files of a library by the verified copy."""
+    with closing(connect_reader(work / "new")) as connection:
+        token = change_token(connection, last_change(connection))
+    usable = _announce(work, to, {"token": token, "backup": str(backup)}, timeout=timeout)
+    _copy_replaced(to, work / "replaced")
+    shutil.rmtree(to / NEXT_MODEL, ignore_errors=True)
+    os.rename(work / "new" / MODEL, to / NEXT_MODEL)
+    flush_folder(to)
+    if not (usable and _replace_content(work / "new", to, timeout=timeout)):
+        _replace_file(work / "new", to)
+    finish_replacing(to)
+
+
+def _announce(work: Path, to: Path, facts: dict[str, str], *, timeout: float) -> bool:
+    """Write restore.json under the write lock, which stops all writers; return whether SQLite can use the database."""
+    try:
+        with closing(connect_writer(to, timeout=timeout)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            with suppress(sqlite3.Error, TypeError):  # these tables may be damaged
+                install_model(to, generation_of(connection))  # otherwise a staged model would be lost
+            write_json(work / "restore.json", facts)
+            connection.execute("COMMIT")
+        return True
+    except sqlite3.Error as error:
+        if primary_code(error) not in _UNUSABLE:
+            raise
+        write_json(work / "restore.json", facts)
+        return False
+
+
+def _copy_replaced(to: Path, replaced: Path) -> None:
+    replaced.mkdir()
+    for name in (DATABASE, f"{DATABASE}-wal", MANIFEST, SNAPSHOT):
+        if (to / name).is_file():
+            shutil.copy2(to / name, replaced / name)
+    if (to / MODEL).is_dir():
+        shutil.copytree(to / MODEL, replaced / MODEL)
+    _flush(replaced)
+
+
+def _replace_content(new: Path, to: Path, *, timeout: float) -> bool:
+    """Replace the content of the database in one transaction; False if its file is too damaged for that."""
+    deadline = time.monotonic() + timeout
+
+    def check(status: int, _remaining: int, _total: int) -> None:
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > deadline:
+            raise RmshError(f"The library {to} is being written to; restore it again when that has finished.")
+
+    try:
+        with closing(connect_writer(to, timeout=timeout)) as target:
+            (size,) = target.execute("PRAGMA page_size").fetchone()
+            _set_page_size(new, size)
+            with closing(connect_reader(new)) as source:
+                source.backup(target, progress=check, sleep=0.05)
+    except sqlite3.Error as error:
+        if primary_code(error) not in _UNUSABLE:
+            raise
+        return False
+    return True
+
+
+def _set_page_size(new: Path, size: int) -> None:
+    """Give the copy the page size of the database that it replaces, as SQLite requires."""
+    with closing(sqlite3.connect(new / DATABASE, isolation_level=None)) as connection:
+        if connection.execute("PRAGMA page_size").fetchone()[0] != size and size in _PAGE_SIZES:
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute(f"PRAGMA page_size = {size}")
+            connection.execute("VACUUM")
+
+
+def _replace_file(new: Path, to: Path) -> None:
+    """Replace a database that SQLite cannot open; its log is removed first, so that it is never replayed."""
+    with closing(connect_writer(new, timeout=0)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for name in (f"{DATABASE}-wal", f"{DATABASE}-shm"):
+        (to / name).unlink(missing_ok=True)
+    flush_folder(to)
+    os.replace(new / DATABASE, to / DATABASE)
+    flush_folder(to)

@@ -1,7 +1,7 @@
-"""Connections to the database of a library: many that read, each seeing one state, and one that writes durably.
+"""Connections to the database of a library: many readers, each with one consistent state, and one durable writer.
 
-What happens to real machines, each as one sentence: a full disk, a read-only folder, a damaged database, a
-writer that does not finish.
+Errors of SQLite and of the operating system (full disk, read-only folder, damaged database, another writer) are
+translated into messages that say what to do.
 """
 
 from __future__ import annotations
@@ -21,93 +21,90 @@ from pathlib import Path
 
 from rmsh.core.errors import FormatError, InputError, RmshError
 
-_WRITER = "writer.json"
+DATABASE = "items.sqlite"
+RESTORING = ".restoring"  # working folder of a restore, inside the library
+
+_WRITER = "writer.json"  # says which process is writing
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} if hasattr(errno, "EDQUOT") else {errno.ENOSPC, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 @contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """Turn what SQLite and the system report about a library, or a file, into a sentence that says what to do."""
+def translate_errors(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and the operating system into errors of rmsh that name the library or file."""
     try:
         yield
     except sqlite3.Error as error:
-        found = _of_sqlite(error, folder)
-        if found is None:
+        translated = _translate_sqlite(error, path)
+        if translated is None:
             raise
-        raise found from error
+        raise translated from error
     except OSError as error:
-        raise _of_system(error, folder) from error
+        raise _translate_system(error, path) from error
 
 
-def _of_sqlite(error: sqlite3.Error, folder: Path) -> RmshError | None:
-    """The sentence for what happens to machines; None for what is a mistake of ours."""
-    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF  # the rest of an extended code is detail
+def _translate_sqlite(error: sqlite3.Error, path: Path) -> RmshError | None:
+    """The error of rmsh, or None if the cause is a bug in rmsh."""
+    code = primary_code(error)
     if code == sqlite3.SQLITE_FULL:
-        return _full(folder)
+        return _disk_full(path)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return _forbidden(folder, str(error))
+        return _not_permitted(path, error)
     if code == sqlite3.SQLITE_BUSY:
-        return RmshError(
-            f"The library {folder} is being written to{_holder(folder)}; wait until that ends, and try again."
-        )
+        return RmshError(f"The library {path} is being written to by {_current_writer(path)}; try again later.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return FormatError(
-            f"The database of the library {folder} is damaged ({error}); restore a backup with `rmsh library restore`."
+            f"The database of the library {path} is damaged ({error}); restore a backup with `rmsh library restore`."
         )
     if code == sqlite3.SQLITE_IOERR:
-        return RmshError(f"The disk of {folder} fails ({error}); nothing of this step was kept.")
+        return RmshError(f"Reading or writing {path} failed ({error}); nothing was changed. Check the disk.")
     return None
 
 
-def _of_system(error: OSError, folder: Path) -> RmshError:
+def primary_code(error: sqlite3.Error) -> int:
+    """The SQLite error code without the details of an extended code; 0 if there is none."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+def _translate_system(error: OSError, path: Path) -> RmshError:
     if error.errno in _FULL:
-        return _full(folder)
+        return _disk_full(path)
     if error.errno in _FORBIDDEN:
-        return _forbidden(folder, str(error))
-    return RmshError(f"{folder} cannot be read or written ({error.strerror}); check it, or give another.")
+        return _not_permitted(path, error)
+    return RmshError(f"{path} cannot be read or written ({error.strerror}); check the path.")
 
 
-def _full(folder: Path) -> RmshError:
-    return RmshError(
-        f"The disk of {folder} is full; nothing of this step was kept and nothing else is lost: free some "
-        "space and do it again."
-    )
+def _disk_full(path: Path) -> RmshError:
+    return RmshError(f"The disk of {path} is full; nothing was changed. Free some space and try again.")
 
 
-def _forbidden(folder: Path, reason: str) -> RmshError:
-    return RmshError(
-        f"{folder} cannot be opened or written to ({reason}); make its folder writable, or work on a copy."
-    )
+def _not_permitted(path: Path, reason: Exception) -> RmshError:
+    return RmshError(f"{path} cannot be opened or written ({reason}); make the folder writable, or use a copy.")
 
 
-def sign_in(folder: Path) -> None:
-    """Leave a note who is writing, for whoever has to wait; called by who holds the write lock."""
-    note = {"process": os.getpid(), "host": platform.node(), "program": Path(sys.argv[0]).name or "python"}
-    with suppress(OSError):  # the note is a courtesy
-        (folder / _WRITER).write_text(json.dumps({**note, "since": datetime.now().isoformat(timespec="seconds")}))
+def _record_writer(folder: Path) -> None:
+    """Record which process holds the write lock, for the message that others receive."""
+    record = {"process": os.getpid(), "host": platform.node(), "program": Path(sys.argv[0]).name or "python"}
+    with suppress(OSError):  # only informative
+        (folder / _WRITER).write_text(json.dumps({**record, "since": datetime.now().isoformat(timespec="seconds")}))
 
 
-def _holder(folder: Path) -> str:
+def _current_writer(folder: Path) -> str:
     try:
-        note = json.loads((folder / _WRITER).read_text())
-        return f" by process {note['process']} ({note['program']}) on {note['host']}, since {note['since']}"
+        record = json.loads((folder / _WRITER).read_text())
+        return f"process {record['process']} ({record['program']}) on {record['host']}, since {record['since']}"
     except (OSError, ValueError, KeyError, TypeError):
-        return " by another program"
-
-
-DATABASE = "items.sqlite"
-RESTORING = ".restoring"  # folder inside a library that a restore works in
+        return "another program"
 
 
 def is_restoring(folder: Path) -> bool:
-    """Whether a restore is replacing the files of a library, or was interrupted while it did."""
+    """Whether a restore is replacing the files of a library, or was interrupted while doing so."""
     return (folder / RESTORING / "restore.json").exists()
 
 
 def connect_reader(folder: Path) -> sqlite3.Connection:
-    """Connect for reading only; a library in a folder that we may not write to opens too."""
+    """Connect for reading only; this also works in a folder without write permission."""
     connection = _connect(folder / DATABASE, "mode=ro")
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
@@ -115,34 +112,34 @@ def connect_reader(folder: Path) -> sqlite3.Connection:
         connection.close()
         if os.access(folder, os.W_OK) or _file_state(folder)[-1]:
             raise
-        # SQLite wants to make its files beside the database and cannot. All there is stands in the database itself.
+        # SQLite cannot create its files next to the database, but with an empty log it does not need them.
         connection = _connect(folder / DATABASE, "immutable=1", kind=_Unlocked)
     connection.execute("PRAGMA query_only = ON")
     return connection
 
 
 class _Unlocked(sqlite3.Connection):
-    """A connection that takes no locks: what it read counts only if the files are the same afterwards."""
+    """A connection without locks: what it read is valid only if the files are unchanged afterwards."""
 
 
 def _file_state(folder: Path) -> tuple[int, int, int]:
-    """When the database was written, its size, and that of the log beside it."""
+    """Modification time and size of the database, and the size of its write-ahead log."""
     database, log = (folder / DATABASE).stat(), folder / f"{DATABASE}-wal"
     return database.st_mtime_ns, database.st_size, log.stat().st_size if log.exists() else 0
 
 
-def file_identity(folder: Path) -> tuple[int, int]:
-    """Which file the database is; another one once it was replaced."""
+def _file_identity(folder: Path) -> tuple[int, int]:
+    """Device and inode of the database, which change if a restore replaces the file."""
     found = (folder / DATABASE).stat()
     return found.st_dev, found.st_ino
 
 
 def connect_writer(folder: Path, *, timeout: float, create: bool = False) -> sqlite3.Connection:
-    """Connect for writing: what is committed is on the disk."""
+    """Connect for writing; committed transactions survive a power cut."""
     connection = _connect(folder / DATABASE, "mode=rwc" if create else "mode=rw", timeout=timeout)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA fullfsync = ON")  # macOS leaves data in the drive's own memory otherwise
+    connection.execute("PRAGMA fullfsync = ON")  # otherwise macOS leaves data in the cache of the drive
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA cache_size = -65536")  # KiB; large batches touch many pages of the indexes
     return connection
@@ -155,39 +152,39 @@ def _connect(
     connection = sqlite3.connect(
         uri, uri=True, timeout=timeout, isolation_level=None, check_same_thread=False, factory=kind
     )
-    # A damaged text need not be UTF-8. It must be readable all the same, so that its checksum can be compared.
+    # A damaged text may not be UTF-8, but it must be readable, so that its checksum can be compared.
     connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
     return connection
 
 
 class Readers:
-    """Connections that read, as many as threads ask at once."""
+    """A pool of connections for reading, one per concurrent thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._idle: list[tuple[sqlite3.Connection, tuple[int, int]]] = []  # with the file each one has open
+        self._idle: list[tuple[sqlite3.Connection, tuple[int, int]]] = []  # with the identity of the open file
         self._closed = False
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection inside a transaction: everything read in the block is of one state."""
+        """A connection inside a transaction: everything read in the block belongs to one state."""
         if self._closed:
             raise InputError(f"The library {self._folder} was closed; open it again.")
-        with explained(self._folder):
-            state, file = _file_state(self._folder), file_identity(self._folder)
-            connection = self._connected(file)
+        with translate_errors(self._folder):
+            state, file = _file_state(self._folder), _file_identity(self._folder)
+            connection = self._acquire(file)
             try:
                 connection.execute("BEGIN")
                 yield connection
             finally:
-                self._put_back(connection, file)
+                self._release(connection, file)
             if isinstance(connection, _Unlocked) and _file_state(self._folder) != state:
                 raise RmshError(
                     f"The library {self._folder} was written to while it was read without locks; try again."
                 )
 
-    def _connected(self, file: tuple[int, int]) -> sqlite3.Connection:
-        """An idle connection to the database file as it is now, or a new one: a restore may replace the file."""
+    def _acquire(self, file: tuple[int, int]) -> sqlite3.Connection:
+        """An idle connection to the current database file, or a new one: a restore may replace the file."""
         while self._idle:
             try:
                 connection, opened = self._idle.pop()
@@ -198,7 +195,7 @@ class Readers:
             connection.close()
         return connect_reader(self._folder)
 
-    def _put_back(self, connection: sqlite3.Connection, file: tuple[int, int]) -> None:
+    def _release(self, connection: sqlite3.Connection, file: tuple[int, int]) -> None:
         connection.rollback()
         if isinstance(connection, _Unlocked):
             connection.close()
@@ -208,36 +205,31 @@ class Readers:
             self.close()
 
     def close(self) -> None:
-        """Close the connections nobody uses; those in use follow when they are put back."""
+        """Close the idle connections; those in use are closed when they are released."""
         self._closed = True
         while self._idle:
             self._idle.pop()[0].close()
 
 
 class Writer:
-    """The connection that writes; one transaction at a time, in this process and among all.
-
-    Args:
-        folder: of the library.
-        timeout: seconds to wait for another writer.
-    """
+    """The connection for writing: one transaction at a time, across threads and processes."""
 
     def __init__(self, folder: Path, *, timeout: float) -> None:
         self._folder = folder
-        self._timeout = timeout
-        self._turn = threading.Lock()
-        with explained(folder):
-            self._file = file_identity(folder)
+        self._timeout = timeout  # seconds to wait for another writer
+        self._lock = threading.Lock()
+        with translate_errors(folder):
+            self._file = _file_identity(folder)
             self._connection = connect_writer(folder, timeout=timeout)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A block that is kept whole, and is on the disk when it ends, or not at all."""
-        with self.alone() as connection:
+        """A block of changes that is committed durably as a whole, or not at all."""
+        with self.exclusive() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 self._check_not_restored()
-                sign_in(self._folder)
+                _record_writer(self._folder)
                 yield connection
                 connection.execute("COMMIT")
             finally:
@@ -245,34 +237,30 @@ class Writer:
                     connection.execute("ROLLBACK")
 
     def _check_not_restored(self) -> None:
-        """Refuse to write into a database that is being replaced, or was replaced, by a restored one.
-
-        Raises:
-            RmshError: it says what to do.
-        """
+        """Refuse to write to a database that is being replaced, or was replaced, by a restore."""
         if is_restoring(self._folder):
             raise RmshError(
                 f"The library {self._folder} is being restored from a backup; wait until that has finished. If it was "
                 "interrupted, open the library again or repeat `rmsh library restore`."
             )
-        if file_identity(self._folder) != self._file:
+        if _file_identity(self._folder) != self._file:
             raise RmshError(
                 f"The library {self._folder} was restored from a backup while it was open for writing; nothing was "
-                "written: open it again."
+                "written. Open it again."
             )
 
     @contextmanager
-    def alone(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for one thread at a time, outside of a transaction."""
-        if not self._turn.acquire(timeout=self._timeout):
-            raise InputError(f"Another thread writes to the library {self._folder}; wait until it ends, and try again.")
+    def exclusive(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for one thread at a time, outside a transaction."""
+        if not self._lock.acquire(timeout=self._timeout):
+            raise InputError(f"Another thread is writing to the library {self._folder}; try again later.")
         try:
-            with explained(self._folder):
+            with translate_errors(self._folder):
                 yield self._connection
         finally:
-            self._turn.release()
+            self._lock.release()
 
     def close(self) -> None:
-        """Close the connection; the last one to close empties the log into the database."""
-        with self.alone() as connection:
+        """Close the connection; the last one to close writes the log back to the database."""
+        with self.exclusive() as connection:
             connection.close()

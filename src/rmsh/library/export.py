@@ -1,4 +1,4 @@
-"""A library for other programs: items and codes as one parquet file, or codes as a faiss index."""
+"""Exporting a library for other programs: items and codes as a Parquet file, or codes as a faiss index."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from rmsh.core.errors import InputError, require
 from rmsh.core.files import atomic
 from rmsh.core.types import MODALITIES
-from rmsh.library.database import explained
-from rmsh.library.queries import code_blocks, generation_of, items_of_rows
+from rmsh.library.database import translate_errors
+from rmsh.library.queries import code_blocks, generation_of, items_of_rows, library_id
 
 if TYPE_CHECKING:
     import sqlite3
@@ -21,44 +21,32 @@ if TYPE_CHECKING:
     from rmsh.library.library import Library
     from rmsh.library.queries import Generation
 
-__all__ = ["export", "export_faiss", "export_parquet"]
-
 _ROWS = 1 << 14  # items in memory at once
 
 
 def export(library: Library, out: Path, *, codes: str = "text") -> int:
-    """Write the file that a name ends in: ``.parquet``, or ``.faiss`` for the codes of one modality.
-
-    Returns:
-        How many items or codes were written.
-
-    Raises:
-        InputError: the name ends in something else, or the modality is unknown.
-    """
+    """Write a ``.parquet`` file, or a ``.faiss`` file with the codes of one modality; return the number of entries."""
     if out.suffix == ".parquet":
         return export_parquet(library, out)
     for modality in MODALITIES:
         if out.suffix == ".faiss" and codes == modality:
             return export_faiss(library, out, modality=modality)
     raise InputError(
-        f"{out} with codes of {codes!r} was asked for; give .parquet, or .faiss and {' or '.join(MODALITIES)}."
+        f"Cannot export {codes!r} codes to {out}; give a .parquet file, or a .faiss file and {' or '.join(MODALITIES)}."
     )
 
 
 def export_parquet(library: Library, out: Path) -> int:
-    """Write all items of one state: row, id, text, picture, labels, and both packed codes (null where there is none).
+    """Write all items with row, id, text, picture, labels and both packed codes (or null); return their number.
 
-    The file's metadata names the bits, the model and the library. Bit i of a code is bit i % 8 of byte i // 8, counted
-    from the least significant.
-
-    Returns:
-        How many items were written.
+    The metadata of the file contains the number of bits, the model and the library. Bit i of a code is bit i % 8 of
+    byte i // 8, counted from the least significant.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     count = 0
-    with library.reading() as connection, explained(out), atomic(out) as file:
+    with library.reading() as connection, translate_errors(out), atomic(out) as file:
         generation = generation_of(connection)
         schema = _schema(generation, connection)
         with pq.ParquetWriter(file, schema) as writer:
@@ -71,12 +59,11 @@ def export_parquet(library: Library, out: Path) -> int:
 def _schema(generation: Generation, connection: sqlite3.Connection) -> Any:
     import pyarrow as pa
 
-    (library,) = connection.execute("SELECT id FROM library").fetchone()
     code = pa.binary(-(-generation.bits // 8))
     fields = {"row": pa.int64(), "id": pa.string(), "text": pa.string(), "picture": pa.string()}
     fields |= {"labels": pa.list_(pa.string()), "image_code": code, "text_code": code}
-    facts = {"rmsh.bits": str(generation.bits), "rmsh.model": generation.fingerprint, "rmsh.library": library}
-    return pa.schema(list(fields.items()), metadata=facts)
+    facts = {"rmsh.bits": str(generation.bits), "rmsh.model": generation.fingerprint}
+    return pa.schema(list(fields.items()), metadata={**facts, "rmsh.library": library_id(connection)})
 
 
 def _columns(connection: sqlite3.Connection, generation: Generation) -> Iterator[dict[str, list[Any]]]:
@@ -90,18 +77,12 @@ def _columns(connection: sqlite3.Connection, generation: Generation) -> Iterator
 
 
 def export_faiss(library: Library, out: Path, *, modality: Modality) -> int:
-    """Write the codes of one modality as a faiss ``IndexBinaryFlat`` under an id map: what faiss finds are rows.
+    """Write the codes of one modality as a faiss ``IndexBinaryFlat`` with an ID map to rows; return their number.
 
-    Codes whose length is no multiple of 8 are padded with zeros, which changes no distance.
-
-    Returns:
-        How many codes were written.
-
-    Raises:
-        MissingExtraError: faiss is not installed.
+    Codes are padded with zeros to a multiple of 8 bits, which does not change distances.
     """
     faiss: Any = require("faiss", "bench")
-    with library.reading() as connection, explained(out):
+    with library.reading() as connection, translate_errors(out):
         generation = generation_of(connection)
         index = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(-(-generation.bits // 8) * 8))
         for rows, packed in code_blocks(connection, modality, generation=generation):

@@ -1,27 +1,33 @@
-"""The files of a library's folder: the manifest, written last, the model, and how both follow the database.
+"""The files of a library besides its database: manifest and model, and how they follow the database.
 
-The database is the truth about which model the codes are of. A new model waits in ``model.next`` until the database
-says that its codes serve; then it takes the place of ``model``. Whoever looks in between finds it where it waits.
+The database decides which model the codes belong to. A new model waits in ``model.next`` until the database says that
+its codes are in use, and is then renamed to ``model``; in between it is found under the first name. A new library is
+created under a temporary name and then renamed.
 
-Making the folder of a library: everything under another name, then one rename, so that it is there whole or not.
+A restore (see backup.py) works in the folder ``.restoring`` inside the library. It contains the verified copy of the
+backup (``new``), the files it replaces (``replaced``), and ``restore.json``, which exists from before the first file is
+replaced until after the last. The database is replaced in one step: once it has the token in ``restore.json``, all
+other files follow it; before that, no file in use has changed. A lock shows whether the restoring process is running.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rmsh.core.errors import FormatError, InputError, RmshError
-from rmsh.core.files import checked_format, flush_folder, read_json, write_json
-from rmsh.library.database import connect_writer, explained
-from rmsh.library.queries import generation_of
+from rmsh.core.files import checked_format, flush_folder, read_json, temporary_path, write_json
+from rmsh.library.database import DATABASE, RESTORING, connect_reader, connect_writer, is_restoring, translate_errors
+from rmsh.library.queries import change_token, generation_of, last_change, library_id
 from rmsh.library.schema import VERSION, create_tables
+from rmsh.library.snapshot import SNAPSHOT
 from rmsh.model import load
 
 if TYPE_CHECKING:
@@ -29,48 +35,38 @@ if TYPE_CHECKING:
     from rmsh.model import Model
 
 MANIFEST = "manifest.json"
-FORMAT = "rmsh library"
+MODEL, NEXT_MODEL, _OLD_MODEL = "model", "model.next", "model.old"
 
-MODEL = "model"
-NEXT_MODEL, _OLD = "model.next", "model.old"
+_FORMAT = "rmsh library"
+
+_log = logging.getLogger("rmsh.library")
 
 
 def check_is_library(folder: Path) -> None:
-    """Refuse a path where there is nothing of a library.
-
-    Raises:
-        FormatError: it says what is there.
-    """
-    if (folder / MANIFEST).is_file() or (folder / "items.sqlite").is_file():
+    """Raise FormatError if a path contains no part of a library."""
+    if (folder / MANIFEST).is_file() or (folder / DATABASE).is_file():
         return
     found = "has no manifest.json" if folder.is_dir() else "is a file" if folder.exists() else "does not exist"
-    raise FormatError(f"{folder} {found}; give the folder of a library, such as `rmsh build` makes.")
+    raise FormatError(f"{folder} {found}; give the folder of a library, as created by `rmsh build`.")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a library.
-
-    Raises:
-        FormatError: the folder is no library, or one of a newer rmsh, or its manifest is damaged.
-    """
+    """Read the manifest of a library; FormatError if it is missing, damaged or too new."""
     check_is_library(folder)
     path = folder / MANIFEST
     try:
         content = read_json(path)
     except (FileNotFoundError, IsADirectoryError, FormatError) as error:
-        found = "has a manifest.json that cannot be read" if path.exists() else "has no manifest.json"
-        raise FormatError(
-            f"{folder} {found}; `rmsh library upgrade {folder}` writes it anew from items.sqlite."
-        ) from error
-    return checked_format(content, path, name=FORMAT, version=VERSION, hint="give the folder of a library")
+        found = "has an unreadable manifest.json" if path.exists() else "has no manifest.json"
+        raise FormatError(f"{folder} {found}; recreate it with `rmsh library upgrade {folder}`.") from error
+    return checked_format(content, path, name=_FORMAT, version=VERSION, hint="give the folder of a library")
 
 
 def write_manifest(folder: Path, connection: sqlite3.Connection) -> None:
-    """Write what the database says into the manifest, where that is something new."""
-    (library,) = connection.execute("SELECT id FROM library").fetchone()
+    """Write the manifest from the database, unless it is up to date."""
     generation = generation_of(connection)
-    facts = {"id": library, "bits": generation.bits, "model": generation.fingerprint}
-    manifest = {"format": FORMAT, "version": VERSION, **facts}
+    facts = {"id": library_id(connection), "bits": generation.bits, "model": generation.fingerprint}
+    manifest = {"format": _FORMAT, "version": VERSION, **facts}
     try:
         if read_json(folder / MANIFEST) == manifest:
             return
@@ -80,49 +76,45 @@ def write_manifest(folder: Path, connection: sqlite3.Connection) -> None:
 
 
 def stage_model(folder: Path, model: Model) -> None:
-    """Put a new model beside the one in use."""
+    """Save a new model next to the current one."""
     if _fingerprint(folder / NEXT_MODEL) != model.fingerprint:
         shutil.rmtree(folder / NEXT_MODEL, ignore_errors=True)
         model.save(folder / NEXT_MODEL)
 
 
-def settle(folder: Path, generation: Generation, *, force: bool = False) -> None:
-    """Give the model of a generation its place; every step may be the last one before a power cut.
+def install_model(folder: Path, generation: Generation, *, force: bool = False) -> None:
+    """Rename the staged model if it belongs to the generation in use; safe to interrupt at any step.
 
-    The manifest, which is written next, flushes the folder and with it the renames.
-
-    Args:
-        folder: of the library.
-        generation: whose model is to be used.
-        force: whether a waiting model replaces one with the same fingerprint, whose files may be damaged.
+    ``force`` also replaces a model with the same fingerprint, whose files may be damaged. Writing the manifest, which
+    follows, flushes the folder and with it the renames.
     """
-    if (force or _fingerprint(folder / MODEL) != generation.fingerprint) and _fingerprint(
-        folder / NEXT_MODEL
-    ) == generation.fingerprint:
-        shutil.rmtree(folder / _OLD, ignore_errors=True)
+    needed = force or _fingerprint(folder / MODEL) != generation.fingerprint
+    if needed and _fingerprint(folder / NEXT_MODEL) == generation.fingerprint:
+        shutil.rmtree(folder / _OLD_MODEL, ignore_errors=True)
         if (folder / MODEL).exists():
-            os.rename(folder / MODEL, folder / _OLD)
+            os.rename(folder / MODEL, folder / _OLD_MODEL)
         os.rename(folder / NEXT_MODEL, folder / MODEL)
-    shutil.rmtree(folder / _OLD, ignore_errors=True)
+    shutil.rmtree(folder / _OLD_MODEL, ignore_errors=True)
+
+
+def update_files(folder: Path, connection: sqlite3.Connection) -> None:
+    """Make model folder and manifest follow the database."""
+    install_model(folder, generation_of(connection))
+    write_manifest(folder, connection)
 
 
 def find_model(folder: Path, generation: Generation) -> Path:
-    """The folder of the model that made the codes of a generation.
-
-    Raises:
-        FormatError: it is not there.
-    """
-    for name in (MODEL, NEXT_MODEL, MODEL):  # once more: it may have moved while we looked
+    """The folder of the model of a generation; FormatError if it is missing."""
+    for name in (MODEL, NEXT_MODEL, MODEL):  # twice, because it may be renamed in between
         if _fingerprint(folder / name) == generation.fingerprint:
             return folder / name
     raise FormatError(
-        f"The library {folder} has no model of fingerprint {generation.fingerprint}, which made its codes; "
+        f"The library {folder} has no model with the fingerprint {generation.fingerprint} of its codes; "
         "restore a backup with `rmsh library restore`."
     )
 
 
 def _fingerprint(folder: Path) -> str | None:
-    """The fingerprint a model folder says it has, or None where there is no finished model."""
     try:
         return str(read_json(folder / "config.json")["fingerprint"])
     except (OSError, RmshError, KeyError, TypeError):
@@ -130,41 +122,33 @@ def _fingerprint(folder: Path) -> str | None:
 
 
 def load_model(folder: Path, generation: Generation) -> Model:
-    """The model that made the codes of a generation."""
+    """Load the model of a generation."""
     return load(find_model(folder, generation))
 
 
 def create_folder(folder: Path, model: Model, *, source: Path | None) -> None:
-    """Make the folder of an empty library.
-
-    Raises:
-        InputError: the folder is there and not empty.
-    """
-    where = None if source is None else str(source.resolve())
+    """Create an empty library; InputError if the folder exists and is not empty."""
     with new_folder(folder) as unfinished:
         model.save(unfinished / MODEL)
         with closing(connect_writer(unfinished, timeout=0, create=True)) as connection:
-            create_tables(connection, model.fingerprint, bits=model.bits, source=where)
+            images = None if source is None else str(source.resolve())
+            create_tables(connection, model.fingerprint, bits=model.bits, source=images)
             write_manifest(unfinished, connection)
 
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill that gets its name when the block ends well, and is gone when it does not.
-
-    Raises:
-        InputError: the folder is there and not empty.
-    """
+    """A temporary folder that is renamed to ``folder`` if the block succeeds, and removed otherwise."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} is there already and not empty; give a new folder.")
-    with explained(folder):
+        raise InputError(f"{folder} already exists and is not empty; give a new folder.")
+    with translate_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".tmp"))
+        unfinished = temporary_path(folder)
+        unfinished.mkdir()
         try:
             yield unfinished
-            unfinished.chmod(0o777 & ~_umask())
             if folder.exists():
-                folder.rmdir()  # Windows renames onto nothing only
+                folder.rmdir()  # Windows cannot rename onto an existing folder
             os.rename(unfinished, folder)
             flush_folder(folder.parent)
         except BaseException:
@@ -172,7 +156,106 @@ def new_folder(folder: Path) -> Iterator[Path]:
             raise
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
+@contextmanager
+def restoring(folder: Path) -> Iterator[Path]:
+    """The working folder of a restore, empty and locked; afterwards the restore is finished or undone."""
+    finish_restore(folder)
+    with translate_errors(folder), _locked(folder):
+        try:
+            yield folder / RESTORING
+        except BaseException:
+            _finish(folder)
+            raise
+    shutil.rmtree(folder / RESTORING, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    (folder / RESTORING).mkdir(exist_ok=True)
+    # The locks of SQLite work on every system, and end with the process.
+    with closing(sqlite3.connect(folder / RESTORING / "lock", timeout=0, isolation_level=None)) as lock:
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            raise RmshError(f"Another process is restoring the library {folder}; try again later.") from error
+        yield
+
+
+def finish_restore(folder: Path) -> None:
+    """Finish or undo an interrupted restore, if there is one; RmshError if it is still running."""
+    if (folder / RESTORING).is_dir():
+        with translate_errors(folder), _locked(folder):
+            _finish(folder)
+
+
+def _finish(folder: Path) -> None:
+    """Finish or undo a restore; the caller holds its lock."""
+    if is_restoring(folder):
+        if _is_database_restored(folder):
+            finish_replacing(folder)
+        else:
+            _undo_restore(folder)
+    kept = keep_replaced(folder)
+    if kept is not None:
+        _log.warning("a restore of %s was interrupted; the files it replaced are in %s", folder, kept)
+    shutil.rmtree(folder / RESTORING, ignore_errors=True)
+
+
+def _is_database_restored(folder: Path) -> bool:
+    token = read_json(folder / RESTORING / "restore.json")["token"]
+    try:
+        with closing(connect_reader(folder)) as connection:
+            return bool(change_token(connection, last_change(connection)) == token)
+    except sqlite3.Error:
+        return False
+
+
+def finish_replacing(folder: Path) -> None:
+    """Make model, snapshot, images and manifest follow the restored database; may be repeated."""
+    work = folder / RESTORING
+    replaced_above = {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", MANIFEST, MODEL, SNAPSHOT, "writer.json"}
+    with closing(connect_reader(folder)) as connection:
+        install_model(folder, generation_of(connection), force=True)
+        if (work / "new" / SNAPSHOT).exists():
+            os.replace(work / "new" / SNAPSHOT, folder / SNAPSHOT)
+        for path in sorted(each for each in (work / "new").rglob("*") if each.is_file()):
+            name = path.relative_to(work / "new")
+            if name.parts[0] not in replaced_above:
+                _replace_image(path, folder / name, work / "replaced" / name)
+        write_manifest(folder, connection)
+    flush_folder(folder)
+    (work / "restore.json").unlink()
+    flush_folder(work)
+
+
+def _replace_image(path: Path, target: Path, replaced: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        replaced.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(target, replaced)
+    os.replace(path, target)
+    flush_folder(target.parent)
+
+
+def _undo_restore(folder: Path) -> None:
+    """Drop a restore that had not replaced the database, and therefore no other file in use."""
+    with suppress(sqlite3.Error, RmshError), closing(connect_reader(folder)) as connection:
+        if find_model(folder, generation_of(connection)) == folder / MODEL:
+            shutil.rmtree(folder / NEXT_MODEL, ignore_errors=True)
+    shutil.rmtree(folder / RESTORING / "replaced", ignore_errors=True)
+    (folder / RESTORING / "restore.json").unlink()
+
+
+def keep_replaced(folder: Path) -> Path | None:
+    """Move the replaced files to a permanent folder inside the library; None if there are none."""
+    replaced = folder / RESTORING / "replaced"
+    if not replaced.is_dir():
+        return None
+    first = kept = folder / f"replaced-{datetime.now():%Y%m%d-%H%M%S}"
+    number = 1
+    while kept.exists():
+        number += 1
+        kept = first.with_name(f"{first.name}-{number}")
+    os.rename(replaced, kept)
+    flush_folder(folder)
+    return kept

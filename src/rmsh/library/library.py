@@ -1,7 +1,8 @@
-"""A library: open it, add, update, remove, search. A change is durable when its call returns, and is seen at once.
+"""The library: open it, then add, update, remove and search items.
 
-Several processes may have a library open. Any number of them read; those that write take turns, batch by batch, and
-wait for each other up to a timeout. Several threads may use one ``Library``; after a fork, open it anew.
+A change is durable when its call returns, and visible at once. Several processes may open a library: any number may
+read; writers take turns, one batch at a time, and wait for each other up to a timeout. Several threads may share one
+``Library``; after a fork, open it again.
 """
 
 from __future__ import annotations
@@ -10,40 +11,58 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
-from rmsh.core.errors import InputError
+import numpy as np
+
+from rmsh.core.errors import FormatError, InputError, RmshError
+from rmsh.data.readers.folder import read_credit
+from rmsh.index.filters import to_mask
 from rmsh.index.scan import Scan
 from rmsh.library import writing
-from rmsh.library.database import Writer
-from rmsh.library.folder import create_folder, read_manifest, settle, write_manifest
-from rmsh.library.items import Batch, Item, checked_ids
-from rmsh.library.queries import generation_of
-from rmsh.library.reader import Reader
-from rmsh.library.restoring import finish_restore
-from rmsh.library.snapshot_writer import SnapshotKeeper
+from rmsh.library.database import DATABASE, Readers, Writer, is_restoring
+from rmsh.library.folder import create_folder, finish_restore, load_model, read_manifest, update_files
+from rmsh.library.items import Batch, Hit, Item, check_modality, checked_ids, image_path
+from rmsh.library.queries import (
+    codes_of_ids,
+    count_items,
+    generation_of,
+    image_folder,
+    intact_items,
+    items_of_rows,
+    library_id,
+    matching_rows,
+    rows_of_ids,
+)
+from rmsh.library.schema import check_version
+from rmsh.library.snapshot import SnapshotWriter
+from rmsh.library.views import DamageLog, Views
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rmsh.codes import Codes
-    from rmsh.core.types import Modality
+    from rmsh.core.types import BitArray, IntArray, Modality
+    from rmsh.index.filters import Filter
     from rmsh.index.store import StoredIndex
+    from rmsh.library.queries import Generation
+    from rmsh.library.views import View
     from rmsh.model import Model
 
-__all__ = ["Library"]
-
 T = TypeVar("T")
+_Found: TypeAlias = "Iterable[tuple[IntArray, NDArray[np.int32]]]"  # rows and distances per query
 
 
-class Library(Reader):
-    """Items with their codes in a folder; made by :meth:`create` or :meth:`open`, and closed by ``with``.
+class Library:
+    """Items with their codes in a folder; returned by :meth:`create` and :meth:`open`, closed by ``with``.
 
     Example:
         >>> import tempfile
         >>> import numpy as np
         >>> from rmsh.hash_function import HashFunction, Layer
         >>> from rmsh.model import Model
-        >>> as_they_are = Layer(np.eye(3, dtype=np.float32), np.zeros(3, dtype=np.float32), "none")
-        >>> model = Model({"text": HashFunction((as_they_are,))}, "example", {})
+        >>> identity = Layer(np.eye(3, dtype=np.float32), np.zeros(3, dtype=np.float32), "none")
+        >>> model = Model({"text": HashFunction((identity,))}, "example", {})
         >>> codes = model.encode(np.array([[1, 1, 1], [1, -1, -1]], np.float32), "text", ids=["a", "b"])
         >>> items = [Item("a", text="a cat"), Item("b", text="a dog")]
         >>> with tempfile.TemporaryDirectory() as folder, Library.create(folder, model) as library:
@@ -54,21 +73,24 @@ class Library(Reader):
     """
 
     def __init__(self, folder: Path, *, engine: type[StoredIndex]) -> None:
-        super().__init__(folder, engine=engine)
+        self.folder = folder
+        self._readers = Readers(folder)
+        self._damage = DamageLog()
+        self._views = Views(folder, engine=engine, damage=self._damage)
         self._writer: Writer | None = None
-        self._keeper: SnapshotKeeper | None = None
+        self._snapshot: SnapshotWriter | None = None
 
     @classmethod
     def create(cls, folder: Path | str, model: Model, *, source: Path | str | None = None) -> Self:
-        """Make an empty library for the codes of a model, and open it for writing.
+        """Create an empty library for the codes of a model, and open it for writing.
 
         Args:
-            folder: where; a new folder, or an empty one.
-            model: what makes its codes; a copy is kept in the library.
-            source: the folder that the pictures of items lie in; the library's own where None.
+            folder: a new or empty folder.
+            model: the model that computes the codes; the library keeps a copy.
+            source: folder that contains the images of the items; None for the folder of the library.
 
         Raises:
-            InputError: there is something in the folder.
+            InputError: the folder is not empty.
         """
         create_folder(Path(folder), model, source=None if source is None else Path(source))
         return cls.open(folder, writable=True)
@@ -80,19 +102,19 @@ class Library(Reader):
         """Open a library.
 
         Args:
-            folder: of the library.
-            writable: whether it is to be changed.
-            timeout: how many seconds to wait for another writer.
-            engine: the index class that searches its codes.
+            folder: folder of the library.
+            writable: whether to open it for changes.
+            timeout: seconds to wait for another writer.
+            engine: class of the index that searches the codes.
 
         Raises:
-            FormatError: it is no library, is damaged, or is of a newer rmsh.
+            FormatError: it is not a library, is damaged, or was written by a newer rmsh.
         """
         if writable:
             finish_restore(Path(folder))
         library = cls(Path(folder), engine=engine)
         try:
-            library._check(read_manifest(library.folder))
+            library._check()
             if writable:
                 library._begin_writing(timeout)
         except BaseException:
@@ -100,95 +122,252 @@ class Library(Reader):
             raise
         return library
 
+    def _check(self) -> None:
+        """Check that database and manifest exist, have the current format, and belong together."""
+        manifest = read_manifest(self.folder)
+        if not (self.folder / DATABASE).is_file():
+            raise FormatError(
+                f"The library {self.folder} has no {DATABASE}, which contains its items; restore a backup with "
+                "`rmsh library restore`."
+            )
+        with self.reading() as connection:
+            check_version(connection, self.folder)
+            found = library_id(connection)
+        if found == manifest.get("id"):
+            return
+        if is_restoring(self.folder):
+            raise RmshError(
+                f"The library {self.folder} is being restored from a backup; try again in a moment. If it was "
+                "interrupted, repeat `rmsh library restore`."
+            )
+        raise FormatError(
+            f"{self.folder} contains files of two libraries; restore a backup with `rmsh library restore --replace`."
+        )
+
     def _begin_writing(self, timeout: float) -> None:
         self._writer = Writer(self.folder, timeout=timeout)
         if read_manifest(self.folder).get("model") != self.generation().fingerprint:
-            self.settle()  # a recoding was cut off after its codes had been put in
-        self._keeper = SnapshotKeeper(self.folder, self._readers)
+            self.update_files()  # recoding was interrupted after the new codes had been put to use
+        self._snapshot = SnapshotWriter(self.folder, self._readers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
-        """Close it; other processes are not disturbed."""
-        super().close()
+        """Close the library; other processes that use it are not affected."""
+        self._readers.close()
         if self._writer is not None:
             self._writer.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection to the database; everything read in the block belongs to one state."""
+        with self._readers.reading() as connection:
+            yield connection
+
+    def generation(self) -> Generation:
+        """The fingerprint of the current model, and the length of its codes."""
+        with self.reading() as connection:
+            return generation_of(connection)
+
+    def model(self) -> Model:
+        """The model that computes the codes of this library."""
+        generation = self.generation()
+        try:
+            return load_model(self.folder, generation)
+        except RmshError:
+            if self.generation() == generation:
+                raise
+            return self.model()  # the library was recoded in between
+
+    def count(self) -> int:
+        """The number of items."""
+        with self.reading() as connection:
+            return count_items(connection)
+
+    def get(self, name: str) -> Item | None:
+        """The item with an ID, or None; FormatError if it is damaged."""
+        with self.reading() as connection:
+            rows = rows_of_ids(connection, checked_ids([name]))
+            items = items_of_rows(connection, rows.values())
+            return next((item for item in items.values() if item.id == name), None)
+
+    def codes(self, ids: Iterable[str], modality: Modality) -> Codes:
+        """The image or text codes of some items.
+
+        Args:
+            ids: IDs of items.
+            modality: which codes to return.
+
+        Returns:
+            The codes in the order of the IDs, without items that have none. Damaged items are omitted too, with a
+            warning in the log.
+
+        Raises:
+            FormatError: there is one ID, and its item is damaged.
+        """
+        check_modality(modality)
+        names = checked_ids(ids)
+        damaged: list[str] = []
+        with self.reading() as connection:
+            found = codes_of_ids(connection, names, modality, on_damage=damaged.append)
+        if damaged and len(names) == 1:
+            raise FormatError(damaged[0])
+        self._damage.warn(damaged)
+        return found
+
+    def picture_path(self, item: Item) -> Path | None:
+        """The path of an item's image, or None; InputError if a link leads out of the image folder."""
+        if item.picture is None:
+            return None
+        with self.reading() as connection:
+            folder = image_folder(connection)
+        return image_path(Path(folder or self.folder), item)
+
+    def credit(self) -> str:
+        """The image credits, from CREDIT.txt in the folder; "" if there is no such file."""
+        return read_credit(self.folder)
+
+    def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
+        """The k nearest items of each query, nearest first; equal distances are ordered by row.
+
+        Args:
+            codes: codes of the queries.
+            k: number of items to find.
+            to: whether to compare with the image codes or the text codes of the items.
+            model: fingerprint of the model that computed the codes.
+            where: which items may be found.
+
+        Raises:
+            CodesError: the codes have another length or belong to another model.
+        """
+        with self._searching(codes, to, model) as (connection, view):
+
+            def nearest(mask: BitArray | None) -> _Found:
+                found = view.search(codes, k, where=mask)
+                return zip(found.rows, found.distances, strict=True)
+
+            return self._hits(nearest, where, view=view, connection=connection)
+
+    def within(
+        self, codes: Codes, radius: int, *, to: Modality, model: str, where: Filter | None = None
+    ) -> list[list[Hit]]:
+        """All items within a distance of ``radius`` bits of each query; otherwise like :meth:`search`."""
+        with self._searching(codes, to, model) as (connection, view):
+
+            def near(mask: BitArray | None) -> _Found:
+                found = view.within(codes, radius, where=mask)
+                return map(found.of, range(len(found)))
+
+            return self._hits(near, where, view=view, connection=connection)
+
+    @contextmanager
+    def _searching(self, codes: Codes, to: Modality, model: str) -> Iterator[tuple[sqlite3.Connection, View]]:
+        """The current codes, and a connection that sees the same state."""
+        check_modality(to)
+        with self.reading() as connection:
+            view = self._views.at(connection, to)
+            view.generation.check(model, codes)
+            yield connection, view
+
+    def _hits(
+        self,
+        find: Callable[[BitArray | None], _Found],
+        where: Filter | None,
+        *,
+        view: View,
+        connection: sqlite3.Connection,
+    ) -> list[list[Hit]]:
+        """The results of a search with their items; if some are damaged, the search is repeated without them."""
+        mask = None
+        if where is not None:
+            mask = to_mask(where, lambda condition: view.mask_of(matching_rows(connection, condition)))
+        while True:
+            queries = [list(zip(rows.tolist(), far.tolist(), strict=True)) for rows, far in find(mask)]
+            items, damaged = intact_items(connection, {row for hits in queries for row, _ in hits})
+            if not damaged:
+                return [[Hit(items[row], distance, row) for row, distance in hits] for hits in queries]
+            self._damage.warn(damaged.values())
+            intact = ~view.mask_of([np.array(sorted(damaged), dtype=np.int64)])
+            mask = intact if mask is None else mask & intact
 
     def add(self, items: Iterable[Item], codes: Mapping[Modality, Codes], *, model: str) -> None:
         """Add items, all or none.
 
         Args:
-            items: with ids that are new.
-            codes: codes of pictures and of texts, matched by id; each item has at least one.
-            model: the fingerprint of the model that made the codes.
+            items: items with new IDs.
+            codes: image codes and text codes, matched by ID; every item needs at least one.
+            model: fingerprint of the model that computed the codes.
 
         Raises:
-            InputError: an id is there already, or something does not fit.
-            CodesError: the codes are of another length or another model.
+            InputError: an ID exists already, or a value is invalid.
+            CodesError: the codes have another length or belong to another model.
         """
         self._write(Batch(tuple(items), codes, model), writing.insert)
 
     def update(self, items: Iterable[Item], codes: Mapping[Modality, Codes], *, model: str) -> None:
-        """Put new content under ids that are there, all or none; what an item was before is gone.
+        """Replace existing items completely, all or none.
+
+        Args:
+            items: items with existing IDs.
+            codes: as in :meth:`add`.
+            model: as in :meth:`add`.
 
         Raises:
-            InputError: an id is not there, or something does not fit.
-            CodesError: the codes are of another length or another model.
+            InputError: an ID does not exist, or a value is invalid.
+            CodesError: the codes have another length or belong to another model.
         """
         self._write(Batch(tuple(items), codes, model), writing.replace)
 
     def remove(self, ids: Iterable[str]) -> None:
-        """Remove items, all or none.
-
-        Raises:
-            InputError: an id is not there.
-        """
+        """Remove items, all or none; InputError if an ID does not exist."""
         self._write(checked_ids(ids), writing.delete)
 
     def _write(self, batch: T, change: Callable[[sqlite3.Connection, T], int]) -> None:
         with self.transaction() as connection:
             rows = change(connection, batch)
-        if self._keeper is not None:
-            self._keeper.changed(rows)
+        if self._snapshot is not None:
+            self._snapshot.changed(rows)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A block of changes to the database that is kept whole or not at all.
+        """A block of changes to the database that is committed as a whole or not at all.
 
         Raises:
             InputError: the library is open for reading only.
             RmshError: another writer does not finish, or the disk is full; nothing was changed.
         """
-        with self._writing().transaction() as connection:
+        with self._writable().transaction() as connection:
             yield connection
 
     @contextmanager
     def maintenance(self) -> Iterator[sqlite3.Connection]:
-        """The connection that writes, outside of a transaction: for statements that make their own."""
-        with self._writing().alone() as connection:
+        """The connection for writing outside a transaction, for statements such as VACUUM."""
+        with self._writable().exclusive() as connection:
             yield connection
 
-    def _writing(self) -> Writer:
+    def _writable(self) -> Writer:
         if self._writer is None:
-            raise self._read_only()
+            raise InputError(f"The library {self.folder} is open for reading only; open it with writable=True.")
         return self._writer
 
-    def _read_only(self) -> InputError:
-        return InputError(f"The library {self.folder} is open for reading only; open it with writable=True.")
-
-    def settle(self) -> None:
-        """Let model folder, manifest and snapshot follow the database, after other codes were put in."""
+    def update_files(self) -> None:
+        """Make model folder, manifest and snapshot follow the database after its codes were replaced."""
         with self.transaction() as connection:
-            settle(self.folder, generation_of(connection))
-            write_manifest(self.folder, connection)
-        if self._keeper is not None:
-            self._keeper.renew()
+            update_files(self.folder, connection)
+        if self._snapshot is not None:
+            self._snapshot.update()
 
     def write_snapshot(self) -> None:
-        """Write the snapshot of now.
+        """Write a snapshot of the current state.
 
         Raises:
             InputError: the library is open for reading only.
-            RmshError: it cannot be written; nothing is lost.
+            RmshError: the snapshot cannot be written; nothing is lost.
         """
-        if self._keeper is None:
-            raise self._read_only()
-        self._keeper.write()
+        self._writable()
+        if self._snapshot is not None:
+            self._snapshot.write()

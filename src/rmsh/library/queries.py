@@ -1,4 +1,9 @@
-"""Asking the database of a library, over a connection inside a transaction: every answer is of one state."""
+"""Reading the database of a library, over a connection inside a transaction: all results belong to one state.
+
+Filters become lists of rows. Every value is a bound parameter, never part of the SQL. The words of a text filter become
+quoted phrases of the full-text index, so operators, quotes and signs in them have no special meaning. Words match
+regardless of case and accents; signs such as % are not words, and a filter made of signs alone matches nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,42 +17,45 @@ import numpy as np
 
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError
-from rmsh.library.checksums import is_code_row_intact, is_item_intact
+from rmsh.index.filters import Id, Label, Leaf, Text
 from rmsh.library.items import Item
+from rmsh.library.schema import is_code_row_intact, is_item_intact
 
 if TYPE_CHECKING:
     from rmsh.core.types import IntArray, Modality, PackedArray
 
 BLOCK = 1 << 16  # codes read at once: a few megabytes of Python objects, whatever the size of the library
 
-_CODES = {  # the column cannot be a bound parameter
-    "image": "SELECT row, generation, image, text, checksum FROM codes "
-    "WHERE generation = ? AND row > ? AND image IS NOT NULL ORDER BY row",
-    "text": "SELECT row, generation, image, text, checksum FROM codes "
-    "WHERE generation = ? AND row > ? AND text IS NOT NULL ORDER BY row",
+CODE_ROW = "SELECT row, generation, image, text, checksum FROM codes"
+_BLOCKS = {  # a column name cannot be a bound parameter
+    "image": f"{CODE_ROW} WHERE generation = ? AND row > ? AND image IS NOT NULL ORDER BY row",
+    "text": f"{CODE_ROW} WHERE generation = ? AND row > ? AND text IS NOT NULL ORDER BY row",
 }
+_CODES_OF_ROWS = CODE_ROW + " WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"  # noqa: S608
+_COLUMN = {"image": 2, "text": 3}  # in a CodeRow
 
-_CodeRow: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]  # row, generation, image, text, checksum
+CodeRow: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]  # row, generation, image, text, checksum
+StoredItem: TypeAlias = tuple[int, str, str | None, str | None, list[str], int]  # ..., sorted labels, checksum
 
 
 class Generation(NamedTuple):
-    """The codes of one model: its number in the library, the model's fingerprint, the length of a code."""
+    """The codes of one model: a number, the fingerprint of the model and the length of a code."""
 
     number: int
     fingerprint: str
     bits: int
 
     def check(self, model: str, *given: Codes) -> None:
-        """Refuse codes that these cannot be compared with."""
+        """Raise CodesError for codes of another model or length."""
         if model != self.fingerprint:
             raise CodesError(
-                f"Codes of the model {model} were given, the library holds codes of {self.fingerprint}; use the model "
-                "of the library, or recode the library."
+                f"Got codes of the model {model}, the library has codes of {self.fingerprint}; use the model of the "
+                "library, or recode the library."
             )
         for codes in given:
             if codes.bits != self.bits:
                 raise CodesError(
-                    f"Codes of {codes.bits} bits were given, the library's have {self.bits}; use its model."
+                    f"Got codes of {codes.bits} bits, those of the library have {self.bits}; use its model."
                 )
 
 
@@ -57,26 +65,48 @@ def generation_of(connection: sqlite3.Connection) -> Generation:
     return Generation(*found.fetchone())
 
 
+def library_id(connection: sqlite3.Connection) -> str:
+    """The ID of the library."""
+    return str(connection.execute("SELECT id FROM library").fetchone()[0])
+
+
+def image_folder(connection: sqlite3.Connection) -> str | None:
+    """The folder that contains the images; None if it is the folder of the library."""
+    (source,) = connection.execute("SELECT source FROM library").fetchone()
+    return None if source is None else str(source)
+
+
+def image_paths(connection: sqlite3.Connection) -> Iterator[str]:
+    """The image paths of all items, each once."""
+    found = connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL")
+    return (path for (path,) in found)
+
+
+def count_items(connection: sqlite3.Connection) -> int:
+    """The number of items."""
+    return int(connection.execute("SELECT count(*) FROM items").fetchone()[0])
+
+
 def change_token(connection: sqlite3.Connection, seq: int) -> str:
-    """The token of a change; "" where the log does not have it."""
+    """The token of a change, or "" if the log does not contain it."""
     found = connection.execute("SELECT token FROM changes WHERE seq = ?", (seq,)).fetchone()
     return str(found[0]) if found else ""
 
 
 def last_change(connection: sqlite3.Connection) -> int:
-    """The number of the last change, 0 where there was none yet."""
+    """The number of the last change, 0 if there was none yet."""
     return int(connection.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0])
 
 
-def log_reaches(connection: sqlite3.Connection, since: int) -> bool:
-    """Whether the log tells all that happened after a change: it was not shortened, and no other codes were put in."""
+def log_covers(connection: sqlite3.Connection, since: int) -> bool:
+    """Whether the log contains all changes after one, and none of them replaced the codes."""
     (oldest,) = connection.execute("SELECT coalesce(min(seq), 0) FROM changes").fetchone()
     recoded = connection.execute("SELECT 1 FROM changes WHERE seq > ? AND kind = 'recode' LIMIT 1", (since,))
     return int(oldest) <= since + 1 and recoded.fetchone() is None
 
 
 def ranges_removed(connection: sqlite3.Connection, since: int) -> IntArray:
-    """First and last rows of what was removed after a change, int64 (n, 2)."""
+    """First and last rows of the ranges removed after a change, int64 (n, 2)."""
     found = connection.execute("SELECT first, last FROM changes WHERE seq > ? AND kind = 'remove'", (since,))
     return np.array(found.fetchall(), dtype=np.int64).reshape(-1, 2)
 
@@ -89,151 +119,170 @@ def code_blocks(
     after: int = 0,
     on_damage: Callable[[int], None] | None = None,
 ) -> Iterator[tuple[IntArray, PackedArray]]:
-    """Rows, int64 (n,) increasing, and packed codes, uint8 (n, bytes), of all rows after one, block by block.
+    """Rows greater than ``after``, int64 (n,) increasing, and their packed codes, uint8 (n, bytes), block by block.
 
-    Args:
-        connection: inside a transaction.
-        modality: which of the two codes to read.
-        generation: whose codes to read.
-        after: only rows greater than this one are read.
-        on_damage: called with each row whose codes do not match their checksum; such a row is left out.
-
-    Raises:
-        FormatError: codes do not match their checksum, and ``on_damage`` was not given.
+    ``on_damage`` is called with each row whose codes do not match their checksum, and the row is skipped; without it,
+    such a row raises FormatError.
     """
-    found = connection.execute(_CODES[modality], (generation.number, after))
+    found = connection.execute(_BLOCKS[modality], (generation.number, after))
     while block := found.fetchmany(BLOCK):
-        damaged = _damaged_code_rows(block, generation)
-        for row in damaged:
-            if on_damage is None:
-                raise FormatError(damaged_code(connection, row))
-            on_damage(row)
-        yield _stacked([each for each in block if each[0] not in damaged] if damaged else block, modality, generation)
+        intact = intact_code_rows(block, generation.bits)
+        if len(intact) < len(block):
+            for row in sorted({each[0] for each in block} - {each[0] for each in intact}):
+                if on_damage is None:
+                    raise FormatError(damaged_codes_message(connection, row))
+                on_damage(row)
+        yield _to_arrays(intact, modality, generation)
 
 
 def codes_of_ids(
-    connection: sqlite3.Connection,
-    ids: Sequence[str],
-    modality: Modality,
-    *,
-    generation: Generation,
-    on_damage: Callable[[str], None],
+    connection: sqlite3.Connection, ids: Sequence[str], modality: Modality, *, on_damage: Callable[[str], None]
 ) -> Codes:
-    """The codes of those IDs that are there and have such a code, in the order of the IDs.
+    """The codes of the items that have one, in the order of ``ids``.
 
-    ``on_damage`` is called with a sentence for each item that cannot be read as it was written; it is left out.
+    ``on_damage`` is called with a message for each damaged item, which is skipped.
     """
+    generation = generation_of(connection)
     items, damaged = intact_items(connection, rows_of_ids(connection, ids).values())
-    row_of = {item.id: row for row, item in items.items()}
-    asked = generation.number, json.dumps(sorted(items))
-    found: list[_CodeRow] = connection.execute(
-        "SELECT row, generation, image, text, checksum FROM codes "
-        "WHERE generation = ? AND row IN (SELECT value FROM json_each(?))",
-        asked,
-    ).fetchall()
-    wrong = _damaged_code_rows(found, generation)
-    for sentence in [*damaged.values(), *(damaged_code(connection, row) for row in wrong)]:
-        on_damage(sentence)
-    of_row = {each[0]: each for each in found if each[0] not in wrong and each[_COLUMN[modality]] is not None}
-    there = [name for name in ids if row_of.get(name) in of_row]
-    _, packed = _stacked([of_row[row_of[name]] for name in there], modality, generation)
-    return Codes(packed, generation.bits, np.array(there))
+    found: list[CodeRow] = connection.execute(_CODES_OF_ROWS, (generation.number, json.dumps(sorted(items)))).fetchall()
+    intact = intact_code_rows(found, generation.bits)
+    damaged |= {row: damaged_codes_message(connection, row) for row, *_ in set(found) - set(intact)}
+    for message in damaged.values():
+        on_damage(message)
+    code_of = {items[each[0]].id: each for each in intact if each[_COLUMN[modality]] is not None}
+    present = [name for name in ids if name in code_of]
+    _, packed = _to_arrays([code_of[name] for name in present], modality, generation)
+    return Codes(packed, generation.bits, np.array(present))
 
 
-_COLUMN = {"image": 2, "text": 3}
-
-
-def _damaged_code_rows(block: Sequence[_CodeRow], generation: Generation) -> set[int]:
-    """Rows whose codes do not match their checksum, or do not have the length of their generation."""
-    sizes = {None, -(-generation.bits // 8)}
-    return {
-        each[0]
+def intact_code_rows(block: Sequence[CodeRow], bits: int) -> list[CodeRow]:
+    """The entries that match their checksum and have the right length."""
+    width = -(-bits // 8)
+    return [
+        each
         for each in block
-        if not is_code_row_intact(*each)
-        or (None if each[2] is None else len(each[2])) not in sizes
-        or (None if each[3] is None else len(each[3])) not in sizes
-    }
+        if is_code_row_intact(*each)
+        and (each[2] is None or len(each[2]) == width)
+        and (each[3] is None or len(each[3]) == width)
+    ]
 
 
-def _stacked(block: Sequence[_CodeRow], modality: Modality, generation: Generation) -> tuple[IntArray, PackedArray]:
-    """Rows and codes as arrays."""
-    width, column = -(-generation.bits // 8), _COLUMN[modality]
-    joined = b"".join([each[column] for each in block])  # type: ignore[misc]  # rows without such a code are left out
-    packed = np.frombuffer(joined, dtype=np.uint8).reshape(len(block), width)
+def _to_arrays(block: Sequence[CodeRow], modality: Modality, generation: Generation) -> tuple[IntArray, PackedArray]:
+    column = _COLUMN[modality]
+    joined = b"".join([each[column] for each in block])  # type: ignore[misc]  # callers pass rows that have this code
+    packed = np.frombuffer(joined, dtype=np.uint8).reshape(len(block), -(-generation.bits // 8))
     return np.array([each[0] for each in block], dtype=np.int64), packed
 
 
-def damaged_code(connection: sqlite3.Connection, row: int) -> str:
-    """One sentence about codes that do not match their checksum."""
-    found = connection.execute("SELECT id FROM items WHERE row = ?", (row,)).fetchone()
+def damaged_codes_message(connection: sqlite3.Connection, row: int) -> str:
+    """A message about codes that do not match their checksum."""
     return (
-        f"The codes of the item {found[0] if found else None!r} (row {row}) do not match their checksum in the "
+        f"The codes of the item {id_of_row(connection, row)!r} (row {row}) do not match their checksum in the "
         "database; run `rmsh library repair`."
     )
 
 
-def damaged_item(row: int, name: object) -> str:
-    """One sentence about an item that does not match its checksum; ``name`` is the ID as far as it is known."""
+def damaged_item_message(row: int, name: object) -> str:
+    """A message about an item that does not match its checksum; ``name`` is the ID as stored."""
     return (
         f"The text, labels, image path or ID of the item {name!r} (row {row}) do not match their checksum in the "
         "database; run `rmsh library repair`."
     )
 
 
-def lost_item(row: int) -> str:
-    """One sentence about a row that other tables or the snapshot know, and that has no item."""
+def missing_item_message(row: int) -> str:
+    """A message about a row that other tables or the snapshot mention but that has no item."""
     return f"The item of row {row} is missing in the database; run `rmsh library repair`."
 
 
-def items_of_rows(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Item]:
-    """The items of some rows, in the order of rows.
+def id_of_row(connection: sqlite3.Connection, row: int) -> str | None:
+    """The ID of a row as stored, or None if the row is missing."""
+    found = connection.execute("SELECT id FROM items WHERE row = ?", (row,)).fetchone()
+    return str(found[0]) if found else None
 
-    Raises:
-        FormatError: an item does not match its checksum, or is missing.
-    """
+
+def items_of_rows(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Item]:
+    """The items of some rows, by increasing row; FormatError if one is damaged or missing."""
     items, damaged = intact_items(connection, rows)
-    for sentence in damaged.values():
-        raise FormatError(sentence)
+    for message in damaged.values():
+        raise FormatError(message)
     return items
 
 
 def intact_items(connection: sqlite3.Connection, rows: Iterable[int]) -> tuple[dict[int, Item], dict[int, str]]:
-    """The items of some rows that match their checksum, and a sentence about each of the others, by row."""
-    asked = sorted({int(row) for row in rows})
+    """The intact items of some rows by row, and a message about each of the others."""
+    wanted = sorted({int(row) for row in rows})
     items: dict[int, Item] = {}
-    damaged = {row: lost_item(row) for row in asked}
-    for stored in stored_items(connection, asked):
+    damaged = {row: missing_item_message(row) for row in wanted}
+    for stored in stored_items(connection, wanted):
         row, name, text, picture, labels, _ = stored
         if is_item_intact(*stored):
             items[row] = Item(name, text, picture, tuple(labels))
             del damaged[row]
         else:
-            damaged[row] = damaged_item(row, name)
+            damaged[row] = damaged_item_message(row, name)
     return items, damaged
 
 
-StoredItem: TypeAlias = tuple[int, str, str | None, str | None, list[str], int]  # ..., sorted labels, checksum
-
-
 def stored_items(connection: sqlite3.Connection, rows: Sequence[int]) -> Iterator[StoredItem]:
-    """Row, ID, text, image path, sorted labels and checksum of some rows, as stored, whether damaged or not."""
-    asked = (json.dumps(rows),)
+    """Row, ID, text, image path, sorted labels and checksum of some rows, as stored, intact or not."""
+    parameters = (json.dumps(rows),)
     labels: defaultdict[int, list[str]] = defaultdict(list)
     for row, name in connection.execute(
         "SELECT row, name FROM item_labels LEFT JOIN labels USING (label) "
         "WHERE row IN (SELECT value FROM json_each(?))",
-        asked,
+        parameters,
     ):
         labels[row].append(name)
     found = connection.execute(
         "SELECT row, id, text, picture, checksum FROM items WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row",
-        asked,
+        parameters,
     )
     for row, name, text, picture, checksum in found:
         yield row, name, text, picture, sorted(labels[row], key=str), checksum
 
 
 def rows_of_ids(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int]:
-    """The rows of those ids that are there."""
-    asked = json.dumps(ids, ensure_ascii=False)
-    return dict(connection.execute("SELECT id, row FROM items WHERE id IN (SELECT value FROM json_each(?))", (asked,)))
+    """The rows of those IDs that are in the library."""
+    wanted = json.dumps(ids, ensure_ascii=False)
+    return dict(connection.execute("SELECT id, row FROM items WHERE id IN (SELECT value FROM json_each(?))", (wanted,)))
+
+
+_FILTERS: dict[type[Leaf], str] = {  # at most LIMIT rows after one, as a comma-separated list
+    Label: """
+        SELECT group_concat(row) FROM (
+            SELECT row FROM item_labels WHERE label = (SELECT label FROM labels WHERE name = ?) AND row > ?
+            ORDER BY row LIMIT ?
+        )
+    """,
+    Id: "SELECT group_concat(row) FROM (SELECT row FROM items WHERE id = ? AND row > ? ORDER BY row LIMIT ?)",
+    Text: """
+        SELECT group_concat(rowid) FROM (
+            SELECT rowid FROM texts WHERE texts MATCH ? AND rowid > ? ORDER BY rowid LIMIT ?
+        )
+    """,
+}
+_FILTER_BLOCK = 1 << 20
+
+
+def matching_rows(connection: sqlite3.Connection, condition: Leaf) -> Iterator[IntArray]:
+    """The rows of the items that satisfy one condition, int64 (n,) increasing, block by block.
+
+    SQLite joins the numbers of a block into one string; a Python object per row would take three times as long.
+    """
+    value = to_phrases(condition.value) if isinstance(condition, Text) else condition.value
+    last = 0
+    while numbers := connection.execute(_FILTERS[type(condition)], (value, last, _FILTER_BLOCK)).fetchone()[0]:
+        rows = np.sort(np.fromstring(numbers, dtype=np.int64, sep=","))
+        yield rows
+        last = int(rows[-1])
+
+
+def to_phrases(words: str) -> str:
+    """A query of the full-text index that matches texts with all of these words.
+
+    Example:
+        >>> to_phrases("dog* OR cat")
+        '"dog*" "OR" "cat"'
+    """
+    return " ".join('"{}"'.format(word.replace('"', '""')) for word in words.replace("\0", " ").split())

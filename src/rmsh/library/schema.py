@@ -1,18 +1,17 @@
-"""The tables of a library, their version, and how an older version becomes the present one.
+"""The tables of a library, the checksums of their rows, and the migration from older formats.
 
-- ``items``: a row is given once, increasing, and never again. An update keeps the id and takes a new row: rows never
-  change their content, so whoever knows a row knows it for good, and equal distances are ordered by when an item was
-  last written.
-- ``codes``: packed codes (see codes.py) by row and generation. A generation is the codes of one model; new codes are
-  written beside the old ones until they are all there.
-- ``changes``: what happened, one entry for a range of rows, written in the transaction it tells of. Readers learn from
-  it what is new since the change they know. The token makes an entry recognisable: a database that was put back from a
-  backup goes on with the same numbers and other tokens.
-- ``texts``: the full-text index; triggers keep it in step.
+- ``items``: row numbers increase and are never reused. An update keeps the ID and writes a new row, so the content of a
+  row never changes, and equal distances are ordered by the time an item was last written.
+- ``codes``: packed codes (see codes.py) by row and generation. A generation is the codes of one model; the codes of a
+  new model are stored next to the old ones until they are complete.
+- ``changes``: a log with one entry per range of rows, written in the same transaction as the change. Readers learn from
+  it what happened since the change they know. The token identifies an entry: a database that was restored from a backup
+  continues with the same numbers but other tokens.
+- ``texts``: the full-text index, updated by triggers.
 
-``items.checksum`` covers an item with its labels, ``codes.checksum`` the codes of one row (see checksums.py). Vectors
-and photo metadata will be stored in additional tables with checksums of their own, so format 2 needs no further
-migration.
+``items.checksum`` covers an item with its labels, ``codes.checksum`` the codes of one row. SQLite checks the structure
+of its pages, not the values in them, so a flipped bit in a text or a code would go unnoticed without these checksums.
+Each is a CRC-32 over an unambiguous encoding of the row.
 """
 
 from __future__ import annotations
@@ -20,13 +19,12 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
+import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from zlib import crc32
 
 from rmsh.core.errors import FormatError
-from rmsh.library.checksums import codes_checksum, item_checksum
-
-__all__ = ["KEEP_ROWS", "MIGRATIONS", "VERSION", "check_version", "create_tables", "migrate", "version_of"]
 
 VERSION = 2
 
@@ -107,9 +105,51 @@ CREATE TRIGGER item_removed AFTER DELETE ON items BEGIN
 END;
 """
 
+_encode = json.JSONEncoder().encode  # ASCII: independent of the Unicode version of the interpreter
+_head = struct.Struct("<qqii").pack  # row, generation, and the length of each code, -1 for none
+
+
+def item_checksum(row: int, name: str, text: str | None, picture: str | None, labels: Sequence[str]) -> int:
+    """The checksum of an item; the labels are sorted.
+
+    Example:
+        >>> item_checksum(1, "a", None, "x", []) == item_checksum(1, "a", "x", None, [])
+        False
+    """
+    return crc32(_encode((row, name, text, picture, labels)).encode())
+
+
+def codes_checksum(row: int, generation: int, image: bytes | None, text: bytes | None) -> int:
+    """The checksum of the codes of one row.
+
+    Example:
+        >>> codes_checksum(1, 1, None, b"x") == codes_checksum(1, 1, b"x", None)
+        False
+    """
+    head = _head(row, generation, -1 if image is None else len(image), -1 if text is None else len(text))
+    return crc32(b"".join((head, image or b"", text or b"")))
+
+
+def is_item_intact(
+    row: int, name: str, text: str | None, picture: str | None, labels: Sequence[str], checksum: int
+) -> bool:
+    """Whether an item matches its checksum; a damaged database may return values of any type."""
+    try:
+        return item_checksum(row, name, text, picture, labels) == checksum
+    except TypeError:
+        return False
+
+
+def is_code_row_intact(row: int, generation: int, image: bytes | None, text: bytes | None, checksum: int) -> bool:
+    """Whether the codes of one row match their checksum; a damaged database may return values of any type."""
+    try:
+        return codes_checksum(row, generation, image, text) == checksum
+    except (TypeError, struct.error):
+        return False
+
 
 def create_tables(connection: sqlite3.Connection, fingerprint: str, *, bits: int, source: str | None) -> None:
-    """Make an empty database a library without items."""
+    """Create the tables of a library without items."""
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.executescript(f"BEGIN; {_TABLES} {KEEP_ROWS};")
@@ -119,24 +159,21 @@ def create_tables(connection: sqlite3.Connection, fingerprint: str, *, bits: int
 
 
 def check_version(connection: sqlite3.Connection, folder: Path) -> None:
-    """Refuse a database of another program, of a newer rmsh, or one that is to be upgraded first."""
+    """Raise FormatError unless a database has the current format."""
     version = version_of(connection, folder)
     if version < VERSION:
         raise FormatError(
-            f"The library {folder} has format {version}, this rmsh reads {VERSION}; `rmsh library upgrade` it."
+            f"The library {folder} has format {version}, this rmsh reads format {VERSION}; run "
+            f"`rmsh library upgrade {folder}`."
         )
 
 
 def version_of(connection: sqlite3.Connection, folder: Path) -> int:
-    """The version of a library's database.
-
-    Raises:
-        FormatError: it is of another program, or of a newer rmsh.
-    """
+    """The format of a library's database; FormatError if another program or a newer rmsh wrote it."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION:
-        raise FormatError(f"The items.sqlite in {folder} is of another program; give the folder of a library.")
+        raise FormatError(f"{folder / 'items.sqlite'} was not written by rmsh; give the folder of a library.")
     if version > VERSION:
         raise FormatError(
             f"The library {folder} has format {version}, this rmsh reads up to format {VERSION}; update rmsh."
@@ -145,14 +182,14 @@ def version_of(connection: sqlite3.Connection, folder: Path) -> int:
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a database to the present version, inside the caller's transaction."""
+    """Migrate a database to the current format, inside the caller's transaction."""
+
+    def checksum_of_item(row: int, name: str, text: str | None, picture: str | None, labels: str) -> int:
+        return item_checksum(row, name, text, picture, sorted(json.loads(labels)))
+
     connection.create_function("codes_checksum", 4, codes_checksum, deterministic=True)
-    connection.create_function("item_checksum", 5, _item_checksum, deterministic=True)
+    connection.create_function("item_checksum", 5, checksum_of_item, deterministic=True)
     for step in range(version, VERSION):
         for statement in MIGRATIONS[step]:
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {step + 1}")
-
-
-def _item_checksum(row: int, name: str, text: str | None, picture: str | None, labels: str) -> int:
-    return item_checksum(row, name, text, picture, sorted(json.loads(labels)))

@@ -1,17 +1,18 @@
-"""The snapshot: codes and rows of one state of a library in one file that is memory-mapped; derived, never the truth.
+"""The snapshot: the codes and rows of one state of a library in one memory-mapped file, derived from the database.
 
-Layout: magic, then for each modality its codes as 64-bit words and its rows (int64; both little-endian), then what the
-file holds as JSON with a checksum for each block, then the length and the checksum of that JSON. It is written under
-another name, flushed and renamed, so a torn file never has the name of the snapshot.
+Layout: a magic string; then for each modality its codes as 64-bit words and its rows as int64, both little-endian; then
+a JSON description with a checksum per block; then the length and the checksum of that JSON. The file is written under a
+temporary name, flushed and renamed, so an incomplete file never has the name of the snapshot.
 
-When damage is found: opening looks at the length and at the JSON, which a file that was cut or mixed up does not pass;
-the blocks of a modality are compared with their checksums when it is first asked for. That reads each code once more
-than the search that follows, a fraction of a second for ten million, and no flipped bit becomes a wrong result.
+Opening a snapshot checks its length and its JSON, which detects a truncated file. The blocks of a modality are compared
+with their checksums when it is first used. That takes a fraction of a second for ten million codes, and a flipped bit
+never becomes a wrong result.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 import struct
 import zlib
@@ -23,30 +24,31 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.codes import to_words
-from rmsh.core.errors import FormatError
+from rmsh.core.errors import FormatError, RmshError
 from rmsh.core.files import atomic
 from rmsh.core.types import MODALITIES
-from rmsh.library.queries import BLOCK, change_token, code_blocks, generation_of, last_change
+from rmsh.library.queries import BLOCK, change_token, code_blocks, generation_of, last_change, library_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rmsh.core.types import IntArray, Modality, WordArray
+    from rmsh.library.database import Readers
 
 SNAPSHOT = "codes.snapshot"
 
 _MAGIC = b"rmsh snapshot 1\n"
 _END = struct.Struct("<QI")  # length and checksum of the JSON
-
-
 _FEW = 1 << 14  # rows that are read from the database in a few milliseconds
+
+_log = logging.getLogger("rmsh.library")
 
 
 def is_stale(behind: int, count: int) -> bool:
-    """Whether so many changed rows are too many for a snapshot of ``count`` rows.
+    """Whether a snapshot of ``count`` rows should be rewritten after ``behind`` changed rows.
 
-    A sixteenth is read from the database in well under a second at ten million, and the snapshot is written about
-    log(n) / log(17/16) times while a library grows to n.
+    Reading a sixteenth of ten million rows from the database takes well under a second, and the snapshot is written
+    about log(n) / log(17/16) times while a library grows to n rows.
 
     Example:
         >>> is_stale(16_384, 0), is_stale(16_385, 0), is_stale(16_385, 1_000_000)
@@ -57,57 +59,44 @@ def is_stale(behind: int, count: int) -> bool:
 
 @dataclass(frozen=True)
 class Stamp:
-    """Which state of which library a snapshot shows.
-
-    Args:
-        library: the id of the library.
-        generation: the generation of the codes.
-        bits: their length.
-        seq: the last change it knows.
-        token: of that change, so that another history with the same numbers is not mistaken for this one.
-    """
+    """The state of a library that a snapshot shows."""
 
     library: str
     generation: int
     bits: int
-    seq: int
-    token: str
+    seq: int  # the last change it includes
+    token: str  # of that change: distinguishes histories with the same numbers
 
     @classmethod
     def of(cls, connection: sqlite3.Connection, seq: int | None = None) -> Stamp:
-        """The stamp of the state that a connection sees, or of an earlier change of it; an unknown one has no token."""
-        (library,) = connection.execute("SELECT id FROM library").fetchone()
+        """The stamp of the current state, or of an earlier change; the token of an unknown change is empty."""
         generation = generation_of(connection)
         number = last_change(connection) if seq is None else seq
-        return cls(library, generation.number, generation.bits, number, change_token(connection, number))
+        token = change_token(connection, number)
+        return cls(library_id(connection), generation.number, generation.bits, number, token)
 
 
 def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:
-    """Write what a connection sees, from the database alone: damage of an older snapshot is never copied.
+    """Write the state that a connection sees and return the number of codes of the larger modality.
 
-    Returns:
-        How many codes the larger modality has.
-
-    Raises:
-        FormatError: codes in the database are damaged; the older snapshot is still there.
+    Only the database is read, so damage of an older snapshot is never copied. Damaged codes in the database raise
+    FormatError, and the older snapshot remains.
     """
-    stamp, generation, parts, counts = Stamp.of(connection), generation_of(connection), {}, []
+    stamp, generation, parts = Stamp.of(connection), generation_of(connection), {}
     with atomic(path) as file:
         file.write(_MAGIC)
         for modality in MODALITIES:
-            rows = []
-            words = _Section(file)
-            for of_block, packed in code_blocks(connection, modality, generation=generation):
-                rows.append(of_block)
+            rows, words = [], _Section(file)
+            for block, packed in code_blocks(connection, modality, generation=generation):
+                rows.append(block)
                 words.write(to_words(packed).astype("<u8", copy=False))
             numbers = _Section(file)
-            for of_block in rows:
-                numbers.write(of_block.astype("<i8", copy=False))
-            counts.append(sum(map(len, rows)))
-            parts[modality] = {"count": counts[-1], "words": words.facts(), "rows": numbers.facts()}
+            for block in rows:
+                numbers.write(block.astype("<i8", copy=False))
+            parts[modality] = {"count": sum(map(len, rows)), "words": words.facts(), "rows": numbers.facts()}
         facts = json.dumps({"stamp": asdict(stamp), "block": BLOCK, "parts": parts}).encode()
         file.write(facts + _END.pack(len(facts), zlib.crc32(facts)))
-    return max(counts)
+    return max(int(part["count"]) for part in parts.values())
 
 
 class _Section:
@@ -127,15 +116,11 @@ class _Section:
 
 
 class Snapshot:
-    """A snapshot that was opened: its stamp, and its codes as memory-mapped arrays.
-
-    Raises:
-        FormatError: the file is cut, mixed up or of another program.
-    """
+    """An open snapshot: its stamp, and its codes as memory-mapped arrays; FormatError if the file is damaged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        empty = np.empty(0, dtype=np.uint8)  # nothing cannot be mapped
+        empty = np.empty(0, dtype=np.uint8)  # an empty file cannot be mapped
         self._bytes = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else empty
         try:
             facts = self._facts()
@@ -147,22 +132,14 @@ class Snapshot:
 
     def _facts(self) -> dict[str, Any]:
         size, checksum = _END.unpack(self._bytes[-_END.size :].tobytes())
-        begin = len(self._bytes) - _END.size - size
-        facts = self._bytes[max(begin, 0) : max(begin, 0) + size].tobytes()
+        begin = max(len(self._bytes) - _END.size - size, 0)
+        facts = self._bytes[begin : begin + size].tobytes()
         if self._bytes[: len(_MAGIC)].tobytes() != _MAGIC or zlib.crc32(facts) != checksum:
-            raise ValueError("it is cut, or not a snapshot")
+            raise ValueError("truncated, or not a snapshot")
         return dict(json.loads(facts))
 
-    def shows(self, connection: sqlite3.Connection) -> bool:
-        """Whether it is of the library, the generation and the history that a connection sees."""
-        return bool(self.stamp.token) and self.stamp == Stamp.of(connection, self.stamp.seq)
-
     def arrays(self, modality: Modality) -> tuple[IntArray, WordArray]:
-        """Rows, int64 (n,), and words, uint64 (n, width), after comparing them with their checksums.
-
-        Raises:
-            FormatError: a bit is not as it was written.
-        """
+        """Rows, int64 (n,), and words, uint64 (n, width); FormatError if they do not match their checksums."""
         part, count, width = self._parts[modality], self.counts[modality], -(-self.stamp.bits // 64)
         rows = self._section(part["rows"], count, 1, "<i8").reshape(-1)
         words = self._section(part["words"], count, width, "<u8")
@@ -174,5 +151,66 @@ class Snapshot:
         step = self._block * width * 8
         for number, checksum in enumerate(facts["checksums"]):
             if zlib.crc32(array[number * step : (number + 1) * step].data) != checksum:
-                raise FormatError(f"The snapshot {self.path} is damaged (block {number} from byte {begin} has changed)")
+                raise FormatError(f"The snapshot {self.path} is damaged (in block {number} from byte {begin})")
         return array.view(dtype).reshape(count, width)
+
+
+def open_snapshot(folder: Path, connection: sqlite3.Connection) -> Snapshot | None:
+    """The snapshot of a library, or None if there is none for the history that a connection sees.
+
+    A damaged snapshot raises FormatError.
+    """
+    try:
+        snapshot = Snapshot(folder / SNAPSHOT)
+    except OSError:
+        return None
+    stamp = snapshot.stamp
+    return snapshot if stamp.token and stamp == Stamp.of(connection, stamp.seq) else None
+
+
+class SnapshotWriter:
+    """Rewrites the snapshot of a library that is open for writing if it is missing, damaged or stale."""
+
+    def __init__(self, folder: Path, readers: Readers) -> None:
+        self._folder = folder
+        self._readers = readers
+        self._count, self._behind = 0, 0
+        if self._is_damaged():
+            self.update()
+        else:
+            self.changed(0)
+
+    def _is_damaged(self) -> bool:
+        """Check every bit of the snapshot, and count its rows and the rows changed since."""
+        with self._readers.reading() as connection:
+            (self._behind,) = connection.execute("SELECT coalesce(max(row), 0) FROM items").fetchone()
+            try:
+                snapshot = open_snapshot(self._folder, connection)
+                if snapshot is not None:
+                    self._count = max(len(snapshot.arrays(modality)[0]) for modality in MODALITIES)
+                    behind = "SELECT coalesce(sum(last - first + 1), 0) FROM changes WHERE seq > ?"
+                    (self._behind,) = connection.execute(behind, (snapshot.stamp.seq,)).fetchone()
+            except FormatError as error:
+                _log.warning("%s; it is rewritten", error)
+                return True
+        return False
+
+    def changed(self, rows: int) -> None:
+        """Count rows that were added or removed, and rewrite the snapshot if it is stale."""
+        self._behind += rows
+        if is_stale(self._behind, self._count):
+            self.update()
+
+    def update(self) -> None:
+        """Write the snapshot; if that fails, the database is used instead until the next attempt."""
+        self._behind = 0
+        try:
+            self.write()
+        except RmshError as error:
+            _log.warning("the snapshot could not be written: %s", error)
+
+    def write(self) -> None:
+        """Write the snapshot; RmshError if that fails, and the old one remains."""
+        with self._readers.reading() as connection:
+            self._count = write_snapshot(self._folder / SNAPSHOT, connection)
+        self._behind = 0

@@ -35,7 +35,7 @@ from rmsh.core.errors import CodesError, FormatError, InputError
 from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import read_credit
 from rmsh.index.base import check_k, check_radius
-from rmsh.library.items import Hit, Item, check_modality, checked_ids, picture_inside
+from rmsh.library.items import Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.queries import Generation
 from rmsh.milvus.connection import Address, Settings
 from rmsh.milvus.filters import ids_in, to_expression
@@ -199,7 +199,7 @@ class Collection:
 
     def picture_path(self, item: Item) -> Path | None:
         """The path of an item's image, or None if it has none here; InputError if a link leads out of the folder."""
-        return None if self._pictures is None else picture_inside(self._pictures, item)
+        return None if self._pictures is None else image_path(self._pictures, item)
 
     def credit(self) -> str:
         """The content of CREDIT.txt in the image folder, or ""."""

@@ -24,8 +24,8 @@ from rmsh.milvus.filters import both
 from rmsh.milvus.table import MAX_FOUND, Table
 
 if TYPE_CHECKING:
+    from rmsh.library import Library
     from rmsh.library.queries import Generation
-    from rmsh.library.reader import Reader
 
 _ROWS = MAX_FOUND // len(MODALITIES)  # per block, so that one call returns all keys
 _BATCH = 1 << 22  # characters of strings per message; Milvus allows 64 MB
@@ -42,7 +42,7 @@ class Pushed:
 
 
 def push(
-    library: Reader,
+    library: Library,
     address: str,
     *,
     lists: int | None = None,
