@@ -50,7 +50,7 @@ LIMITED = """
 import resource, sys
 from rmsh.library import Item, Library, database
 from rmsh.codes import Codes
-from rmsh.errors import RmshError
+from rmsh.core.errors import RmshError
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 with Library.open(sys.argv[1], writable=True) as library:
     codes = Codes.from_values([[1.0] * 16], ids=["large"])
@@ -82,7 +82,7 @@ READ_ONLY = """
 import os, sys
 import numpy as np
 from rmsh.codes import Codes
-from rmsh.errors import RmshError
+from rmsh.core.errors import RmshError
 from rmsh.index.brute import Brute
 from rmsh.library import Library
 from rmsh.library.verify import verify

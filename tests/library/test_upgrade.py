@@ -58,7 +58,7 @@ def test_a_stored_library_can_be_changed(sample: Path, code: Code) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "found"), [(None, "has no manifest.json"), (b"{", "unreadable manifest.json"), (b"\xff", "that cannot be read")]
+    ("left", "found"), [(None, "has no manifest.json"), (b"{", "unreadable"), (b"\xff", "unreadable")]
 )
 def test_a_lost_manifest_is_written_anew(
     left: bytes | None, found: str, *, library: Library, folder: Path, fill: Fill
