@@ -95,7 +95,7 @@ def _recode(folder: Path, model_folder: Path) -> None:
 
 def test_a_query_of_another_model_is_refused_and_not_asked_again(searcher: Searcher) -> None:
     stranger = Query(Codes.from_values([[1.0] * 5]), searcher.text("red").model)
-    with pytest.raises(CodesError, match="Codes of 5 bits were given"):
+    with pytest.raises(CodesError, match="codes of 5 bits"):
         searcher.run(lambda: stranger, lambda query: searcher.search(query, 1))
 
 
