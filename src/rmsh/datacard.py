@@ -89,10 +89,8 @@ def dissimilar_share(labels: LabelArray) -> float:
 
 def _chance(query: LabelArray, database: LabelArray) -> dict[str, float]:
     """The expected scores of a random ranking, which are those of equal codes."""
-    query_codes, database_codes = (
-        Codes.from_values(np.ones((n, 1), dtype=np.int64)) for n in (len(query), len(database))
-    )
-    scores = evaluate(query_codes, database_codes, query, database)
+    codes = [Codes.from_values(np.ones((len(labels), 1), dtype=np.int64)) for labels in (query, database)]
+    scores = evaluate(codes[0], codes[1], query, database)
     names = scores.definitions.names()
     return {names[metric]: getattr(scores, metric).chance for metric in ("ndcg", "map", "precision")}
 

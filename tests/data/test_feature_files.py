@@ -169,7 +169,7 @@ def test_the_fitting_name_is_taken_among_several(tmp_path: Path):
 
 def test_several_matrices_without_a_fitting_name_are_refused(tmp_path: Path):
     np.savez(tmp_path / "a.npz", one=np.ones((2, 3)), two=np.ones((2, 4)))
-    with pytest.raises(DataError, match=r"texts; .*'one'.*'two'.* Write '.*a.npz:KEY'"):
+    with pytest.raises(DataError, match=r"texts: .*'one'.*'two'.* Write '.*a.npz:KEY'"):
         locate(str(tmp_path / "a.npz"), "texts")
 
 

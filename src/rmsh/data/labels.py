@@ -115,12 +115,9 @@ def _terms(texts: Sequence[str]) -> list[set[str]]:
         return len(pieces) > 1 and short
 
     if sum(map(is_tag_list, texts)) > len(texts) / 2:
-        return [_tags(text) for text in texts]
+        pieces = ([" ".join(_RESERVED.sub(" ", tag).split()) for tag in _TAG_MARKS.split(t.casefold())] for t in texts)
+        return [{tag for tag in tags if tag} for tags in pieces]
     return [{word for word in _WORD.findall(text.casefold()) if word not in ENGLISH_STOP_WORDS} for text in texts]
-
-
-def _tags(text: str) -> set[str]:
-    return {tag for piece in _TAG_MARKS.split(text.casefold()) if (tag := " ".join(_RESERVED.sub(" ", piece).split()))}
 
 
 def _singulars(terms: set[str]) -> dict[str, str]:
@@ -170,7 +167,7 @@ def read_classes(path: Path) -> Classes:
             continue
         if not name or name in classes:
             raise DataError(
-                f"{path}, line {number} has {f'{name!r} again' if name else 'no name'}; each class needs one line."
+                f"{path}, line {number} has {f'{name!r} again' if name else 'no name'}; name each class once."
             )
         classes[name] = [word for piece in words.split(",") if (word := " ".join(piece.split()))] or [name]
     if not classes:

@@ -158,10 +158,7 @@ def _open_generated(argument: str, skip: Collection[Role]) -> Opened:
 def _coco66k_folder(argument: str) -> Path:
     folder = argument or os.environ.get(COCO66K_VARIABLE)
     if not folder:
-        raise DataError(
-            f"The folder of coco66k is unknown; set the environment variable {COCO66K_VARIABLE}, or write "
-            "'coco66k:FOLDER'."
-        )
+        raise DataError(f"The folder of coco66k is unknown; set {COCO66K_VARIABLE} or write 'coco66k:FOLDER'.")
     return Path(folder)
 
 

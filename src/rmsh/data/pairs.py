@@ -58,10 +58,7 @@ def checked_column(column: Any, n: int, source: str) -> Column:
     wanted = 1 if is_raw(values) else 2
     if values.ndim != wanted or values.shape[0] != n:
         shape = f"({n},)" if wanted == 1 else f"({n}, features)"
-        raise DataError(
-            f"{source}: the shape is {values.shape}, but there are {n} items; {shape} is expected. All matrices "
-            "need the same items, one per row."
-        )
+        raise DataError(f"{source}: the shape is {values.shape}, but there are {n} items; {shape} is expected.")
     if wanted == 2:
         _check_features(cast("Features", values), source)
     return values
@@ -91,9 +88,7 @@ def _check_features(values: Features, source: str) -> None:
     if rows.size:
         rows, first = np.unique(rows, return_index=True)
         cells = (f"row {row}, column {column}" for row, column in zip(rows, columns[first], strict=True))
-        raise DataError(
-            f"{source}: these values are not finite 32-bit numbers: {listed(cells)}; correct or remove the items."
-        )
+        raise DataError(f"{source}: these values are not finite 32-bit numbers: {listed(cells)}; correct them.")
 
 
 def _places_not_finite(values: FloatArray) -> IntArray:
@@ -114,9 +109,7 @@ def checked_mask(mask: BitArray | None, present: bool, n: int, source: str) -> B
     if array.dtype != np.bool_ or array.shape != (n,):
         raise DataError(f"{source}: got {array.dtype} of shape {array.shape}; give one True or False per item.")
     if not present and array.any():
-        raise DataError(
-            f"{source}: {int(array.sum())} items are marked as having this modality, but its column is missing."
-        )
+        raise DataError(f"{source}: {int(array.sum())} items are marked as present, but the column is missing.")
     return array
 
 
@@ -132,10 +125,7 @@ def checked_labels(labels: Any, n: int, source: str) -> LabelArray:
         rows = np.flatnonzero(wrong.any(axis=1))
         first = zip(rows, wrong[rows].argmax(axis=1), strict=True)
         cells = (f"row {row}, column {column} ({array[row, column]!s})" for row, column in first)
-        raise DataError(
-            f"{source}: labels must be 0 or 1, but these are not: {listed(cells)}; turn class numbers into one column "
-            "per class."
-        )
+        raise DataError(f"{source}: labels must be 0 or 1, one column per class, but these are not: {listed(cells)}.")
     return array.astype(np.uint8, copy=False)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -49,14 +48,12 @@ class Skipped:
 
 def count_skipped(skipped: Iterable[Skipped]) -> list[str]:
     """A sentence with the count and an example for each kind of thing that was left out."""
-    first: dict[Part, Skipped] = {}
-    counts: Counter[Part] = Counter()
+    groups: dict[Part, list[Skipped]] = {}
     for one in skipped:
-        first.setdefault(one.left_out, one)
-        counts[one.left_out] += 1
+        groups.setdefault(one.left_out, []).append(one)
     return [
-        f"{count:,} {part}{' was' if count == 1 else 's were'} left out, such as {first[part]}"
-        for part, count in counts.items()
+        f"{len(group):,} {part}{' was' if len(group) == 1 else 's were'} left out, such as {group[0]}"
+        for part, group in groups.items()
     ]
 
 
@@ -133,17 +130,15 @@ def _string(value: Any, column: str) -> str | None:
 
 def check_records(records: Iterable[Record], folder: Path) -> tuple[list[Record], list[Skipped]]:
     """The usable records, and what was left out; the first of several records with one ID is kept."""
-    kept: list[Record] = []
+    kept: dict[str, Record] = {}
     skipped: list[Skipped] = []
-    first_of: dict[str, Record] = {}
     root = folder.resolve()
     for record in records:
-        usable, problems = _check_record(record, root, first_of)
+        usable, problems = _check_record(record, root, kept)
         skipped += problems
         if usable is not None:
-            kept.append(usable)
-            first_of[usable.id] = usable
-    return kept, skipped
+            kept[usable.id] = usable
+    return list(kept.values()), skipped
 
 
 def _check_record(record: Record, root: Path, first_of: dict[str, Record]) -> tuple[Record | None, list[Skipped]]:

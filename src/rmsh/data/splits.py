@@ -95,9 +95,7 @@ class Split:
         hint = "give a file written by Split.save"
         content = checked_format(read_json(path), path, name=FORMAT, version=VERSION, hint=hint)
         if content.get("sha256") != _content_hash(content):
-            raise FormatError(
-                f"{path} was changed after it was written (its SHA-256 differs); restore it or split again."
-            )
+            raise FormatError(f"{path} was changed after it was written; restore it or make a new split.")
         if content["items"] != _items(ids):
             raise DataError(
                 f"{path} splits {content['items']['count']} items, whose ids differ from the {len(ids)} given; use the "
@@ -110,9 +108,7 @@ class Split:
 def random_split(n: int, queries: int, *, seed: int = 0, name: str = "random") -> Split:
     """Draw queries at random; all other rows are both database and training rows."""
     if not 1 <= queries < n:
-        raise DataError(
-            f"Got {queries} queries for {n} items; the number must be at least 1 and less than the number of items."
-        )
+        raise DataError(f"Got {queries} queries for {n} items; give at least 1 and fewer than all.")
     query = _drawn(np.arange(n), queries, seed=seed)
     rest = np.setdiff1d(np.arange(n), query)
     return Split(name, rest, query, rest)
@@ -128,8 +124,7 @@ def hold_out_validation(split: Split, n: int | None = None, *, seed: int = 0) ->
         n = min(_MOST_VALIDATION, max(1, len(split.train) // 10))
     if not 1 <= n < len(split.train):
         raise DataError(
-            f"Got {n} validation queries for {len(split.train)} training rows; the number must be at least 1 and less "
-            "than the number of training rows."
+            f"Got {n} validation queries for {len(split.train)} training rows; give at least 1 and fewer than these."
         )
     query = _drawn(split.train, n, seed=seed)
     database, train = (rows[~np.isin(rows, query)] for rows in (split.database, split.train))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,6 +128,12 @@ def bag_of_words(rows: Sequence[IntArray], words: int) -> Any:
     ends = np.cumsum([0, *map(len, rows)])
     columns = np.concatenate([np.empty(0, dtype=np.int64), *rows])
     return sparse.csr_array((np.ones(len(columns), dtype=np.float32), columns, ends), shape=(len(rows), words))
+
+
+def image_number(name: str) -> str:
+    """The number of an image from it or its file name ("9" from "COCO_train2014_000000000009.jpg"), or the name."""
+    digits = re.search(r"(\d+)(\.\w+)?$", name)
+    return str(int(digits[1])) if digits else name
 
 
 def image_columns(folders: Sequence[Path], names: Sequence[str]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from rmsh.data.benchmarks.base import (
     Source,
     bag_of_words,
     image_columns,
+    image_number,
     text_lines,
 )
 from rmsh.data.pairs import Pairs
@@ -30,6 +31,18 @@ TOPICS = (
 LEAST_IMAGES = 20  # that a tag of the vocabulary has
 ANNOTATIONS = "mirflickr25k_annotations_v080"
 
+PROTOCOLS = (
+    Protocol("paper", "RMSH: 18,006 database and training, 2,000 queries", queries=2000, database=18_006),
+    Protocol("dcmh", "DCMH's counts: 2,000 queries, the rest database, 10,000 training", queries=2000, train=10_000),
+    Protocol(
+        "dcmh-rows",
+        "DCMH's exact split, if the rows are in the order of its files: first 2,000 queries, next 10,000 training",
+        queries=2000, train=10_000, in_order=True,
+    ),
+    Protocol("djsrh", "DJSRH's counts: 2,000 queries, the rest database, 5,000 training", queries=2000, train=5000),
+    TENTH,
+)  # fmt: skip
+
 MIRFLICKR25K = Benchmark(
     name="mirflickr25k",
     title="MIRFLICKR-25K (LIACS Medialab, Leiden University)",
@@ -39,21 +52,7 @@ MIRFLICKR25K = Benchmark(
     marker="meta/tags",
     layout="im*.jpg, meta/tags/tags*.txt, doc/common_tags.txt, mirflickr25k_annotations_v080/<topic>.txt",
     text_width=1386,
-    protocols=(
-        Protocol("paper", "RMSH: 18,006 database and training, 2,000 queries", queries=2000, database=18_006),
-        Protocol(
-            "dcmh", "DCMH's counts: 2,000 queries, the rest database, 10,000 training", queries=2000, train=10_000
-        ),
-        Protocol(
-            "dcmh-rows",
-            "DCMH's exact split, if the rows are in the order of its files: first 2,000 queries, next 10,000 training",
-            queries=2000,
-            train=10_000,
-            in_order=True,
-        ),
-        Protocol("djsrh", "DJSRH's counts: 2,000 queries, the rest database, 5,000 training", queries=2000, train=5000),
-        TENTH,
-    ),
+    protocols=PROTOCOLS,
     open_points=(
         SEED_UNKNOWN,
         "The paper's 18,006 + 2,000 are 20,006 pairs; the matrices in common use have 20,015. Which nine the paper "
@@ -84,13 +83,7 @@ def read(root: Path) -> Source:
         source=str(root),
         **image_columns([base.resolve()] * len(numbers), [f"im{number}.jpg" for number in numbers]),
     )
-    return Source(pairs, None, vocabulary, (note,), tuple(topic_files), _canonical_id)
-
-
-def _canonical_id(name: str) -> str:
-    """The ID of an image from its number or file name, such as "im7" from "7" or "mirflickr/im7.jpg"."""
-    digits = re.search(r"(\d+)(\.\w+)?$", name)
-    return f"im{int(digits[1])}" if digits else name
+    return Source(pairs, None, vocabulary, (note,), tuple(topic_files), lambda name: f"im{image_number(name)}")
 
 
 def _numbers(path: Path) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.base import SEED_UNKNOWN, TENTH, Benchmark, Protocol, Source, find, image_columns
+from rmsh.data.benchmarks.base import (
+    SEED_UNKNOWN,
+    TENTH,
+    Benchmark,
+    Protocol,
+    Source,
+    find,
+    image_columns,
+    image_number,
+)
 from rmsh.data.pairs import Pairs
 
 if TYPE_CHECKING:
@@ -73,9 +81,7 @@ def read(root: Path) -> Source:
     part = np.repeat(PARTS, [len(part) for part in listed])
     classes, *others = (dict(sorted(_fields(path, "categories", "id", "name"))) for path in instances)
     if others != [classes]:
-        raise DataError(
-            f"{root}: the categories of train2014 and val2014 differ; download both files from one release."
-        )
+        raise DataError(f"{root}: the categories of train2014 and val2014 differ; download both from one release.")
     labels, strays = _read_labels(instances, numbers, [*classes])
     first = _first_captions(captions)
     texts = np.array([first.get(number, "") for number in numbers])
@@ -90,13 +96,7 @@ def read(root: Path) -> Source:
         **image_columns([folders[name] for name in part], [name for part in listed for _, name in part]),
     )
     notes = (f"{strays:,} annotations of images that are not listed were skipped",) if strays else ()
-    return Source(pairs, part, (), notes, tuple(inputs), _canonical_id)
-
-
-def _canonical_id(name: str) -> str:
-    """The ID of an image from its number or file name, such as "9" from "COCO_train2014_000000000009.jpg"."""
-    digits = re.search(r"(\d+)(\.\w+)?$", name)
-    return str(int(digits[1])) if digits else name
+    return Source(pairs, part, (), notes, tuple(inputs), image_number)
 
 
 def _read_labels(paths: Sequence[Path], images: Sequence[int], categories: Sequence[int]) -> tuple[LabelArray, int]:

@@ -102,7 +102,7 @@ def matrix_files_below(root: Path) -> list[Path]:
 def read_matrices(root: Path) -> Source:
     """Read matrices of features, tags and labels, such as mirflickr25k-*.mat; pixels are ignored."""
     files = matrix_files_below(root)
-    names = [matrix.key for path in files for matrix in list_matrices(path) if matrix.key.lower() == FILE_NAMES_KEY]
+    names = [matrix.key for matrix in list_matrices(*files) if matrix.key.lower() == FILE_NAMES_KEY]
     pairs, split, notes = read_matrix_pairs(files, {"ids": names[0]} if names else {}, source=str(root))
     labels = pairs.labels
     if labels is None:

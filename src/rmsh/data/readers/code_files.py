@@ -40,8 +40,7 @@ def decode_codes(values: Any, bits: int | None = None, *, source: str = "codes")
     array = _dense(values)
     if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
         raise CodesError(
-            f"{source}: got {array.dtype} of shape {array.shape}; codes are numbers of shape (items, bits), or "
-            "packed uint8 of shape (items, bytes)."
+            f"{source}: got {array.dtype} of shape {array.shape}; codes are numbers (n, bits) or bytes (n, bits / 8)."
         )
     width = array.shape[1]
     if array.dtype == np.uint8 and (array.max() > 1 or (bits != width and 8 * width <= MAX_BITS)):
@@ -58,8 +57,7 @@ def _unpacked(array: NDArray[np.uint8], bits: int | None, source: str) -> tuple[
     width = array.shape[1]
     if bits is None and array.max() <= 1:
         raise CodesError(
-            f"{source}: bytes of 0 and 1 in {width} columns may be {width} bits or {8 * width} packed bits; give the "
-            "number of bits (--bits)."
+            f"{source}: bytes of 0 and 1 may be {width} bits or {8 * width} packed bits; give the number (--bits)."
         )
     length = bits or 8 * width
     if -(-length // 8) != width:
@@ -71,9 +69,7 @@ def _unpacked(array: NDArray[np.uint8], bits: int | None, source: str) -> tuple[
         unpacked = np.unpackbits(array, axis=1, bitorder=order).astype(np.bool_)
         if not unpacked[:, length:].any():
             return unpacked[:, :length], f"{length} bits packed into bytes"
-    raise CodesError(
-        f"{source}: bytes have bits set after the last of {length}; give the number of bits before packing."
-    )
+    raise CodesError(f"{source}: bits are set after the last of {length}; give the number before packing.")
 
 
 def _signs(array: NDArray[Any], source: str) -> tuple[BitArray, str]:
@@ -83,8 +79,7 @@ def _signs(array: NDArray[Any], source: str) -> tuple[BitArray, str]:
         return array >= 0, "-1 and +1" + ("; 0 counts as +1" if (array == 0).any() else "")
     if array.dtype.kind != "f":
         raise CodesError(
-            f"{source}: got integers from {array.min()} to {array.max()}; give 0/1, -1/+1, real numbers, "
-            "or packed uint8."
+            f"{source}: got integers from {array.min()} to {array.max()}; give 0/1, ±1, real numbers or packed uint8."
         )
     if not np.isfinite(array).all():
         row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
@@ -234,7 +229,7 @@ def find_labels(path: Path) -> FoundLabels:
 def _matrices(path: Path) -> list[MatrixKey]:
     if path.is_dir():
         raise DataError(f"{path} is a folder; give a single matrix file.")
-    return [matrix for file in matrix_files(path) for matrix in list_matrices(file)]
+    return list_matrices(*matrix_files(path))
 
 
 def _by_meaning(matrices: list[MatrixKey]) -> dict[tuple[Part, Kind], MatrixKey]:

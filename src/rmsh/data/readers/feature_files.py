@@ -93,7 +93,7 @@ def select_matrices(
         found.pop("class_names", None)
     if not {"images", "texts", "labels", "ids"} & found.keys():
         raise DataError(
-            f"{source}: no key has a known name for images, texts or labels; the keys are {_described(matrices)}. "
+            f"{source}: no key is named like images, texts or labels; the keys are {_described(matrices)}. "
             "Name them as 'FILE:KEY'."
         )
     chosen = {role: tuple(parts.values()) for role, parts in found.items()}
@@ -146,17 +146,14 @@ def locate(text: str, role: Role) -> MatrixKey:
     file, colon, key = text.rpartition(":")
     # A drive letter has a colon too, so that the part before it must be a matrix file.
     path, key = (Path(file), key) if colon and Path(file).suffix.lower() in SUFFIXES else (Path(text), "")
-    matrices = [matrix for file in matrix_files(path) for matrix in list_matrices(file)]
+    matrices = list_matrices(*matrix_files(path))
     if key:
         return _find_key(matrices, key, str(path))
     if len(matrices) == 1:
         return matrices[0]
     guessed = _guess(matrices, role, [])
     if tuple(guessed) != ("all",):
-        raise DataError(
-            f"{path}: it is not clear which key has the {role}; the keys are {_described(matrices)}. "
-            f"Write '{text}:KEY'."
-        )
+        raise DataError(f"{path}: several keys may be the {role}: {_described(matrices)}. Write '{text}:KEY'.")
     return guessed["all"]
 
 
@@ -164,8 +161,7 @@ def read_matrix_pairs(
     files: Sequence[Path], keys: Mapping[str, str], *, skip: Collection[Role] = (), source: str
 ) -> tuple[Pairs, Split | None, tuple[str, ...]]:
     """Pairs from matrix files, their split if the matrices come in parts, and notes on what was guessed."""
-    matrices = [matrix for file in files for matrix in list_matrices(file)]
-    selected, parts, notes = select_matrices(matrices, keys, skip=skip, source=source)
+    selected, parts, notes = select_matrices(list_matrices(*files), keys, skip=skip, source=source)
     pairs, more = pairs_from_matrices(selected, source=source)
     split = None
     if len(parts) == 2:

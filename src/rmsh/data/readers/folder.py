@@ -171,10 +171,7 @@ def read_metadata(path: Path, *, inside: str = "") -> _Found:
         except ValueError as error:
             skipped.append(Skipped(name, row, "", "item", str(error)))
     if columns and not {*columns} & {*COLUMNS["picture"], *COLUMNS["text"]}:
-        raise DataError(
-            f"{path} has the columns {', '.join(map(repr, columns))}; it needs file_name (images), text or caption, or "
-            "both, and may have labels."
-        )
+        raise DataError(f"{path} has the columns {', '.join(map(repr, columns))}; it needs file_name, text or caption.")
     return records, skipped, [column for column in columns if column not in KNOWN_COLUMNS]
 
 

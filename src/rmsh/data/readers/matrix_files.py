@@ -63,11 +63,13 @@ def matrix_files(path: Path, *, allowed: str = "a matrix file") -> list[Path]:
     return files
 
 
-def list_matrices(path: Path) -> list[MatrixKey]:
-    """The matrices of a file, from its headers alone."""
-    with _parser_errors(path, str(path)):
-        shapes = _reader(path)[0](path)
-    return [MatrixKey(path, key, shape) for key, shape in shapes.items()]
+def list_matrices(*files: Path) -> list[MatrixKey]:
+    """The matrices of some files, from their headers alone."""
+    found = []
+    for path in files:
+        with _parser_errors(path, str(path)):
+            found += [MatrixKey(path, key, shape) for key, shape in _reader(path)[0](path).items()]
+    return found
 
 
 def read_matrix(matrix: MatrixKey) -> Any:
@@ -85,9 +87,7 @@ def _parser_errors(path: Path, source: str) -> Iterator[None]:
         raise
     except Exception as error:
         reason = str(error) or type(error).__name__
-        raise DataError(
-            f"{source} cannot be read as {path.suffix} ({reason}); check the file or write it again."
-        ) from error
+        raise DataError(f"{source} cannot be read as {path.suffix} ({reason}); check the file.") from error
 
 
 def _reader(path: Path) -> tuple[Callable[[Path], Shapes], Callable[[Path, str], Any]]:

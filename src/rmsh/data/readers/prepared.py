@@ -96,9 +96,7 @@ def read_prepared(folder: Path, skip: Collection[Role] = ()) -> tuple[Pairs, Spl
     manifest = checked_format(read_json(path), path, name=FORMAT, version=VERSION, hint="prepare the pairs again")
     missing = [name for name in (*manifest["files"], SPLIT) if not (folder / name).is_file()]
     if missing:
-        raise DataError(
-            f"{folder} lacks {', '.join(missing)}, listed in its manifest; restore it or prepare the pairs again."
-        )
+        raise DataError(f"{folder} lacks {', '.join(missing)}; restore it or prepare the pairs again.")
     try:
         items = parquet.read_table(folder / ITEMS)
     except pa.ArrowException as error:

@@ -79,8 +79,7 @@ def _read_members(shard: Path, into: Path, prefix: str) -> tuple[dict[str, dict[
                     skipped.append(Skipped(shard.name, None, prefix + key, "item", f"{member.name!r}: {problem}"))
     except (tarfile.TarError, EOFError, OSError) as error:
         raise DataError(
-            f"{shard} cannot be read as an uncompressed tar file ({error}); decompress it if it is compressed, or "
-            "download it again."
+            f"{shard} cannot be read as an uncompressed tar file ({error}); decompress it or download it again."
         ) from error
     return samples, skipped
 

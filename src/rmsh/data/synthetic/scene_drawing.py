@@ -126,10 +126,8 @@ def _turned(icon: str, degrees: float, size: float) -> Image.Image:
     angle = radians(abs(degrees))
     largest = max(width * cos(angle) + height * sin(angle), width * sin(angle) + height * cos(angle))
     # Sizes are rounded down to steps, so that each icon is shrunk only a few times.
-    longer = size * max(width, height) / largest
-    return _shrunk(icon, max(int(longer) // _STEP * _STEP, _STEP)).rotate(
-        degrees, Image.Resampling.BICUBIC, expand=True
-    )
+    longer = int(size * max(width, height) / largest) // _STEP * _STEP
+    return _shrunk(icon, max(longer, _STEP)).rotate(degrees, Image.Resampling.BICUBIC, expand=True)
 
 
 @lru_cache(maxsize=4096)
