@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from rmsh.compare.noise import disturb_features, swap_labels, with_noisy_labels
 from rmsh.core.errors import DataError
@@ -39,5 +40,6 @@ def test_noise_in_labels_that_are_not_there_is_refused() -> None:
 
 
 def test_noise_in_sparse_features_is_refused() -> None:
+    bags = generate_pairs(20).with_column("text", sparse.csr_array(np.eye(20)))
     with pytest.raises(DataError, match=r"text.*dense"):
-        disturb_features(generate_pairs(20, sparse_text=True), "text", 1.0, seed=0)
+        disturb_features(bags, "text", 1.0, seed=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.linear_model import Ridge
 
 from rmsh.core.errors import DataError
@@ -45,14 +44,6 @@ def test_learning_is_neither_trivial_nor_hopeless_and_noise_makes_it_harder():
     assert all(0.5 < part < 0.95 for part in _accuracy(1.5))
     assert min(_accuracy(0.2)) > 0.97
     assert max(_accuracy(8.0)) < 0.5
-
-
-def test_sparse_texts_are_bags_of_words_without_empty_ones():
-    texts = generate_pairs(200, text_dim=300, sparse_text=True).texts
-    assert isinstance(texts, sparse.csr_array)
-    assert set(texts.data) == {1}
-    assert (np.diff(texts.indptr) > 0).all()
-    assert texts.nnz < 0.1 * 200 * 300
 
 
 def test_class_names_are_different_words():

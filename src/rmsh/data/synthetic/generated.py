@@ -7,10 +7,9 @@ with separate noise, so that retrieval across modalities works, but not without 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from rmsh.core.errors import DataError
 from rmsh.data.pairs import Pairs
@@ -28,7 +27,6 @@ SCENES = (
 CLASS_NAMES = tuple(name for rank in zip(*SCENES, strict=True) for name in rank)
 LABEL_COUNTS = (0.35, 0.3, 0.2, 0.15)  # probability of 1, 2, 3, 4 labels
 TOGETHER = 2.0  # increase of the log-odds of a class if the item shows its scene
-WORDS_PER_CLASS = 4.0  # expected words, with repetitions, of a class with prominence 1
 
 
 def generate_pairs(
@@ -39,15 +37,14 @@ def generate_pairs(
     text_dim: int = 64,
     noise: float = 1.5,
     seed: int = 0,
-    sparse_text: bool = False,
 ) -> Pairs:
     """Generate pairs of features with labels.
 
     There are 4 to 24 ``classes``. ``image_dim`` and ``text_dim`` are the widths of the features; ``noise`` 0 is easy, 3
-    is hard. With ``sparse_text`` texts are bags of ``text_dim`` words, 0/1 in CSR form.
+    is hard.
 
     Example:
-        >>> pairs = generate_pairs(100, sparse_text=True)
+        >>> pairs = generate_pairs(100)
         >>> pairs.images.shape, pairs.texts.shape, pairs.labels.shape, pairs.class_names[:3]
         ((100, 128), (100, 64), (100, 12), ('person', 'car', 'table'))
     """
@@ -59,11 +56,10 @@ def generate_pairs(
     rng = np.random.default_rng(seed)
     labels = _draw_labels(n, classes, rng)
     prominence = labels * rng.uniform(0.5, 1.5, size=labels.shape)
-    texts = _draw_words if sparse_text else _draw_features
     return Pairs(
         ids=np.char.add("item-", np.arange(n).astype(np.str_)),
         images=_draw_features(prominence, image_dim, noise, rng),
-        texts=texts(prominence, text_dim, noise, rng),
+        texts=_draw_features(prominence, text_dim, noise, rng),
         labels=labels,
         class_names=CLASS_NAMES[:classes],
         source="generated pairs",
@@ -89,12 +85,3 @@ def _draw_features(prominence: ScoreArray, dim: int, noise: float, rng: np.rando
     content = prominence @ rng.normal(size=(classes, hidden)) + noise * rng.normal(size=(n, hidden))
     layer: ScoreArray = np.tanh(content @ rng.normal(size=(hidden, dim)) / np.sqrt(classes))
     return layer + 0.3 * noise * rng.normal(size=(n, dim))
-
-
-def _draw_words(prominence: ScoreArray, words: int, noise: float, rng: np.random.Generator) -> Any:
-    """The words of each text, CSR (n, words): each class has likely words, and noise makes all words likelier."""
-    likely = rng.gamma(0.1, size=(prominence.shape[1], words))
-    rates = prominence @ (likely / likely.sum(axis=1, keepdims=True)) + 0.1 * noise / words
-    present = rng.random(rates.shape) < 1 - np.exp(-WORDS_PER_CLASS * rates)
-    present[np.arange(len(rates)), rates.argmax(axis=1)] = True  # no text is empty
-    return sparse.csr_array(present, dtype=np.float32)
