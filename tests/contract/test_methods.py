@@ -125,7 +125,7 @@ def test_a_missing_modality_is_refused(name: str) -> None:
 
 def test_raw_texts_are_refused(name: str) -> None:
     raw = np.array([f"text {i}" for i in range(90)])
-    with pytest.raises(DataError, match="run them through an encoder first"):
+    with pytest.raises(DataError, match="texts are raw"):
         _method(name).fit(replace(_pairs(), texts=raw))
 
 
