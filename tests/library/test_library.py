@@ -177,6 +177,12 @@ def test_a_folder_with_something_in_it_is_not_made_a_library(tmp_path: Path, mod
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_a_new_library_has_the_permissions_of_any_new_folder(tmp_path: Path, model: Model) -> None:
+    Library.create(tmp_path / "library", model).close()
+    (tmp_path / "plain").mkdir()
+    assert (tmp_path / "library").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
 def test_creating_that_fails_leaves_nothing(tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rmsh.library.folder.create_tables", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):

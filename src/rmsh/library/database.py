@@ -28,6 +28,7 @@ _WRITER = "writer.json"  # says which process is writing
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} if hasattr(errno, "EDQUOT") else {errno.ENOSPC, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
+_SQLITE_FORBIDDEN = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 
 
 @contextmanager
@@ -49,7 +50,7 @@ def _translate_sqlite(error: sqlite3.Error, path: Path) -> RmshError | None:
     code = primary_code(error)
     if code == sqlite3.SQLITE_FULL:
         return _disk_full(path)
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+    if code in _SQLITE_FORBIDDEN:
         return _not_permitted(path, error)
     if code == sqlite3.SQLITE_BUSY:
         return RmshError(f"The library {path} is being written to by {_current_writer(path)}; try again later.")

@@ -11,12 +11,13 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.data.readers.folder import read_credit
+from rmsh.index.base import Neighbours
 from rmsh.index.filters import to_mask
 from rmsh.index.scan import Scan
 from rmsh.library import writing
@@ -39,10 +40,9 @@ from rmsh.library.snapshot import SnapshotWriter
 from rmsh.library.views import DamageLog, Views
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rmsh.codes import Codes
-    from rmsh.core.types import BitArray, IntArray, Modality
+    from rmsh.core.types import BitArray, Modality
+    from rmsh.index.base import Hits
     from rmsh.index.filters import Filter
     from rmsh.index.store import StoredIndex
     from rmsh.library.queries import Generation
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from rmsh.model import Model
 
 T = TypeVar("T")
-_Found: TypeAlias = "Iterable[tuple[IntArray, NDArray[np.int32]]]"  # rows and distances per query
 
 
 class Library:
@@ -244,55 +243,41 @@ class Library:
         Raises:
             CodesError: the codes have another length or belong to another model.
         """
-        with self._searching(codes, to, model) as (connection, view):
-
-            def nearest(mask: BitArray | None) -> _Found:
-                found = view.search(codes, k, where=mask)
-                return zip(found.rows, found.distances, strict=True)
-
-            return self._hits(nearest, where, view=view, connection=connection)
+        return self._find(lambda view, mask: view.search(codes, k, where=mask), codes, to=to, model=model, where=where)
 
     def within(
         self, codes: Codes, radius: int, *, to: Modality, model: str, where: Filter | None = None
     ) -> list[list[Hit]]:
         """All items within a distance of ``radius`` bits of each query; otherwise like :meth:`search`."""
-        with self._searching(codes, to, model) as (connection, view):
+        return self._find(
+            lambda view, mask: view.within(codes, radius, where=mask), codes, to=to, model=model, where=where
+        )
 
-            def near(mask: BitArray | None) -> _Found:
-                found = view.within(codes, radius, where=mask)
-                return map(found.of, range(len(found)))
-
-            return self._hits(near, where, view=view, connection=connection)
-
-    @contextmanager
-    def _searching(self, codes: Codes, to: Modality, model: str) -> Iterator[tuple[sqlite3.Connection, View]]:
-        """The current codes, and a connection that sees the same state."""
+    def _find(
+        self,
+        search: Callable[[View, BitArray | None], Hits | Neighbours],
+        codes: Codes,
+        *,
+        to: Modality,
+        model: str,
+        where: Filter | None,
+    ) -> list[list[Hit]]:
+        """Search the current codes; if results are damaged, the search is repeated without them."""
         check_modality(to)
         with self.reading() as connection:
             view = self._views.at(connection, to)
             view.generation.check(model, codes)
-            yield connection, view
-
-    def _hits(
-        self,
-        find: Callable[[BitArray | None], _Found],
-        where: Filter | None,
-        *,
-        view: View,
-        connection: sqlite3.Connection,
-    ) -> list[list[Hit]]:
-        """The results of a search with their items; if some are damaged, the search is repeated without them."""
-        mask = None
-        if where is not None:
-            mask = to_mask(where, lambda condition: view.mask_of(matching_rows(connection, condition)))
-        while True:
-            queries = [list(zip(rows.tolist(), far.tolist(), strict=True)) for rows, far in find(mask)]
-            items, damaged = intact_items(connection, {row for hits in queries for row, _ in hits})
-            if not damaged:
-                return [[Hit(items[row], distance, row) for row, distance in hits] for hits in queries]
-            self._damage.warn(damaged.values())
-            intact = ~view.mask_of([np.array(sorted(damaged), dtype=np.int64)])
-            mask = intact if mask is None else mask & intact
+            mask = None
+            if where is not None:
+                mask = to_mask(where, lambda condition: view.mask_of(matching_rows(connection, condition)))
+            while True:
+                queries = _per_query(search(view, mask))
+                items, damaged = intact_items(connection, {row for hits in queries for row, _ in hits})
+                if not damaged:
+                    return [[Hit(items[row], distance, row) for row, distance in hits] for hits in queries]
+                self._damage.warn(damaged.values())
+                intact = ~view.mask_of([np.array(sorted(damaged), dtype=np.int64)])
+                mask = intact if mask is None else mask & intact
 
     def add(self, items: Iterable[Item], codes: Mapping[Modality, Codes], *, model: str) -> None:
         """Add items, all or none.
@@ -309,17 +294,7 @@ class Library:
         self._write(Batch(tuple(items), codes, model), writing.insert)
 
     def update(self, items: Iterable[Item], codes: Mapping[Modality, Codes], *, model: str) -> None:
-        """Replace existing items completely, all or none.
-
-        Args:
-            items: items with existing IDs.
-            codes: as in :meth:`add`.
-            model: as in :meth:`add`.
-
-        Raises:
-            InputError: an ID does not exist, or a value is invalid.
-            CodesError: the codes have another length or belong to another model.
-        """
+        """Replace existing items completely, all or none; otherwise like :meth:`add`."""
         self._write(Batch(tuple(items), codes, model), writing.replace)
 
     def remove(self, ids: Iterable[str]) -> None:
@@ -334,12 +309,7 @@ class Library:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A block of changes to the database that is committed as a whole or not at all.
-
-        Raises:
-            InputError: the library is open for reading only.
-            RmshError: another writer does not finish, or the disk is full; nothing was changed.
-        """
+        """A block of changes to the database that is committed as a whole or not at all."""
         with self._writable().transaction() as connection:
             yield connection
 
@@ -362,12 +332,16 @@ class Library:
             self._snapshot.update()
 
     def write_snapshot(self) -> None:
-        """Write a snapshot of the current state.
-
-        Raises:
-            InputError: the library is open for reading only.
-            RmshError: the snapshot cannot be written; nothing is lost.
-        """
+        """Write a snapshot of the current state."""
         self._writable()
         if self._snapshot is not None:
             self._snapshot.write()
+
+
+def _per_query(found: Hits | Neighbours) -> list[list[tuple[int, int]]]:
+    """Rows and distances of each query."""
+    if isinstance(found, Neighbours):
+        arrays = [found.of(query) for query in range(len(found))]
+    else:
+        arrays = list(zip(found.rows, found.distances, strict=True))
+    return [list(zip(rows.tolist(), distances.tolist(), strict=True)) for rows, distances in arrays]

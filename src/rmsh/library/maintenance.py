@@ -17,7 +17,7 @@ from rmsh.library.database import DATABASE, connect_writer, translate_errors
 from rmsh.library.folder import finish_restore, update_files
 from rmsh.library.queries import generation_of, image_folder, last_change, library_id
 from rmsh.library.snapshot import SNAPSHOT, Snapshot, open_snapshot
-from rmsh.library.verify import check_undamaged, is_text_index_intact
+from rmsh.library.verify import find_damage, is_text_index_intact
 
 if TYPE_CHECKING:
     from rmsh.library.library import Library
@@ -45,7 +45,8 @@ def compact(library: Library) -> None:
     database raises FormatError; the snapshot, which may have the only intact copy, is then not overwritten.
     """
     with library.transaction() as connection:
-        check_undamaged(library.folder, connection)
+        for message in find_damage(library.folder, connection).messages():
+            raise FormatError(message)
         update_files(library.folder, connection)
         for statement in _DELETE_UNUSED:
             connection.execute(statement)

@@ -11,7 +11,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from rmsh.library.schema import is_code_row_intact, is_item_intact
 
 if TYPE_CHECKING:
     from rmsh.core.types import IntArray, Modality, PackedArray
+    from rmsh.library.schema import CodeRow, StoredItem
 
 BLOCK = 1 << 16  # codes read at once: a few megabytes of Python objects, whatever the size of the library
 
@@ -33,9 +34,6 @@ _BLOCKS = {  # a column name cannot be a bound parameter
 }
 _CODES_OF_ROWS = CODE_ROW + " WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"  # noqa: S608
 _COLUMN = {"image": 2, "text": 3}  # in a CodeRow
-
-CodeRow: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]  # row, generation, image, text, checksum
-StoredItem: TypeAlias = tuple[int, str, str | None, str | None, list[str], int]  # ..., sorted labels, checksum
 
 
 class Generation(NamedTuple):
@@ -161,7 +159,7 @@ def intact_code_rows(block: Sequence[CodeRow], bits: int) -> list[CodeRow]:
     return [
         each
         for each in block
-        if is_code_row_intact(*each)
+        if is_code_row_intact(each)
         and (each[2] is None or len(each[2]) == width)
         and (each[3] is None or len(each[3]) == width)
     ]
@@ -216,7 +214,7 @@ def intact_items(connection: sqlite3.Connection, rows: Iterable[int]) -> tuple[d
     damaged = {row: missing_item_message(row) for row in wanted}
     for stored in stored_items(connection, wanted):
         row, name, text, picture, labels, _ = stored
-        if is_item_intact(*stored):
+        if is_item_intact(stored):
             items[row] = Item(name, text, picture, tuple(labels))
             del damaged[row]
         else:

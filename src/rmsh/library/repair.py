@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 from rmsh.core.errors import FormatError, InputError
 from rmsh.library.database import Writer, connect_reader, translate_errors
@@ -29,9 +29,6 @@ from rmsh.library.schema import KEEP_ROWS, check_version, codes_checksum, is_cod
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
 from rmsh.library.verify import Damage, find_damage, is_text_index_intact
 from rmsh.library.writing import insert_labels, log_new_codes
-
-if TYPE_CHECKING:
-    from rmsh.library.queries import StoredItem
 
 _Codes: TypeAlias = tuple[bytes | None, bytes | None]  # image and text
 
@@ -144,7 +141,7 @@ class _RowRepair:
     def _restore_item(self, row: int) -> None:
         stored = next(stored_items(self._connection, [row]), None)
         copy = None if self._backup is None else next(stored_items(self._backup, [row]), None)
-        if copy is None or not is_item_intact(*copy) or not self._is_same(row, stored, copy):
+        if copy is None or not is_item_intact(copy) or not self._is_same(row, stored, copy):
             return
         _, name, text, picture, labels, checksum = copy
         self._connection.execute(
@@ -157,9 +154,7 @@ class _RowRepair:
         insert_labels(self._connection, [(row, label) for label in labels])
         self._result.restored.append(f"The item {name!r} (row {row}) was restored from the backup.")
 
-    def _is_same(
-        self, row: int, stored: StoredItem | tuple[object, ...] | None, copy: StoredItem | tuple[object, ...]
-    ) -> bool:
+    def _is_same(self, row: int, stored: tuple[Any, ...] | None, copy: tuple[Any, ...]) -> bool:
         """Whether a copy has the expected checksum or content, or comes from the same history."""
         if stored is not None and (stored[-1] == copy[-1] or stored[:-1] == copy[:-1]):
             return True
@@ -198,7 +193,7 @@ class _RowRepair:
             return None
         statement, values = f"{CODE_ROW} WHERE row = ? AND generation = ?", (row, self._generation.number)
         copy = self._backup.execute(statement, values).fetchone()
-        if copy is None or not is_code_row_intact(*copy):
+        if copy is None or not is_code_row_intact(copy):
             return None
         stored = self._connection.execute(statement, values).fetchone()
         image, text = copy[2:4]

@@ -22,11 +22,15 @@ import sqlite3
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 from zlib import crc32
 
 from rmsh.core.errors import FormatError
 
 VERSION = 2
+
+CodeRow: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]  # row, generation, image, text, checksum
+StoredItem: TypeAlias = tuple[int, str, str | None, str | None, list[str], int]  # ..., sorted labels, checksum
 
 KEEP_ROWS = """
 CREATE TRIGGER item_kept BEFORE UPDATE ON items BEGIN
@@ -130,20 +134,18 @@ def codes_checksum(row: int, generation: int, image: bytes | None, text: bytes |
     return crc32(b"".join((head, image or b"", text or b"")))
 
 
-def is_item_intact(
-    row: int, name: str, text: str | None, picture: str | None, labels: Sequence[str], checksum: int
-) -> bool:
+def is_item_intact(stored: StoredItem) -> bool:
     """Whether an item matches its checksum; a damaged database may return values of any type."""
     try:
-        return item_checksum(row, name, text, picture, labels) == checksum
+        return item_checksum(*stored[:5]) == stored[5]
     except TypeError:
         return False
 
 
-def is_code_row_intact(row: int, generation: int, image: bytes | None, text: bytes | None, checksum: int) -> bool:
+def is_code_row_intact(stored: CodeRow) -> bool:
     """Whether the codes of one row match their checksum; a damaged database may return values of any type."""
     try:
-        return codes_checksum(row, generation, image, text) == checksum
+        return codes_checksum(*stored[:4]) == stored[4]
     except (TypeError, struct.error):
         return False
 

@@ -82,7 +82,8 @@ def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:
     Only the database is read, so damage of an older snapshot is never copied. Damaged codes in the database raise
     FormatError, and the older snapshot remains.
     """
-    stamp, generation, parts = Stamp.of(connection), generation_of(connection), {}
+    stamp, generation = Stamp.of(connection), generation_of(connection)
+    parts: dict[str, dict[str, Any]] = {}
     with atomic(path) as file:
         file.write(_MAGIC)
         for modality in MODALITIES:

@@ -190,12 +190,6 @@ class Damage:
             yield f"The codes of the item {self.names.get(row)!r} (row {row}) {problem} in the database; {remedy}"
 
 
-def check_undamaged(folder: Path, connection: sqlite3.Connection) -> None:
-    """Raise FormatError with the first damaged row of the database, if there is one."""
-    for message in find_damage(folder, connection).messages():
-        raise FormatError(message)
-
-
 def find_damage(folder: Path, connection: sqlite3.Connection) -> Damage:
     """Compare every row with its checksum, and the snapshot with the database.
 
@@ -277,7 +271,7 @@ def _damaged_items(connection: sqlite3.Connection, in_snapshot: IntArray) -> Ite
     existing = _rows(connection, "SELECT row FROM items ORDER BY row")
     for begin in range(0, len(existing), _BLOCK):
         for stored in stored_items(connection, existing[begin : begin + _BLOCK].tolist()):
-            if not is_item_intact(*stored):
+            if not is_item_intact(stored):
                 yield stored[0], damaged_item_message(stored[0], stored[1])
     orphans = "SELECT row FROM codes UNION SELECT row FROM item_labels EXCEPT SELECT row FROM items"
     missing = {*_rows(connection, orphans).tolist(), *np.setdiff1d(in_snapshot, existing, assume_unique=True).tolist()}
