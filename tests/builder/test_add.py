@@ -1,4 +1,4 @@
-"""More items for a library: coded by its own model, added where they are new, found by it."""
+"""Adding items to a library: only new ones, encoded with its model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_new_items_of_the_folder_are_added_and_found(of_folder: Path, drawings: 
         assert add(library, drawings).added == 0
 
 
-def test_new_items_get_labels_from_their_texts_where_the_build_found_labels_there(
+def test_new_items_get_labels_from_their_texts_if_the_build_did(
     drawings: Path, quick: BuildConfig, tmp_path: Path
 ) -> None:
     mined = quick.model_copy(update={"labels_from": "text"})
@@ -52,7 +52,7 @@ def test_new_items_get_labels_from_their_texts_where_the_build_found_labels_ther
         assert item.labels == ("red",)
 
 
-def test_labels_are_the_texts_of_new_items_where_they_were_at_the_build(
+def test_label_names_are_the_texts_of_new_items_if_they_were_at_the_build(
     drawings: Path, quick: BuildConfig, tmp_path: Path
 ) -> None:
     (drawings / "metadata.csv").unlink()
@@ -70,7 +70,7 @@ def test_labels_are_the_texts_of_new_items_where_they_were_at_the_build(
         assert len(library.codes(["odd/41.png"], "text")) == 1
 
 
-def test_a_picture_that_cannot_be_read_is_listed(of_folder: Path, drawings: Path, draw: Draw) -> None:
+def test_an_image_that_cannot_be_read_is_listed(of_folder: Path, drawings: Path, draw: Draw) -> None:
     draw(drawings, 1, first=40)
     (drawings / "40.png").write_bytes(b"no picture")
     with Library.open(of_folder, writable=True) as library:
@@ -81,7 +81,7 @@ def test_a_picture_that_cannot_be_read_is_listed(of_folder: Path, drawings: Path
     assert item.picture is None
 
 
-def test_strict_adds_nothing_where_a_picture_cannot_be_read(of_folder: Path, drawings: Path, draw: Draw) -> None:
+def test_strict_adds_nothing_where_an_image_cannot_be_read(of_folder: Path, drawings: Path, draw: Draw) -> None:
     draw(drawings, 2, first=40)
     (drawings / "40.png").write_bytes(b"no picture")
     with Library.open(of_folder, writable=True) as library:
@@ -90,7 +90,7 @@ def test_strict_adds_nothing_where_a_picture_cannot_be_read(of_folder: Path, dra
         assert library.count() == 40
 
 
-def test_a_folder_below_the_librarys_pictures_may_be_given(of_folder: Path, drawings: Path, draw: Draw) -> None:
+def test_a_folder_below_the_librarys_images_may_be_given(of_folder: Path, drawings: Path, draw: Draw) -> None:
     draw(drawings / "more", 1, first=40)
     with Library.open(of_folder, writable=True) as library:
         assert add(library, drawings / "more").added == 1
@@ -99,7 +99,7 @@ def test_a_folder_below_the_librarys_pictures_may_be_given(of_folder: Path, draw
         assert item.picture == "more/40.png"
 
 
-def test_pictures_elsewhere_are_refused(built: Built, tmp_path: Path, draw: Draw) -> None:
+def test_images_elsewhere_are_refused(built: Built, tmp_path: Path, draw: Draw) -> None:
     draw(tmp_path / "elsewhere", 1, first=40)
     with Library.open(built.library, writable=True) as library:
         with pytest.raises(InputError, match="elsewhere"):
@@ -143,7 +143,7 @@ def test_images_of_shards_are_linked_or_copied_into_the_library(
         assert (built.library / "pictures" / "11.png").is_file()
 
 
-def test_a_model_that_was_trained_on_features_cannot_code_pictures(
+def test_a_model_that_was_trained_on_features_cannot_encode_images(
     built: Built, drawings: Path, tmp_path: Path
 ) -> None:
     bare = Model(load(built.library / "model").functions, "test", {})

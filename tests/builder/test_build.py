@@ -13,11 +13,12 @@ import pytest
 from PIL import Image
 
 from rmsh.builder import BuildConfig, Built, build
-from rmsh.builder.build import work_folder
+from rmsh.builder.build import estimate, work_folder
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError, InputError, RmshError
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import Progress
+from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.library import Library
 from rmsh.library.verify import verify
 
@@ -51,7 +52,7 @@ def test_the_report_has_scores_of_held_out_items_beside_chance(built: Built) -> 
     assert (built.library / "report.html").read_text().count('<img src="data:image/jpeg') > 20
 
 
-def test_the_second_time_nothing_is_left_to_do(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+def test_a_second_build_of_the_same_items_does_nothing(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
     first = build(drawings, tmp_path / "library", config=quick)
     sentences: list[str] = []
     again = build(drawings, tmp_path / "library", config=quick, tell=sentences.append)
@@ -72,9 +73,7 @@ class StopAt:
 
 
 @pytest.mark.parametrize("stage", ["encode images", "train", "evaluate", "add items"])
-def test_a_build_that_was_stopped_goes_on_to_its_end(
-    drawings: Path, quick: BuildConfig, tmp_path: Path, stage: str
-) -> None:
+def test_an_interrupted_build_is_resumed(drawings: Path, quick: BuildConfig, tmp_path: Path, stage: str) -> None:
     out = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
         build(drawings, out, config=quick, on_progress=StopAt(stage))
@@ -87,9 +86,7 @@ def test_a_build_that_was_stopped_goes_on_to_its_end(
     assert ("train: already done" in sentences) == (stage in ("evaluate", "add items"))
 
 
-def test_before_long_work_it_says_what_it_takes_and_which_delta(
-    drawings: Path, quick: BuildConfig, tmp_path: Path
-) -> None:
+def test_the_user_is_informed_of_time_space_and_delta(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
     sentences: list[str] = []
     build(drawings, tmp_path / "library", config=quick, tell=sentences.append)
     assert any("40 items with 40 images and 40 texts: about 1 min and" in line for line in sentences)
@@ -122,13 +119,13 @@ def test_bad_items_are_listed_with_their_rows_and_the_rest_is_built(
         assert (item.picture, item.text) == (None, "a red square number 3")
 
 
-def test_strict_stops_over_a_picture_that_cannot_be_read(drawings: Path, tmp_path: Path, quick: BuildConfig) -> None:
+def test_strict_fails_on_an_unreadable_image(drawings: Path, tmp_path: Path, quick: BuildConfig) -> None:
     (drawings / "3.png").write_bytes(b"no picture")
     with pytest.raises(DataError, match=r"metadata.csv, row 5 \(picture"):
         build(drawings, tmp_path / "library", config=quick.model_copy(update={"strict": True}))
 
 
-def test_pictures_of_every_kind_are_read(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+def test_images_of_every_kind_are_read(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
     frames = [Image.new("P", (32, 32), colour) for colour in (1, 2)]
     frames[0].save(drawings / "0.png", "GIF", save_all=True, append_images=frames[1:])
     Image.new("CMYK", (32, 32)).save(drawings / "1.png", "JPEG")
@@ -137,7 +134,7 @@ def test_pictures_of_every_kind_are_read(drawings: Path, quick: BuildConfig, tmp
     assert build(drawings, tmp_path / "library", config=quick).report["skipped"]["count"] == 0
 
 
-def test_a_text_alone_and_a_picture_alone_are_found_too(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+def test_items_with_only_a_text_or_only_an_image_are_found(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
     with (drawings / "metadata.csv").open("a") as file:
         file.write(",only words of a red thing,red\n")
     shutil.copy(drawings / "0.png", drawings / "alone.png")
@@ -151,7 +148,7 @@ def test_a_text_alone_and_a_picture_alone_are_found_too(drawings: Path, quick: B
         assert len(library.codes(["alone.png"], "image")) == 1
 
 
-def test_pictures_and_texts_that_share_no_item_are_learned_from(
+def test_images_and_texts_that_share_no_item_are_learned_from(
     drawings: Path, quick: BuildConfig, tmp_path: Path
 ) -> None:
     table = drawings / "metadata.csv"
@@ -183,7 +180,7 @@ def test_a_very_small_folder_is_built_without_scores(
     assert "fewer than 30 items" in (tmp_path / "library" / "report.html").read_text()
 
 
-def test_shards_give_a_library_that_keeps_its_own_pictures(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+def test_shards_give_a_library_that_keeps_its_own_images(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
     shard = tmp_path / "shard.tar"
     with tarfile.open(shard, "w") as archive:
         for row in _rows(drawings / "metadata.csv"):
@@ -239,13 +236,13 @@ def test_a_disk_without_space_is_refused_before_anything(
         build(drawings, tmp_path / "library", config=quick)
 
 
-def test_a_delta_of_the_user_is_used_and_said(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+def test_a_delta_set_by_the_user_is_used_and_reported(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
     config = quick.model_copy(update={"method": "rmsh", "options": {**quick.options, "delta": 5}})
     report = build(drawings, tmp_path / "library", config=config).report
     assert report["delta"] == {"asked": True, "delta": 5, "reason": "set by the user."}
 
 
-def test_a_changed_label_learns_again_but_encodes_nothing(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
+def test_a_changed_label_trains_again_but_encodes_nothing(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
     build(drawings, tmp_path / "library", config=quick)
     table = drawings / "metadata.csv"
     table.write_text(table.read_text().replace("red;square", "crimson;square"))
@@ -257,3 +254,20 @@ def test_a_changed_label_learns_again_but_encodes_nothing(drawings: Path, quick:
     build(drawings, tmp_path / "library", config=quick, overwrite=True, on_progress=note)
     assert "train" in stages
     assert "encode images" not in stages
+
+
+def test_more_items_take_more_time_and_space() -> None:
+    few, many = (estimate(generate_pairs(n)) for n in (100, 20_000))
+    assert few.seconds < many.seconds
+    assert few.bytes < many.bytes
+    assert estimate(generate_pairs(100), copied_bytes=1 << 30).bytes == few.bytes + (1 << 30)
+
+
+def test_an_estimate_prints_as_a_sentence() -> None:
+    assert str(estimate(generate_pairs(1000))).startswith("1,000 items with 1,000 images and 1,000 texts: ")
+
+
+def test_an_estimate_beyond_the_free_space_is_refused(tmp_path: Path) -> None:
+    estimate(generate_pairs(10)).check_space(tmp_path)
+    with pytest.raises(RmshError, match="MB are needed"):
+        estimate(generate_pairs(10), copied_bytes=1 << 60).check_space(tmp_path)

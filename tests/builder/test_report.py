@@ -1,4 +1,4 @@
-"""The page of a report: nothing of the data is taken for markup, and nothing is fetched."""
+"""The report: scores of held-out items, and a page that escapes the data and loads nothing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from rmsh.builder import Built
-from rmsh.builder.report import data_address, render_report
+from rmsh.builder.report import data_address, render_report, score, split_by
+from rmsh.data.pairs import Pairs
+from rmsh.hash_function import HashFunction, Layer
+from rmsh.model import Model
 
 EVIL = '<script>alert("x")</script>'
 
@@ -25,7 +29,7 @@ def _evil_report(report: dict[str, Any]) -> dict[str, Any]:
     return {**report, "name": EVIL, "credit": EVIL, "searches": searches, "skipped": skipped}
 
 
-def test_what_people_write_is_no_markup(built: Built) -> None:
+def test_texts_of_users_are_not_markup(built: Built) -> None:
     page = render_report(_evil_report(built.report), image_path=lambda name: None)
     assert "<script" not in page
     assert page.count("&lt;script&gt;") >= 8
@@ -38,7 +42,7 @@ def test_the_page_needs_no_other_file(built: Built) -> None:
     assert "http://" not in page
 
 
-def test_scores_stand_beside_chance(built: Built) -> None:
+def test_scores_are_shown_with_chance(built: Built) -> None:
     score = built.report["scores"]["t2i"]["ndcg"]
     row = f"<td>Text to image<td>{score['value']:.3f}<td class=chance>{score['chance']:.3f}"
     assert row in (built.library / "report.html").read_text()
@@ -55,10 +59,41 @@ def test_a_thumbnail_is_small_upright_and_keeps_its_shape(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", [None, "gone.jpg"])
-def test_a_picture_that_is_gone_has_no_thumbnail(tmp_path: Path, name: str | None) -> None:
+def test_a_missing_image_has_no_thumbnail(tmp_path: Path, name: str | None) -> None:
     assert data_address(None if name is None else tmp_path / name) is None
 
 
-def test_the_credit_of_the_pictures_is_shown(built: Built) -> None:
+def test_the_credit_of_the_images_is_shown(built: Built) -> None:
     page = render_report({**built.report, "credit": "Drawings: nobody, CC0."}, image_path=lambda name: None)
     assert "Drawings: nobody, CC0." in page
+
+
+DIRECTIONS = ["i2t", "t2i", "i2i", "t2t"]
+
+
+@pytest.fixture
+def model() -> Model:
+    """One bit per class, for images and texts whose features are their labels."""
+    function = HashFunction((Layer(np.eye(4, dtype=np.float32), np.full(4, -0.5, np.float32), "none"),))
+    return Model({"image": function, "text": function}, "test", {})
+
+
+def _pairs(labels: np.ndarray) -> Pairs:
+    features = labels.astype(np.float32)
+    names = tuple("abcd")
+    return Pairs(ids=np.arange(len(labels)), images=features, texts=features, labels=labels, class_names=names)
+
+
+def test_held_out_items_find_those_that_share_their_labels(model: Model) -> None:
+    pairs = _pairs(np.tile(np.eye(4, dtype=np.uint8), (3, 1)))
+    found = score(model, pairs, split_by(pairs, np.array(["0", "1"])))
+    assert list(found) == DIRECTIONS
+    assert [found[direction]["ndcg"]["value"] for direction in DIRECTIONS] == [1.0] * 4
+    assert found["i2t"]["queries"] == 2
+    assert found["i2t"]["ndcg"]["chance"] < 1
+
+
+def test_there_are_no_scores_without_held_out_items_or_shared_labels(model: Model) -> None:
+    pairs = _pairs(np.eye(4, dtype=np.uint8))
+    assert score(model, pairs, split_by(pairs, np.array([], dtype=np.str_))) == {}
+    assert score(model, pairs, split_by(pairs, np.array(["2"]))) == {}

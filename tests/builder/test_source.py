@@ -1,4 +1,4 @@
-"""The items of a build: where labels and texts are from, and what cannot be learned from."""
+"""The items of a build: where labels and texts come from, and data that nothing can be learned from."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_edited_file_of_classes_is_used(tmp_path: Path) -> None:
     assert "your classes" in source.notes[-1]
 
 
-def test_a_file_nobody_edited_is_mined_again(tmp_path: Path) -> None:
+def test_an_unedited_file_is_mined_again(tmp_path: Path) -> None:
     _read(_folder(tmp_path, UNLABELLED))
     assert "sea" in _read(_folder(tmp_path, [*UNLABELLED, "a sea,"])).pairs.class_names
 
@@ -99,14 +99,14 @@ def test_features_are_refused(tmp_path: Path) -> None:
         _read(tmp_path)
 
 
-def test_strict_stops_over_a_missing_picture(tmp_path: Path) -> None:
+def test_strict_fails_on_a_missing_image(tmp_path: Path) -> None:
     _folder(tmp_path, ["dog,x", "cat,y", "dog,x"])
     (tmp_path / "1.jpg").unlink()
     with pytest.raises(DataError, match=r"row 3 \(picture"):
         _read(tmp_path, strict=True)
 
 
-def test_the_key_follows_every_picture_text_and_label(tmp_path: Path) -> None:
+def test_the_key_follows_every_image_text_and_label(tmp_path: Path) -> None:
     rows = ["dog,x", "cat,y", "dog,x"]
     first = _read(_folder(tmp_path, rows)).key()
     assert _read(tmp_path).key() == first

@@ -1,4 +1,4 @@
-"""Stages: done once for the same inputs, again for others, and again when they were cut off."""
+"""Stages run once for the same inputs, and again for other inputs or after an interruption."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_timm_gives_the_network_without_its_classifier(timm: list[dict[str, Any]
     assert timm == [{"name": "net", "pretrained": True, "num_classes": 0}]
 
 
-def test_pictures_pass_in_batches_and_unreadable_ones_are_listed(timm: list[dict[str, Any]]) -> None:
+def test_images_pass_in_batches_and_unreadable_ones_are_listed(timm: list[dict[str, Any]]) -> None:
     features, unreadable = Timm("net").encode_readable([RED] * 40 + ["gone.png"] + [BLUE] * 40)
     assert [one.row for one in unreadable] == [40]
     assert features[:, 0].tolist() == [3.0] * 40 + [0] * 41
@@ -109,7 +109,7 @@ def test_the_fingerprint_is_of_the_weights(timm: list[dict[str, Any]], monkeypat
         restore(described)
 
 
-def test_open_clip_encodes_pictures_and_texts_to_length_one(open_clip: list[str | None]) -> None:
+def test_open_clip_encodes_images_and_texts_to_length_one(open_clip: list[str | None]) -> None:
     np.testing.assert_allclose(OpenClip("ViT").encode([BLUE]), [[0, 0, 1]])
     np.testing.assert_allclose(OpenClipText("ViT").encode(["abc", "a" * 7]), [[3, 1], [7, 1]] / np.sqrt([[10], [50]]))
     assert open_clip == ["laion2b_s1", "laion2b_s1"]

@@ -198,7 +198,7 @@ def test_a_worker_does_not_know_our_token(monkeypatch: pytest.MonkeyPatch) -> No
     assert "secret" not in decoding._environment().values()
 
 
-def test_an_answer_of_another_size_than_asked_for_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_of_the_wrong_size_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     program = decoding._PROGRAM.replace(
         "main()", "from rmsh.features import decoding_worker as w, pixels; w.decode = lambda *a, **b: "
         "pixels.Image.new('RGB', (500, 500)); main()"

@@ -69,7 +69,7 @@ def _unit(features: np.ndarray) -> np.ndarray:
     return features / np.linalg.norm(features, axis=1, keepdims=True)
 
 
-def test_the_company_of_other_pictures_changes_no_bit(encoder: EfficientNet) -> None:
+def test_other_images_of_a_batch_change_no_bit(encoder: EfficientNet) -> None:
     together, alone = encoder.encode(_noise(5)), encoder.encode(_noise(5)[3:4])
     assert together.shape == (5, 1280)
     np.testing.assert_array_equal(together[3], alone[0])
@@ -80,7 +80,7 @@ def test_torch_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert EfficientNet().encode(_noise(1)).shape == (1, 1280)
 
 
-def test_unreadable_pictures_are_refused_or_listed_by_row(encoder: EfficientNet) -> None:
+def test_unreadable_images_are_refused_or_listed_by_row(encoder: EfficientNet) -> None:
     reports: list[Progress] = []
     items = [_noise(1)[0], "gone.jpg", _noise(1)[0], b"no picture"]
     features, unreadable = encoder.encode_readable(items, on_progress=reports.append)
@@ -95,7 +95,7 @@ def test_unreadable_pictures_are_refused_or_listed_by_row(encoder: EfficientNet)
         encoder.encode(["gone.jpg"] * 12)
 
 
-def test_no_pictures_have_no_features(encoder: EfficientNet) -> None:
+def test_no_images_have_no_features(encoder: EfficientNet) -> None:
     assert encoder.encode([]).shape == (0, 1280)
 
 

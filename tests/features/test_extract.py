@@ -92,7 +92,7 @@ def test_an_encoder_of_the_other_modality_is_refused(pairs: Pairs) -> None:
         prepare("minilm", pairs, modality="image", rows=np.arange(4))
 
 
-def test_a_library_of_models_is_asked_for_with_a_name(pairs: Pairs) -> None:
+def test_a_model_of_another_library_is_selected_by_name(pairs: Pairs) -> None:
     assert prepare("timm:resnet18", pairs, modality="image", rows=np.arange(4)).name == "timm:resnet18"
     for name in ("timm", "timm:", "tim:resnet18"):
         with pytest.raises(ConfigError, match=r"There is no encoder called .*did you mean 'timm:NAME'"):

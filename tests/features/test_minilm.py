@@ -25,7 +25,7 @@ def test_texts_of_one_meaning_are_nearer_than_others_and_have_length_one() -> No
     assert near > 0.4 > 0.2 > far
 
 
-def test_the_company_of_other_texts_does_not_change_a_feature() -> None:
+def test_other_texts_of_a_batch_change_no_feature() -> None:
     together, alone = MiniLM().encode(TEXTS.tolist()), MiniLM().encode([str(TEXTS[1])])
     np.testing.assert_allclose(together[1], alone[0], atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""Encoding in shards: resumed, shared by processes, and none the worse when one of them is killed."""
+"""Encoding in shards: resumed, shared by processes, and unharmed when one of them is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoders whose weights come in a package: what they are known by, and what a change of it does."""
+"""Weights from packages: fingerprints of their encoders, and files that are missing or changed."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def _run_stages(
     training_key = digest(key, method.config.model_dump(mode="json"))
     delta = stages.run("bounds", training_key, lambda: _choose_delta(method, pairs, split))
     tell(describe_delta(delta, config.bits))
-    model = _train(method, pairs.take(split.train), encoders, stages, key=training_key, on_progress=on_progress)
+    model = _train(method, pairs, split, encoders, stages=stages, key=training_key, on_progress=on_progress)
     tell(f"trained on {model.facts['items']:,} items; {len(split.query):,} were held out")
 
     # Score, write the items, report.
@@ -211,9 +211,10 @@ def _choose_delta(method: Method, pairs: Pairs, split: Split) -> dict[str, Any]:
 def _train(
     method: Method,
     pairs: Pairs,
+    split: Split,
     encoders: Mapping[Modality, Encoder],
-    stages: Stages,
     *,
+    stages: Stages,
     key: str,
     on_progress: OnProgress,
 ) -> Model:
@@ -222,7 +223,7 @@ def _train(
     def work() -> dict[str, Any]:
         for other in set(stages.folder.glob("checkpoint-*")) - {checkpoint}:
             other.unlink()
-        method.fit(pairs, checkpoint=checkpoint, on_progress=on_progress)
+        method.fit(pairs.take(split.train), checkpoint=checkpoint, on_progress=on_progress)
         model = method.model.with_encoders({m: encoder.describe() for m, encoder in encoders.items()})
         shutil.rmtree(folder, ignore_errors=True)
         model.save(folder)

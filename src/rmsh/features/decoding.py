@@ -53,7 +53,7 @@ class LimitExceededError(Exception):
 
 @dataclass(frozen=True)
 class _Request:
-    """What one image is asked for: see :meth:`Decoder.decode`."""
+    """The arguments of :meth:`Decoder.decode`."""
 
     image: bytes | str
     decodes: bool
@@ -70,7 +70,7 @@ class _Request:
         return head, body
 
     def allows(self, width: int, height: int) -> bool:
-        """Whether an answer may have this size; a worker whose decoder was subverted could claim anything."""
+        """Whether an answer may have this size; a compromised decoder could send anything."""
         if self.size is not None and self.decodes:
             return (width, height) == self.size
         side = self.fit if self.fit is not None else self.most_pixels
@@ -83,6 +83,9 @@ class _Worker:
     def __init__(self, seconds: float, memory: int) -> None:
         self._seconds, self._memory = seconds, memory
         self._process = _start(seconds, memory)
+        self._input = cast("IO[bytes]", self._process.stdin)
+        self._output = cast("io.RawIOBase", self._process.stdout)
+        self.pid = self._process.pid
         self._guard = threading.Lock()
         self._deadline: float | None = None
         self._expired = False
@@ -98,15 +101,11 @@ class _Worker:
             self.stop()
             raise _not_started(f"exit code {self._process.returncode}")
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def alive(self) -> bool:
         return not self.ends and self._process.poll() is None
 
     def ask(self, request: _Request) -> _Pixels | tuple[int, int]:
-        """The answer to a request; the worker is dead or about to end unless it is :meth:`alive` afterwards."""
+        """The answer to a request; afterwards the worker is usable only if it is still :meth:`alive`."""
         try:
             return self._within(2 * self._seconds, lambda: self._exchange(request))
         except (OSError, EOFError):
@@ -161,19 +160,11 @@ class _Worker:
         content = bytearray(count)
         left = memoryview(content)
         while left:
-            got = cast("io.RawIOBase", self._output).readinto(left)
+            got = self._output.readinto(left)
             if not got:
                 raise EOFError
             left = left[got:]
         return content
-
-    @property
-    def _input(self) -> IO[bytes]:
-        return cast("IO[bytes]", self._process.stdin)
-
-    @property
-    def _output(self) -> IO[bytes]:
-        return cast("IO[bytes]", self._process.stdout)
 
     def _too_much_memory(self) -> LimitExceededError:
         return LimitExceededError(f"decoding it takes more than {self._memory >> 20} MB of memory")
@@ -199,7 +190,7 @@ class _Worker:
             with suppress(OSError):
                 pipe.close()
         if self._process.returncode is None:
-            self._process.returncode = 0  # or else Popen would complain about, and try to reap, a process not its own
+            self._process.returncode = 0  # or else Popen would warn about, and try to reap, a process of the parent
 
 
 def _start(seconds: float, memory: int) -> subprocess.Popen[bytes]:
@@ -215,7 +206,7 @@ def _start(seconds: float, memory: int) -> subprocess.Popen[bytes]:
         )
     except OSError as error:  # no memory or no process left
         raise _not_started(str(error)) from error
-    with suppress(ImportError, AttributeError, OSError):  # Linux: a whole image fits, so nobody waits for the other
+    with suppress(ImportError, AttributeError, OSError):  # Linux: a whole image fits, so neither side waits
         import fcntl
 
         fcntl.fcntl(cast("IO[bytes]", process.stdout), fcntl.F_SETPIPE_SZ, 1 << 18)
@@ -233,7 +224,7 @@ _ERRORS = {REFUSED: LimitExceededError, UNREADABLE: UnreadableError}
 
 
 def _environment() -> dict[str, str]:
-    """Ours without our secrets; one thread and one heap, as every thread and heap counts as memory in use."""
+    """Our environment without secrets; one thread and one heap, because each more counts as used memory."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("RMSH_", "MILVUS_"))}
     return kept | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
 
@@ -268,7 +259,7 @@ class Decoder:
         self._guard = threading.Lock()
         self._watched = False
         self._workers: set[_Worker] = set()
-        self._idle: list[_Worker] = []  # the one used last is used first, so that no more are started than needed
+        self._idle: list[_Worker] = []  # the last one used is reused first, so that few are started
 
     def decode(
         self,
@@ -326,7 +317,7 @@ class Decoder:
         return worker
 
     def _watch(self) -> None:
-        """Kill workers that are late, as long as there are any; a thread of its own costs an image nothing."""
+        """Kill workers that are late, until there are no workers; a separate thread adds no time per image."""
         while True:
             time.sleep(_WATCH_SECONDS)
             with self._guard:
@@ -360,7 +351,7 @@ class Decoder:
             worker.stop()
 
     def after_fork(self) -> None:
-        """Leave the workers to the parent process; a shared pipe would mix up the answers."""
+        """Leave the workers to the parent process: answers in a shared pipe would get mixed up."""
         workers = self._workers
         self._reset()
         for worker in workers:
