@@ -14,6 +14,7 @@ from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError
 from rmsh.core.files import write_json
 from rmsh.data.open import open_pairs
+from rmsh.features.extract import encode_pairs
 
 if TYPE_CHECKING:
     from rmsh.data.open import Opened
@@ -33,7 +34,7 @@ def coco66k(text: str) -> Opened:
     """coco66k with features for its captions."""
     opened = open_pairs(coco66k_place())
     encoders = pipeline.prepare_encoders(opened.pairs, {"text": text}, rows=pipeline.training_rows(opened))
-    return replace(opened, pairs=pipeline.encode_pairs(opened.pairs, encoders, cache=cache_folder()))
+    return replace(opened, pairs=encode_pairs(opened.pairs, encoders, cache=cache_folder()))
 
 
 def coco66k_place() -> str:

@@ -18,6 +18,7 @@ from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
 from rmsh.data.splits import Split, hold_out_validation
+from rmsh.features.extract import encode_pairs
 from rmsh.metrics.audit import audit_bits
 from rmsh.metrics.directions import evaluate_directions, modalities, select_direction
 from rmsh.metrics.evaluate import Definitions, Score
@@ -83,7 +84,7 @@ def parts_of(run: Run, opened: Opened, *, cache: Path | None = None, on_progress
     split = split_of(run, opened)
     names = {**pipeline.DEFAULT_ENCODERS, "text": run.text}
     encoders = pipeline.prepare_encoders(opened.pairs, names, rows=split.train)
-    pairs = pipeline.encode_pairs(opened.pairs, encoders, cache=cache, on_progress=on_progress)
+    pairs = encode_pairs(opened.pairs, encoders, cache=cache, on_progress=on_progress)
     train = pairs.take(split.train)
     # Usually the database is the training set: a second copy would cost hundreds of megabytes.
     database = train if np.array_equal(split.train, split.database) else pairs.take(split.database)
