@@ -108,8 +108,8 @@ def declared_sentences(benchmark: Benchmark) -> list[str]:
     ]
 
 
-def _shares(classes: Sequence[tuple[str, float]]) -> str:
-    return ", ".join(f"{name} {share:.1%}" for name, share in classes)
+def _by_frequency(card: DataCard) -> list[tuple[str, float]]:
+    return sorted(card.frequencies.items(), key=lambda pair: -pair[1])
 
 
 def _chance_text(card: DataCard, digits: int = 3) -> str:
@@ -118,11 +118,11 @@ def _chance_text(card: DataCard, digits: int = 3) -> str:
 
 def card_sentences(card: DataCard) -> list[str]:
     """The statistics of a card, one subject per line."""
-    common = sorted(card.frequencies.items(), key=lambda pair: -pair[1])
+    common = [f"{name} {share:.1%}" for name, share in _by_frequency(card)]
     return [
         f"{card.name}: " + ", ".join(f"{count:,} {what}" for what, count in card.counts.items()),
         f"{card.classes} classes, {card.labels_per_item:.2f} labels per item, at most {len(card.labels_histogram) - 1}",
-        f"most frequent: {_shares(common[:SHOWN])}; rarest: {_shares(common[-SHOWN:])}",
+        f"most frequent: {', '.join(common[:SHOWN])}; rarest: {', '.join(common[-SHOWN:])}",
         f"H(L) = {card.entropy['independent']:.2f} bits with independent classes, {card.entropy['joint']:.2f} jointly",
         f"{card.dissimilar:.1%} of all pairs of items have no label in common",
         f"a random ranking scores {_chance_text(card, 4)}" if card.chance else "no split, so no chance levels",
@@ -153,7 +153,7 @@ def plot_card(card: DataCard, path: Path) -> None:
 
 def _draw_frequencies(axes: Axes, card: DataCard) -> None:
     """The most frequent classes, from top to bottom."""
-    common = sorted(card.frequencies.items(), key=lambda pair: -pair[1])[:MOST_CLASSES]
+    common = _by_frequency(card)[:MOST_CLASSES]
     axes.barh([name for name, _ in common], [100 * share for _, share in common], color="0.45")
     axes.invert_yaxis()
     axes.margins(y=0.01)
@@ -177,9 +177,8 @@ def _draw_delta(axes: Axes, card: DataCard) -> None:
         if bounds.feasible and bounds.upper is not None:
             axes.bar(position, bounds.upper - bounds.lower, bottom=bounds.lower, color="0.8", width=0.6)
         axes.plot(position, choice.delta, "o", color="black", fillstyle="full" if bounds.feasible else "none")
-        axes.annotate(
-            str(choice.delta), (position, choice.delta), xytext=(0, 6), textcoords="offset points", ha="center"
-        )
+        at = (position, choice.delta)
+        axes.annotate(str(choice.delta), at, xytext=(0, 6), textcoords="offset points", ha="center")
     axes.set_xticks(range(len(card.delta)), [f"{choice.bits} bits" for choice in card.delta])
     axes.set_xlim(-0.5, len(card.delta) - 0.5)
     axes.set_ylim(bottom=0)

@@ -35,9 +35,9 @@ KNOWN_COLUMNS = {column for names in COLUMNS.values() for column in names}
 class Skipped:
     """Something that was left out: a whole item, or only its image or its text."""
 
-    file: str  # that describes the item, such as metadata.csv; otherwise the item's own file
-    row: int | None  # of that file, counted from 1 (the header of a .csv is row 1)
-    id: str  # of the item, or ""
+    file: str  # the file that describes the item, such as metadata.csv; otherwise the item's own file
+    row: int | None  # its row in that file, counted from 1 (the header of a .csv is row 1)
+    id: str  # the ID of the item, or ""
     left_out: Part
     reason: str
 

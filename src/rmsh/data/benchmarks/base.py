@@ -90,7 +90,7 @@ class Source:
     """A benchmark as published, before anything is removed."""
 
     pairs: Pairs  # every published item, in the published order; images are paths, or None
-    part: NDArray[np.str_] | None = None  # (n,) published part of each item ("train", "val"), None if there is one
+    part: NDArray[np.str_] | None = None  # (n,) published part of each item ("train", "val"), if there are several
     vocabulary: tuple[str, ...] = ()  # words of the columns of a bag of words
     notes: tuple[str, ...] = ()  # sentences about what was found
     inputs: tuple[Path, ...] = ()  # files whose hashes identify the release
@@ -131,7 +131,7 @@ def bag_of_words(rows: Sequence[IntArray], words: int) -> Any:
 
 
 def image_number(name: str) -> str:
-    """The number of an image from it or its file name ("9" from "COCO_train2014_000000000009.jpg"), or the name."""
+    """The number at the end of a name, such as "9" of "COCO_train2014_000000000009.jpg"; else the name itself."""
     digits = re.search(r"(\d+)(\.\w+)?$", name)
     return str(int(digits[1])) if digits else name
 
