@@ -140,7 +140,12 @@ def checked_names(names: Sequence[str], labels: LabelArray | None, source: str) 
 
 
 def dense_rows(features: Features, rows: IntArray) -> FloatArray:
-    """The given rows as a dense float32 array."""
+    """The given rows as a dense float32 array.
+
+    Example:
+        >>> dense_rows(sparse.csr_array(np.eye(3, dtype=np.float32)), np.array([2]))
+        array([[0., 0., 1.]], dtype=float32)
+    """
     if sparse.issparse(features):
         return np.asarray(cast("Any", features)[rows].toarray(), dtype=np.float32)
     return np.take(np.asarray(features), rows, axis=0).astype(np.float32, copy=False)

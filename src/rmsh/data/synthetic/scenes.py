@@ -74,7 +74,12 @@ def _read_objects() -> tuple[SceneObject, ...]:
 
 
 def _with_article(words: str) -> str:
-    """Put "a" or "an" before words that have no article."""
+    """Put "a" or "an" before words that have no article.
+
+    Example:
+        >>> _with_article("umbrella"), _with_article("the sun")
+        ('an umbrella', 'the sun')
+    """
     if words.startswith(("some ", "the ")):
         return words
     return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
