@@ -19,8 +19,6 @@ complexity of symmetric functions, 2010).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -70,14 +68,16 @@ def _slice(builder: Any, read: Any, width: Any, bits: Any, out: Any) -> None:
         for i, row in enumerate(rows):
             store(builder, row, pointer, builder.add(offset, word(i * apart * LANES)))
 
-    with _eight(builder) as (at, _):  # squares of bytes
+    with cgutils.for_range(builder, word(8)) as loop:  # squares of bytes
+        at = builder.mul(loop.index, word(LANES))
         rows = [_codes(builder, read, builder.add(at, word(8 * i * LANES)), width) for i in range(8)]
         put(_transposed(builder, rows, (32, 16, 8)), bits, at, 8)
-    with _eight(builder) as (at, index):  # squares of bits: eight bits are a sextet and two remaining bits
+    with cgutils.for_range(builder, word(8)) as loop:  # squares of bits: eight are a sextet and two remaining bits
+        at = builder.mul(loop.index, word(LANES))
         first = builder.mul(at, word(8))
         rows = [load(builder, bits, builder.add(first, word(i * LANES))) for i in range(8)]
         rows = _transposed(builder, rows, (4, 2, 1))
-        put(_sums(builder, rows[:6]), out, builder.mul(index, word(20 * LANES)))
+        put(_sums(builder, rows[:6]), out, builder.mul(loop.index, word(20 * LANES)))
         put(rows[6:], bits, builder.mul(at, word(2)))
     for i, count in enumerate((6, 6, 4)):
         rows = [load(builder, bits, word((6 * i + j) * LANES)) for j in range(count)]
@@ -93,13 +93,6 @@ def _codes(builder: Any, pointer: Any, at: Any, width: Any) -> Any:
         offset = builder.mul(builder.add(at, word(lane)), width)
         row = builder.insert_element(row, builder.load(builder.gep(pointer, [offset])), ir.IntType(32)(lane))
     return row
-
-
-@contextmanager
-def _eight(builder: Any) -> Iterator[tuple[Any, Any]]:
-    """A loop of eight iterations; yields the offset of the row and its index."""
-    with cgutils.for_range(builder, word(8)) as loop:
-        yield builder.mul(loop.index, word(LANES)), loop.index
 
 
 def _transposed(builder: Any, rows: list[Any], sizes: tuple[int, int, int]) -> list[Any]:

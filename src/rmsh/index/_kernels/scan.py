@@ -45,13 +45,6 @@ class Nearest(NamedTuple):
     histograms: Any  # int64 (Q, bits + 1), how many keys there are at each distance
 
 
-class Collected(NamedTuple):
-    """All hits of a search within a radius."""
-
-    owners: Any  # int64, the query of each hit
-    keys: Any  # int64
-
-
 @kernel
 def gather(segment: Any, start: int, stop: int, width: int, tile: Any, offsets: Any) -> Any:
     """Copy admitted codes of start..stop until the tile is full, and write how far behind ``start`` they are.
@@ -161,10 +154,10 @@ def admit(hits: Any, count: int, nearest: Any, states: Any, q: int) -> None:
 
 
 @kernel
-def collect(hits: Any, count: int, q: int, collected: Any, size: int) -> int:
+def collect(hits: Any, count: int, q: int, owners: Any, keys: Any, size: int) -> int:
     """Append the hits of a query, and return the new number of hits."""
     for i in range(count):
-        collected.owners[size + i], collected.keys[size + i] = q, hits[i]
+        owners[size + i], keys[size + i] = q, hits[i]
     return size + count
 
 
@@ -186,18 +179,19 @@ def make_buffers(queries: Any, masked: Any, states: Any) -> Any:
 
 @kernel
 def scan(
-    queries: Any, segment: Any, start: int, stop: int, states: Any, nearest: Any, collected: Any, size: int
+    queries: Any, segment: Any, start: int, stop: int, states: Any, nearest: Any, owners: Any, keys: Any, size: int
 ) -> Any:
     """Scan the codes start..stop of a segment; ``states`` (Q, 3) has the threshold of each query, and see ``admit``.
 
-    If nearest.k is 0, all hits are appended to the ``size`` hits in ``collected``; the scan stops if those of another
-    tile may exceed its capacity. Returns the first code that was not scanned, and the new size.
+    If nearest.k is 0, all hits are appended to the ``size`` hits in ``owners`` (their queries) and ``keys``; the scan
+    stops if those of another tile may exceed their capacity. Returns the first code that was not scanned, and the new
+    size.
     """
     words, k, row, width = segment.words, nearest.k, segment.first_row + start, queries.shape[1]
     masked, seen = len(segment.alive) + len(segment.where) > 0, 0
     tile, offsets, hits, planes, room, picks, biases, near, active, live = make_buffers(queries, masked, states)
     source, alone = tile if masked else words, len(queries) == 1 and not masked
-    while start < stop and live > 0 and (k > 0 or size + len(queries) * TILE <= len(collected.keys)):
+    while start < stop and live > 0 and (k > 0 or size + len(queries) * TILE <= len(keys)):
         if alone:
             skipped = skip_tiles(words, start, stop, queries, states[0, 0])
             start, row = start + skipped, row + skipped
@@ -225,7 +219,7 @@ def scan(
                 admit(hits, counted, nearest, states, q)
                 write_bias(states[q, 0], biases, q)
             elif counted:
-                size = collect(hits, counted, q, collected, size)
+                size = collect(hits, counted, q, owners, keys, size)
             if states[q, 0] == 0:  # no code can be nearer than those found
                 live -= 1
                 active[place] = active[live]
@@ -265,7 +259,7 @@ def nearest(queries: Any, base: Any, tail: Any, first: int, end: int, alive: Any
         start, stop = max(first - begin, 0), min(end - begin, len(words) // width)
         if start < stop:
             segment = Segment(words, begin, alive, where)
-            scan(queries, segment, start, stop, states, found, Collected(nothing, nothing), 0)
+            scan(queries, segment, start, stop, states, found, nothing, nothing, 0)
     return sort_keys(found, states, min(k, end - first))
 
 
@@ -284,12 +278,12 @@ def within(queries: Any, base: Any, tail: Any, first: int, end: int, alive: Any,
     count, width = queries.shape
     owners, keys, size = np.empty(2 * TILE * count, np.int64), np.empty(2 * TILE * count, np.int64), 0
     states, nothing = np.full((count, 3), radius + 1), np.empty((count, 0), np.int64)
+    no_nearest = Nearest(0, nothing, nothing)
     for words, begin in ((base, 0), (tail, len(base) // width)):
         start, stop = max(first - begin, 0), min(end - begin, len(words) // width)
         segment = Segment(words, begin, alive, where)
         while start < stop:
-            collected = Collected(owners, keys)
-            start, size = scan(queries, segment, start, stop, states, Nearest(0, nothing, nothing), collected, size)
+            start, size = scan(queries, segment, start, stop, states, no_nearest, owners, keys, size)
             if start < stop:
                 owners, keys = doubled(owners), doubled(keys)
     return owners[:size], keys[:size]
