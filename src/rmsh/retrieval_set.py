@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -61,16 +62,16 @@ def read_retrieval_set(
         return _from_codes_file(codes, labels, queries, direction)
     if query_labels is not None and query_codes is None:
         raise ConfigError(f"Labels of queries ({query_labels}) were given without the codes of queries; give both.")
-    searched = searching = _Files(find_codes(codes, bits=bits), find_labels(labels or codes))
-    notes = searched.codes.notes + searched.labels.notes
-    one_set = query_codes is None and all(part == "all" for part, _ in searched.codes.codes)
+    searched = searching = find_codes(codes, bits=bits), find_labels(labels or codes)
+    notes = searched[0].notes + searched[1].notes
+    one_set = query_codes is None and all(part == "all" for part, _ in searched[0].codes)
     if query_codes is not None:
-        searching = _Files(find_codes(query_codes, bits=bits), find_labels(query_labels or query_codes))
-        notes += searching.codes.notes + searching.labels.notes
+        searching = find_codes(query_codes, bits=bits), find_labels(query_labels or query_codes)
+        notes += searching[0].notes + searching[1].notes
     shared: tuple[Part, ...] = ("all",) if one_set or query_codes is not None else ()
     query_kinds, database_kinds = _kinds(direction)
-    query, query_kind = _labelled(searching, ("query", *shared), query_kinds)
-    database, database_kind = _labelled(searched, ("database", *shared), database_kinds)
+    query, query_kind = _labelled(*searching, ("query", *shared), query_kinds)
+    database, database_kind = _labelled(*searched, ("database", *shared), database_kinds)
     if "codes" not in (query_kind, database_kind):
         notes = (*notes, f"{query_kind} codes search {database_kind} codes")
     if not one_set:
@@ -99,13 +100,6 @@ def _from_codes_file(path: Path, labels: Path | None, queries: int | None, direc
     return RetrievalSet(*select_direction(query, database, chosen), notes=(*notes, f"the direction is {chosen}"))
 
 
-class _Files(NamedTuple):
-    """The content of the files of one side."""
-
-    codes: FoundCodes
-    labels: FoundLabels
-
-
 def _kinds(direction: Direction | None) -> tuple[tuple[Kind, ...], tuple[Kind, ...]]:
     """The kinds of codes for queries and for the database, in order of preference; a direction fixes them."""
     if direction is None:
@@ -114,11 +108,13 @@ def _kinds(direction: Direction | None) -> tuple[tuple[Kind, ...], tuple[Kind, .
     return (of_query,), (of_database,)
 
 
-def _labelled(files: _Files, parts: tuple[Part, ...], kinds: tuple[Kind, ...]) -> tuple[LabelledCodes, Kind]:
-    for part, kind in ((part, kind) for part in parts for kind in kinds):
-        if (part, kind) in files.codes.codes:
-            return LabelledCodes(files.codes.codes[part, kind], files.labels.of(*parts)), kind
-    found = ", ".join(f"{part} {kind}" for part, kind in files.codes.codes)
+def _labelled(
+    coded: FoundCodes, labels: FoundLabels, parts: tuple[Part, ...], kinds: tuple[Kind, ...]
+) -> tuple[LabelledCodes, Kind]:
+    for part, kind in product(parts, kinds):
+        if (part, kind) in coded.codes:
+            return LabelledCodes(coded.codes[part, kind], labels.of(*parts)), kind
+    found = ", ".join(f"{part} {kind}" for part, kind in coded.codes)
     raise DataError(
         f"The codes found are {found}; codes of the {parts[0]} ({' or '.join(kinds)}) are needed. Give queries and "
         "database, or one set of codes, in the modalities of the direction."

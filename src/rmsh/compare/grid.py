@@ -32,20 +32,6 @@ from rmsh.codes import MAX_BITS
 from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError
 
-# The name of a result file shows these parameters; a hash stands for the others if they differ from their defaults.
-_SHOWN = ("dataset", "method", "bits", "seed")
-_DEFAULTS: dict[str, Any] = {
-    "preset": None,
-    "options": {},
-    "text": "minilm",
-    "train": None,
-    "validation": False,
-    "label_noise": 0.0,
-    "image_noise": 0.0,
-    "text_noise": 0.0,
-    "k": 500,
-}
-
 
 @dataclass(frozen=True)
 class Run:
@@ -87,15 +73,17 @@ class Run:
 
     @property
     def path(self) -> PurePosixPath:
-        """Path of the result, relative to the folder of all results: readable, and different for other parameters."""
-        changed = {name: getattr(self, name) for name, usual in _DEFAULTS.items() if getattr(self, name) != usual}
+        """Path of the result in the folder of all results; a hash stands for parameters that are not the default."""
+        usual = Run(self.dataset, self.method, self.bits, self.seed).to_json()
+        changed = {name: value for name, value in self.to_json().items() if value != usual[name]}
         length = f"-{self.bits}" if self.bits else ""
         name = f"{self.method}{length}-s{self.seed}" + (f"-{_digest(changed)}" if changed else "")
         return PurePosixPath(self.dataset) / f"{name}.json"
 
     def to_json(self) -> dict[str, Any]:
         """All parameters as plain values, the "run" of a result file; ``Run(**values)`` is the inverse."""
-        return {name: getattr(self, name) for name in (*_SHOWN, *_DEFAULTS)} | {"options": dict(self.options)}
+        values = {name: value for name, value in vars(self).items() if name != "tag"}
+        return values | {"options": dict(self.options)}
 
 
 def _digest(value: Any) -> str:

@@ -71,22 +71,18 @@ class Address:
         return f"{self.server}/{self.name}"
 
 
-def _variable(name: str, *, secret: bool = False) -> Any:
-    return field(default="", repr=not secret, metadata={"variable": name})
-
-
 @dataclass(frozen=True)
 class Settings:
     """Credentials and certificates for a server; ``repr`` hides the secrets."""
 
-    token: str = _variable("MILVUS_TOKEN", secret=True)
-    user: str = _variable("MILVUS_USER")
-    password: str = _variable("MILVUS_PASSWORD", secret=True)
-    database: str = _variable("MILVUS_DB")
-    tls_ca: str = _variable("MILVUS_TLS_CA")
-    tls_cert: str = _variable("MILVUS_TLS_CERT")
-    tls_key: str = _variable("MILVUS_TLS_KEY")
-    tls_name: str = _variable("MILVUS_TLS_NAME")
+    token: str = field(default="", repr=False)
+    user: str = ""
+    password: str = field(default="", repr=False)
+    database: str = ""
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_name: str = ""
 
     def __post_init__(self) -> None:
         if self.token and (self.user or self.password):
@@ -102,10 +98,11 @@ class Settings:
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Read the settings from the environment and from the file it names."""
-        path = environment.get("MILVUS_SETTINGS")
-        values = _read_file(Path(path), {each.name for each in fields(cls)}) if path else {}
-        named = {each.name: environment.get(each.metadata["variable"]) for each in fields(cls)}
-        return cls(**values | {name: value for name, value in named.items() if value})
+        path, known = environment.get("MILVUS_SETTINGS"), {each.name for each in fields(cls)}
+        values = _read_file(Path(path), known) if path else {}
+        variables = {name: f"MILVUS_{name.upper()}" for name in known} | {"database": "MILVUS_DB"}
+        given = {name: environment.get(variable) for name, variable in variables.items()}
+        return cls(**values | {name: value for name, value in given.items() if value})
 
     def secrets(self) -> list[str]:
         """Values that must not appear in messages."""
