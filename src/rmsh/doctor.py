@@ -218,10 +218,8 @@ def processor() -> dict[str, Any]:
     """The vector instructions that numpy uses here, and its library for matrix products."""
     config: Any = np.show_config(mode="dicts")
     simd, libraries = config.get("SIMD Extensions", {}), config.get("Build Dependencies", {})
-    return {
-        "simd": [*simd.get("baseline", []), *simd.get("found", [])],
-        "blas": libraries.get("blas", {}).get("name", "unknown"),
-    }
+    instructions = [*simd.get("baseline", []), *simd.get("found", [])]
+    return {"simd": instructions, "blas": libraries.get("blas", {}).get("name", "unknown")}
 
 
 def threads() -> dict[str, int | None]:

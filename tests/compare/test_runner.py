@@ -98,7 +98,7 @@ def test_a_run_that_another_runner_has_try_lock_is_left_to_it(here: list[Run], t
 def test_a_killed_process_is_a_failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     suicide = [sys.executable, "-c", f"import os; os.kill(os.getpid(), {signal.SIGTERM})"]
     real = subprocess.run
-    monkeypatch.setattr(runner.subprocess, "run", lambda command, **options: real(suicide, **options))
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: real(suicide, **options))
     (result,) = make_runs([GOOD], tmp_path, data=DATA)
     assert result is not None
     assert "SIGTERM" in result["error"]
@@ -109,7 +109,7 @@ def test_a_process_that_ends_badly_is_a_failed_run_with_its_last_words(
 ) -> None:
     real = subprocess.run
     broken = [sys.executable, "-c", "raise SystemExit('no such thing')"]
-    monkeypatch.setattr(runner.subprocess, "run", lambda command, **options: real(broken, **options))
+    monkeypatch.setattr(subprocess, "run", lambda command, **options: real(broken, **options))
     (result,) = make_runs([GOOD], tmp_path, data=DATA)
     assert result is not None
     assert "code 1: no such thing" in result["error"]
@@ -119,7 +119,7 @@ def test_a_run_over_the_time_limit_is_stopped_and_failed(tmp_path: Path, monkeyp
     def endless(command: list[str], *, timeout: float, **_: object) -> None:
         raise subprocess.TimeoutExpired(command, timeout)
 
-    monkeypatch.setattr(runner.subprocess, "run", endless)
+    monkeypatch.setattr(subprocess, "run", endless)
     (result,) = make_runs([GOOD], tmp_path, data=DATA, time_limit=5)
     assert result is not None
     assert "5 s" in result["error"]

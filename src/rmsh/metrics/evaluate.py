@@ -221,6 +221,8 @@ def _summarise(
             f"None of the {len(query)} queries shares a label with any of the {database} database items; check that "
             "the label columns are the same classes on both sides, and that rows of labels match rows of codes."
         )
+    suffixes = ("", "_pessimistic", "_optimistic", "_chance")
+    columns = {name + end: row for name, rows in scores.items() for end, row in zip(suffixes, rows, strict=True)}
     radius_sums = np.sum([part.radius_sums for part in measured], axis=0)
     rank_sums = np.sum([part.rank_sums for part in measured], axis=0)
     return Scores(
@@ -233,10 +235,5 @@ def _summarise(
         empty_within=sum(part.empty for part in measured) / kept,
         radius_curve=Curve(np.arange(query.bits + 1), *(radius_sums / kept)),
         rank_curve=Curve(ranks, *(rank_sums / kept)),
-        per_query=PerQuery(query.ids, _columns(scores)) if per_query else None,
+        per_query=PerQuery(query.ids, columns) if per_query else None,
     )
-
-
-def _columns(scores: Mapping[str, ScoreArray]) -> dict[str, ScoreArray]:
-    fields = ("", "_pessimistic", "_optimistic", "_chance")
-    return {name + field: row for name, rows in scores.items() for field, row in zip(fields, rows, strict=True)}
