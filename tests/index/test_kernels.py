@@ -66,7 +66,7 @@ def test_a_search_ends_when_nothing_can_be_nearer(queries: int) -> None:
     keys, histograms = np.empty((queries, 700), dtype=np.int64), np.zeros((queries, 65), dtype=np.int64)
     states, nothing = np.tile([65, 0, 0], (queries, 1)), np.empty(0, dtype=np.int64)
     segment, found = kernels.Segment(words, 0, NO_MASK, NO_MASK), kernels.Nearest(300, keys, histograms)
-    reached, _ = kernels.scan(query, segment, 0, 4000, states, found, kernels.Collected(nothing, nothing), 0)
+    reached, _ = kernels.scan(query, segment, 0, 4000, states, found, nothing, nothing, 0)
     assert reached == 512  # two tiles of 256 hold the 300 nearest of all, at distance 0
 
 
