@@ -82,7 +82,7 @@ def test_labels_are_the_texts_where_there_are_none(tmp_path: Path) -> None:
             ["dog,x", "cat,y"],
             "file_name,text,labels",
             {},
-            "2 of 2 items have a picture and labels, from which glint learns; at least 3",
+            "2 of 2 items have an image and labels; glint needs at least 3",
         ),
     ],
 )

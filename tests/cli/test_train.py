@@ -13,9 +13,10 @@ from rmsh.cli.main import run
 from rmsh.codes_file import CodesFile
 from rmsh.compare.noise import with_noisy_labels
 from rmsh.data.synthetic.generated import generate_pairs
+from rmsh.methods import DEFAULT_METHOD, create
 from rmsh.model import load
 
-QUICK = ["--bits", "16", "--set", "epochs=2", "--set", "hidden=8", "--set", "batch=16"]
+QUICK = ["--method", "rmsh", "--bits", "16", "--set", "epochs=2", "--set", "hidden=8", "--set", "batch=16"]
 
 
 def test_training_and_coding_generated_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,6 +31,17 @@ def test_training_and_coding_generated_pairs(tmp_path: Path, capsys: pytest.Capt
     assert json.loads(out) == {"codes": str(codes), "items": 80, "bits": 16, "model": result["fingerprint"]}
     assert err == ""
     assert len(CodesFile.load(codes).ids) == 80
+
+
+def test_training_and_building_have_one_default_method() -> None:
+    from inspect import signature
+
+    from rmsh.builder import BuildConfig
+    from rmsh.cli.build import build
+    from rmsh.cli.train import train
+
+    defaults = {signature(function).parameters["method"].default for function in (train, build)}
+    assert defaults == {DEFAULT_METHOD, BuildConfig().method} == {create().name}
 
 
 def test_skipped_items_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,7 +77,7 @@ def test_labels_that_seem_to_be_those_of_other_items_are_told(
         (["--set", "epoch=3"], "The option 'epoch' is unknown; did you mean 'epochs'?"),
         (["--set", "epochs=many"], "The option 'epochs' got 'many'"),
         (["--method", "rmhs"], "There is no method called 'rmhs'; did you mean 'rmsh'?"),
-        (["--preset", "best"], "rmsh has no preset 'best'; known are: paper, paper-literal."),
+        (["--preset", "best"], "glint has no preset 'best'"),
         (["--bits", "1000"], "The option 'bits' got 1000"),
     ],
 )

@@ -13,7 +13,7 @@ from scipy import sparse
 from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.data.pairs import Pairs
 from rmsh.data.synthetic.generated import generate_pairs
-from rmsh.methods import METHODS, create
+from rmsh.methods import METHODS, create, method_class
 from rmsh.methods.base import Method
 from rmsh.model import load
 
@@ -22,6 +22,7 @@ _FEW_STEPS = {"epochs": 2, "batch": 32, "hidden": 16}
 QUICK: dict[str, dict[str, Any]] = dict.fromkeys(
     ("classifier-itq", "dcmh", "glint", "rmsh", "ssah", "svhn", "tdh", "uch"), _FEW_STEPS
 )
+DETERMINISTIC = ("scm",)  # methods that draw nothing at random
 
 pytestmark = pytest.mark.parametrize("name", METHODS.names())
 
@@ -54,10 +55,20 @@ def test_a_saved_model_gives_the_same_codes(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(ours.packed, theirs.packed)
 
 
-def test_the_same_seed_gives_the_same_values_and_another_does_not_matter_to_the_shape(name: str) -> None:
+def test_the_same_seed_gives_the_same_values_and_another_seed_gives_others_of_the_same_shape(name: str) -> None:
     pairs = _pairs()
-    one, two = (_method(name, seed=4).fit(pairs).project(pairs.features("image"), "image") for _ in range(2))
+    one, two, other = (
+        _method(name, seed=seed).fit(pairs).project(pairs.features("image"), "image") for seed in (4, 4, 5)
+    )
     np.testing.assert_array_equal(one, two)
+    assert other.shape == one.shape
+    if name not in DETERMINISTIC:
+        assert not np.array_equal(one, other)
+
+
+def test_a_method_has_a_version_that_is_a_positive_integer(name: str) -> None:
+    assert type(method_class(name).version) is int
+    assert method_class(name).version >= 1
 
 
 def test_encode_learns_nothing(name: str) -> None:
@@ -114,12 +125,12 @@ def test_strict_refuses_incomplete_items(name: str) -> None:
     method = _method(name)
     has_text = None if method.needs_both else all_but_one
     reason = "1 without image" if method.needs_both else "1 without image and text"
-    with pytest.raises(DataError, match=f"{reason}, and strict was asked for"):
+    with pytest.raises(DataError, match=f": {reason};"):
         method.fit(replace(_pairs(), has_image=all_but_one, has_text=has_text), strict=True)
 
 
 def test_a_missing_modality_is_refused(name: str) -> None:
-    with pytest.raises(DataError, match="no item has a text"):
+    with pytest.raises(DataError, match="text"):
         _method(name).fit(replace(_pairs(), texts=None, has_text=None))
 
 
@@ -130,9 +141,9 @@ def test_raw_texts_are_refused(name: str) -> None:
 
 
 def test_too_few_items_are_refused(name: str) -> None:
-    with pytest.raises(DataError, match="at least 3 are needed"):
+    with pytest.raises(DataError, match="at least 3"):
         _method(name).fit(_pairs().take(np.arange(2)))
-    with pytest.raises(DataError, match=f"2 of 90 items have .*a text.*, from which {name} learns"):
+    with pytest.raises(DataError, match=f"2 of 90 items have .*a text.*{name}"):
         _method(name).fit(replace(_pairs(), has_text=np.arange(90) < 2))
 
 
@@ -150,20 +161,20 @@ def test_one_class_only_and_more_bits_than_features_are_learned(name: str) -> No
 
 
 def test_nothing_is_coded_before_fit(name: str) -> None:
-    with pytest.raises(InputError, match="has not learned yet"):
+    with pytest.raises(InputError, match=rf"{name} .*fit\(pairs\)"):
         _method(name).project(np.zeros((1, 20), np.float32), "image")
 
 
 def test_an_unknown_option_names_the_nearest(name: str) -> None:
-    with pytest.raises(ConfigError, match="'bitz' is unknown; did you mean 'bits'"):
+    with pytest.raises(ConfigError, match=r"'bitz'.*'bits'"):
         create(name, bitz=3)
 
 
 def test_an_option_out_of_range_says_what_is_allowed(name: str) -> None:
-    with pytest.raises(ConfigError, match="'bits' got 0; input should be greater than or equal to 1"):
+    with pytest.raises(ConfigError, match=r"'bits' got 0.*1"):
         create(name, bits=0)
 
 
 def test_an_unknown_preset_names_the_known(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name} has no preset 'best'"):
+    with pytest.raises(ConfigError, match=f"{name} .*'best'"):
         create(name, preset="best")

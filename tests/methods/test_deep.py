@@ -81,7 +81,7 @@ def test_few_pairs_pass_more_often() -> None:
 def test_an_objective_sweeps_over_pictures_and_texts_in_turn() -> None:
     pairs = _pairs()
     data = TrainingSet(np.asarray(pairs.images), np.asarray(pairs.texts), np.asarray(pairs.labels))
-    objective = SweepingObjective(data, DeepConfig(bits=3, hidden=4), output="none")
+    objective = SweepingObjective(data, DeepConfig(bits=3, hidden=4))
     objective.begin_epoch(0, data)
     assert objective.network is objective.image
     torch.testing.assert_close(objective.outputs[1], objective.text(torch.from_numpy(data.texts).float()))

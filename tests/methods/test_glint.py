@@ -64,8 +64,8 @@ def test_the_classifiers_minimise_the_cross_entropy_of_the_labels() -> None:
     batch, p = data.batch(np.arange(30)), _probabilities(*_objective())
     wanted = -(batch.labels * p.log() + (1 - batch.labels) * (1 - p).log()).sum(dim=(1, 2)) / 30
     terms = objective(batch).terms
-    assert float(terms["pictures named"].detach()) == pytest.approx(float(wanted[0]), rel=1e-4)
-    assert float(terms["texts named"].detach()) == pytest.approx(float(wanted[1]), rel=1e-4)
+    assert float(terms["image labels"].detach()) == pytest.approx(float(wanted[0]), rel=1e-4)
+    assert float(terms["text labels"].detach()) == pytest.approx(float(wanted[1]), rel=1e-4)
 
 
 def test_the_coders_minimise_the_listwise_loss_of_codes_of_probabilities() -> None:
@@ -75,8 +75,8 @@ def test_the_coders_minimise_the_listwise_loss_of_codes_of_probabilities() -> No
     image, text = (codes.astype(np.float64) for codes in _codes(objective, data))
     assert objective.image_coder.steepness == 1 + 15 * 0.5 / 0.8  # the middle of a stage of one epoch
     distances, labels = (8 - image @ text.T) / 2, data.labels.astype(int)
-    assert terms["pictures ask"] == pytest.approx(_asked(distances, labels, 1.5, 3.0), rel=1e-3)
-    assert terms["texts ask"] == pytest.approx(_asked(distances.T, labels, 1.5, 3.0), rel=1e-3)
+    assert terms["image to text"] == pytest.approx(_asked(distances, labels, 1.5, 3.0), rel=1e-3)
+    assert terms["text to image"] == pytest.approx(_asked(distances.T, labels, 1.5, 3.0), rel=1e-3)
 
 
 def test_the_coders_leave_the_classifiers_alone() -> None:
@@ -109,7 +109,7 @@ def test_a_steep_end_leaves_little_to_the_sign() -> None:
 
 def test_every_term_falls_in_its_stage() -> None:
     history = GLINT(bits=16, epochs=12, hidden=32, batch=32).fit(generate_pairs(300)).model.facts["history"]
-    for first, last, names in ((0, 11, ("pictures named", "texts named")), (12, 23, ("pictures ask", "texts ask"))):
+    for first, last, names in ((0, 11, ("image labels", "text labels")), (12, 23, ("image to text", "text to image"))):
         assert history[first].keys() == set(names)
         assert all(history[last][name] < 0.95 * history[first][name] for name in names)
 
@@ -128,26 +128,26 @@ def _checked(*, noise: float, **options: object) -> tuple[Objective, BitArray]:
 
 def test_labels_of_another_item_are_found_out_early_and_right_ones_are_believed() -> None:
     objective, right = _checked(noise=0.3)
-    trust = objective.trust.numpy()
+    trust = objective.label_weights.numpy()
     assert trust[right].mean() > 0.9
     assert trust[~right].mean() < 0.3
-    assert _checked(noise=0.0)[0].trust.mean() > 0.97
+    assert _checked(noise=0.0)[0].label_weights.mean() > 0.97
 
 
 def test_labels_are_all_believed_where_nobody_checks_them() -> None:
-    assert (_checked(noise=0.3, check_labels=False)[0].trust == 1).all()
+    assert (_checked(noise=0.3, check_labels=False)[0].label_weights == 1).all()
 
 
 def test_items_count_as_far_as_their_labels_are_believed() -> None:
     objective, data = _objective(gain=3.0, temperature=1.5)
     batch, p = data.batch(np.arange(30)), _probabilities(objective, data)
     trust = torch.linspace(0.1, 1, 30)
-    objective.trust.copy_(trust)
+    objective.label_weights.copy_(trust)
     wrong = -(batch.labels * p.log() + (1 - batch.labels) * (1 - p).log()).sum(dim=2)
-    named = objective(batch).terms["texts named"].detach()
+    named = objective(batch).terms["text labels"].detach()
     assert float(named) == pytest.approx(float((trust * wrong[1]).mean()), rel=1e-4)
     objective.begin_epoch(1, data)
-    asked = objective(batch).terms["pictures ask"].detach()
+    asked = objective(batch).terms["image to text"].detach()
     image, text = (codes.astype(np.float64) for codes in _codes(objective, data))
     labels = data.labels.astype(int)
     wanted = _asked((8 - image @ text.T) / 2, labels, 1.5, 3.0, trust=trust.double().numpy())
@@ -165,7 +165,7 @@ def test_classifiers_learn_from_what_is_there() -> None:
     objective, data, has_image, _ = _with_some_alone()
     batch, p = data.batch(np.arange(30)), _probabilities(objective, data)
     wrong = -(batch.labels * p.log() + (1 - batch.labels) * (1 - p).log()).sum(dim=2)
-    named = float(objective(batch).terms["pictures named"].detach())
+    named = float(objective(batch).terms["image labels"].detach())
     assert named == pytest.approx(float(wrong[0, has_image].sum() / 30), rel=1e-4)
 
 
@@ -177,8 +177,8 @@ def test_pictures_and_texts_ask_each_other_though_not_of_the_same_items() -> Non
     image = objective.image_coder(roots[0, has_image]).detach().numpy().astype(np.float64)
     text = objective.text_coder(roots[1, has_text]).detach().numpy().astype(np.float64)
     distances, pictured, told = (8 - image @ text.T) / 2, labels[has_image], labels[has_text]
-    assert terms["pictures ask"] == pytest.approx(_asked(distances, pictured, 1.5, 3.0, asked=told), rel=1e-3)
-    assert terms["texts ask"] == pytest.approx(_asked(distances.T, told, 1.5, 3.0, asked=pictured), rel=1e-3)
+    assert terms["image to text"] == pytest.approx(_asked(distances, pictured, 1.5, 3.0, asked=told), rel=1e-3)
+    assert terms["text to image"] == pytest.approx(_asked(distances.T, told, 1.5, 3.0, asked=pictured), rel=1e-3)
 
 
 def test_a_batch_with_hardly_a_text_teaches_the_coders_nothing() -> None:

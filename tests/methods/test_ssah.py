@@ -61,8 +61,8 @@ def test_the_terms_of_each_network_equal_the_printed_sums(name: str, epoch: int)
 def _gradients(adversarial: str) -> tuple[Objective, dict[str, float]]:
     objective = _objective(adversarial=adversarial)
     objective.begin_epoch(1, _data())
-    objective(_batch()).terms["image fooling"].backward()
-    parts = {"network": objective.image.hidden.weight, "judge": objective.judges["image"][0].weight}
+    objective(_batch()).terms["image adversarial"].backward()
+    parts = {"network": objective.image.hidden.weight, "judge": objective.discriminators["image"][0].weight}
     return objective, {name: 0.0 if p.grad is None else float(p.grad.abs().sum()) for name, p in parts.items()}
 
 

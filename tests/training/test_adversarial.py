@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from rmsh.training.adversarial import discriminator, fooling_loss, telling_loss
+from rmsh.training.adversarial import discriminator, discriminator_loss, generator_loss
 
 
 def _judge() -> nn.Linear:
@@ -21,20 +21,20 @@ def _judge() -> nn.Linear:
 def test_losses_of_a_hand_worked_case() -> None:
     real, made = torch.tensor([[math.log(3.0)]]), torch.tensor([[math.log(3.0)]])
     # The judge says "real" with probability 3/4 of both.
-    assert telling_loss(_judge(), real, made).item() == pytest.approx(-math.log(3 / 4) - math.log(1 / 4))
-    assert fooling_loss(_judge(), made).item() == pytest.approx(-math.log(3 / 4))
+    assert discriminator_loss(_judge(), real, made).item() == pytest.approx(-math.log(3 / 4) - math.log(1 / 4))
+    assert generator_loss(_judge(), made).item() == pytest.approx(-math.log(3 / 4))
 
 
 def test_only_the_discriminator_learns_from_telling() -> None:
     judge, real, made = _judge(), torch.ones(2, 1, requires_grad=True), torch.ones(2, 1, requires_grad=True)
-    telling_loss(judge, real, made).backward()
+    discriminator_loss(judge, real, made).backward()
     assert (real.grad, made.grad) == (None, None)
     assert judge.weight.grad is not None
 
 
 def test_only_the_maker_learns_from_fooling() -> None:
     judge, made = _judge(), torch.ones(2, 1, requires_grad=True)
-    fooling_loss(judge, made).backward()
+    generator_loss(judge, made).backward()
     assert judge.weight.grad is None
     assert made.grad is not None
     assert (made.grad < 0).all()  # larger values pass for real

@@ -1,29 +1,36 @@
-"""The losses of RMSH against hand-worked cases, and their gradients against finite differences."""
+"""Losses against hand-worked cases, definitions and loops, and their gradients against finite differences."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rmsh.codes import Codes, hamming
 from rmsh.training.losses import (
+    bit_distances,
     classification_loss,
-    common_code,
-    margin_triplet_loss,
+    half_products,
+    listwise_loss,
+    pairwise_loss,
     quantisation_loss,
-    squared_distances,
+    share_a_label,
+    signs,
+    target_shares,
+    triplet_loss,
 )
-from rmsh.training.triplets import Order, order_by
+from rmsh.training.triplets import Order, margin_triplet_loss, order_by, squared_distances
 
 
 def _order(near: float, far: float) -> Order:
     return Order(torch.tensor([0]), torch.tensor([1]), torch.tensor([near]), torch.tensor([far]))
 
 
-def _loss(d_near: float, d_far: float, s_near: float, s_far: float, **options: object) -> float:
+def _margin_loss(d_near: float, d_far: float, s_near: float, s_far: float, **options: object) -> float:
     distances = torch.tensor([[d_near], [d_far], [99.0]])
     return float(margin_triplet_loss(distances, _order(s_near, s_far), delta=8.0, **options))  # type: ignore[arg-type]
 
@@ -41,12 +48,12 @@ def _loss(d_near: float, d_far: float, s_near: float, s_far: float, **options: o
 def test_the_triplet_loss_of_hand_worked_cases(
     distances: tuple[float, float], similarities: tuple[float, float], expected: float
 ) -> None:
-    assert _loss(*distances, *similarities) == pytest.approx(expected)
+    assert _margin_loss(*distances, *similarities) == pytest.approx(expected)
 
 
 def test_equally_similar_partners_are_ranked_only_when_the_mask_is_off() -> None:
-    assert _loss(9.0, 2.0, 0.5, 0.5) == 0.0
-    assert _loss(9.0, 2.0, 0.5, 0.5, mask_equal=False) == pytest.approx(7.0)
+    assert _margin_loss(9.0, 2.0, 0.5, 0.5) == 0.0
+    assert _margin_loss(9.0, 2.0, 0.5, 0.5, mask_equal=False) == pytest.approx(7.0)
 
 
 def test_the_margin_equals_delta_times_the_difference_of_shared_tags_over_the_reference() -> None:
@@ -65,14 +72,14 @@ def test_the_classification_loss_weighs_positives_and_sums_over_classes() -> Non
 
 def test_quantisation_is_the_squared_distance_to_the_common_code() -> None:
     z_image, z_text = torch.tensor([[0.5, -0.5]]), torch.tensor([[0.1, 0.2]])
-    b = common_code(z_image, z_text)
+    b = signs(z_image + z_text)
     assert b.tolist() == [[1.0, -1.0]]
     assert quantisation_loss(z_text, b).item() == pytest.approx(0.9**2 + 1.2**2)
 
 
 def test_the_common_code_of_a_zero_sum_is_plus_one_and_passes_no_gradient() -> None:
     z = torch.zeros(1, 2, requires_grad=True)
-    b = common_code(z, -z)
+    b = signs(z + -z)
     assert b.tolist() == [[1.0, 1.0]]
     assert not b.requires_grad
 
@@ -115,3 +122,81 @@ def test_gradients_agree_with_finite_differences() -> None:
         )
 
     assert torch.autograd.gradcheck(loss, (z,))
+
+
+def test_the_pairwise_loss_is_the_mean_negative_logarithm_of_the_likelihood() -> None:
+    theta, similar = torch.tensor([[0.3, -1.2], [2.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    losses = [
+        -math.log(p if s else 1 - p)
+        for t, s in zip(theta.flatten().tolist(), similar.flatten().tolist(), strict=True)
+        for p in [1 / (1 + math.exp(-t))]
+    ]
+    assert pairwise_loss(theta, similar).item() == pytest.approx(sum(losses) / 4, rel=1e-5)
+
+
+def test_long_codes_do_not_overflow() -> None:
+    codes = torch.full((2, 512), 100.0)
+    loss = pairwise_loss(half_products(codes, codes), torch.zeros(2, 2))
+    assert loss.item() == pytest.approx(0.5 * 512 * 100.0**2)
+
+
+def test_the_triplet_loss_is_the_negative_logarithm_of_keeping_the_order() -> None:
+    loss = triplet_loss(torch.tensor([0.5]), torch.tensor([-0.7]), margin=0.4)
+    assert loss.item() == pytest.approx(-math.log(1 / (1 + math.exp(-(0.5 + 0.7 - 0.4)))))
+
+
+def test_items_share_a_label_or_not_however_many_they_share() -> None:
+    labels = torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
+    assert share_a_label(labels, labels).tolist() == [[1, 0, 1], [0, 1, 1], [1, 1, 1]]
+
+
+def _random(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+def test_distances_of_signs_are_hamming_distances() -> None:
+    values = torch.where(_random(9, 20) >= 0, 1.0, -1.0)
+    packed = Codes.from_values(values.numpy()).packed
+    np.testing.assert_array_equal(bit_distances(values[:4], values[4:]).numpy(), hamming(packed[:4], packed[4:]))
+
+
+def test_shares_follow_the_gains_of_ndcg() -> None:
+    shares = target_shares(torch.tensor([[3.0, 2.0, 1.0, 0.0]]), base=2.0)
+    np.testing.assert_allclose(shares.numpy(), [[7 / 11, 3 / 11, 1 / 11, 0]], rtol=1e-6)
+
+
+def test_a_thousand_shared_labels_do_not_overflow() -> None:
+    shares = target_shares(torch.tensor([[1000.0, 999.0]]), base=4.0)
+    np.testing.assert_allclose(shares.numpy(), [[0.8, 0.2]], rtol=1e-6)
+
+
+def test_an_item_deserves_as_much_of_its_gain_as_its_labels_are_believed() -> None:
+    shares = target_shares(torch.tensor([[1.0, 1.0, 0.0]]), base=2.0, weights=torch.tensor([1.0, 0.25, 1.0]))
+    assert shares.tolist() == [[pytest.approx(0.8), pytest.approx(0.2), 0.0]]
+
+
+def test_an_item_that_shares_nothing_asks_for_nothing() -> None:
+    shares = target_shares(torch.tensor([[0.0, 0.0], [1.0, 0.0]]), base=4.0)
+    assert shares.tolist() == [[0.0, 0.0], [1.0, 0.0]]
+    z = _random(2, 2).requires_grad_()
+    listwise_loss(z, shares, temperature=1.0).backward()
+    assert z.grad is not None
+    assert z.grad[0].tolist() == [0.0, 0.0]
+    assert z.grad[1].abs().min() > 0
+
+
+def test_the_loss_is_the_cross_entropy_written_with_loops() -> None:
+    distances, shares = 10 * _random(3, 5).abs(), torch.softmax(_random(3, 5), dim=1)
+    total = 0.0
+    for row, wanted in zip(distances.tolist(), shares.tolist(), strict=True):
+        weights = [math.exp(-d / 2.5) for d in row]
+        total -= sum(share * math.log(w / sum(weights)) for share, w in zip(wanted, weights, strict=True))
+    assert listwise_loss(distances, shares, temperature=2.5).item() == pytest.approx(total / 3, rel=1e-5)
+
+
+def test_the_loss_is_least_where_distances_are_logarithms_of_the_gains() -> None:
+    shares = target_shares(torch.tensor([[3.0, 2.0, 1.0]]), base=4.0)
+    best = listwise_loss(-4 * shares.log(), shares, temperature=4.0)
+    assert best.item() == pytest.approx(-(shares * shares.log()).sum().item(), rel=1e-5)
+    for shift in 3 * _random(20, 1, 3):
+        assert listwise_loss(-4 * shares.log() + shift, shares, temperature=4.0) >= best

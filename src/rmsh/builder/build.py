@@ -49,7 +49,7 @@ from rmsh.data.records import count_skipped, write_skipped
 from rmsh.library import Library
 from rmsh.library.database import translate_errors
 from rmsh.library.folder import MANIFEST
-from rmsh.methods import create
+from rmsh.methods import DEFAULT_METHOD, create
 from rmsh.model import load
 from rmsh.pipeline import DEFAULT_ENCODERS, prepare_encoders
 
@@ -69,7 +69,7 @@ Tell: TypeAlias = Callable[[str], None]  # called with a sentence for the user
 class BuildConfig(Config):
     """Options of :func:`rmsh.builder.build`."""
 
-    method: str = Field("glint", description="training method, see `rmsh methods`")
+    method: str = Field(DEFAULT_METHOD, description="training method, see `rmsh methods`")
     bits: int = Field(64, ge=1, le=MAX_BITS, description="length of a code")
     seed: int = Field(0, ge=0, description="random seed")
     labels_from: str | None = Field(None, description='"data", "text", or a file of classes; None: data, else text')

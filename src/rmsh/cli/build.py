@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.methods import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,7 +30,7 @@ def build(
         str | None,
         typer.Option(metavar="data|text|FILE", help="Source of labels (default: the data, else its texts)."),
     ] = None,
-    method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = "glint",
+    method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = DEFAULT_METHOD,
     bits: Annotated[int, typer.Option(help="Code length, 1 to 512.")] = 64,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     image_encoder: Annotated[str, typer.Option(help="Image encoder.")] = "efficientnet-lite0",

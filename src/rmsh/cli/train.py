@@ -19,6 +19,7 @@ import yaml
 
 from rmsh.cli.console import Console, Json, Quiet
 from rmsh.core.errors import ConfigError
+from rmsh.methods import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from rmsh.data.open import Opened
@@ -34,7 +35,7 @@ def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Training data.")],
     out: Annotated[Path, typer.Option(help="Model folder to create.")],
     *,
-    method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = "rmsh",
+    method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = DEFAULT_METHOD,
     bits: Annotated[int, typer.Option(help="Code length, 1 to 512.")] = 64,
     preset: Annotated[str | None, typer.Option(help="Named set of options, such as paper.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,

@@ -27,8 +27,8 @@ REFERENCES = Registry(
     "rmsh.references",
     {
         "cca-cosine": "rmsh.compare.references:CCACosine",
-        "logistic": "rmsh.methods.classifiers:LogisticProbabilities",
-        "mlp": "rmsh.methods.classifiers:MLPProbabilities",
+        "logistic": "rmsh.methods.classifier_itq:LogisticProbabilities",
+        "mlp": "rmsh.methods.classifier_itq:MLPProbabilities",
     },
 )
 

@@ -1,4 +1,4 @@
-"""Methods: each learns hash functions from pairs; one file a method, one contract in base.py."""
+"""Methods: each learns hash functions from pairs. One file per method; base.py defines the contract."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from rmsh.core.registry import Registry
 if TYPE_CHECKING:
     from rmsh.methods.base import Method
 
-__all__ = ["METHODS", "create", "method_class"]
+__all__ = ["DEFAULT_METHOD", "METHODS", "create", "method_class"]
+
+DEFAULT_METHOD = "glint"  # the best on databases it was not trained on (docs/glint.md)
 
 METHODS = Registry(
     "method",
@@ -50,8 +52,13 @@ def method_class(name: str) -> type[Method]:
     return cls
 
 
-def create(name: str, *, preset: str | None = None, **options: Any) -> Method:
-    """A method by name, with options; nothing is learned yet.
+def create(name: str = DEFAULT_METHOD, *, preset: str | None = None, **options: Any) -> Method:
+    """Create an unfitted method.
+
+    Args:
+        name: a name listed by ``rmsh methods``.
+        preset: a named set of options of that method.
+        options: fields of the method's ``Config``; they take precedence over the preset.
 
     Raises:
         ConfigError: the name, the preset or an option is unknown, or a value is out of range.

@@ -1,4 +1,4 @@
-"""The catalogue: every method that can be asked for, ours and those of other packages, and the options of each."""
+"""The catalogue: every available method, ours and those of other packages, with its options."""
 
 from __future__ import annotations
 
@@ -12,38 +12,20 @@ from rmsh.methods import METHODS, method_class
 if TYPE_CHECKING:
     from rmsh.methods.base import Method
 
-__all__ = ["Entry", "Option", "catalogue", "describe"]
-
 
 @dataclass(frozen=True)
 class Option:
-    """One field of a method's configuration.
-
-    Args:
-        name: how it is given.
-        allowed: its type, or its values.
-        default: what it is where it is not given.
-        description: what it does.
-    """
+    """One field of a method's configuration."""
 
     name: str
-    allowed: str
+    allowed: str  # its type, or its values
     default: Any
     description: str
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One method.
-
-    Args:
-        name: how it is asked for.
-        summary: what it does, in a line.
-        reference: where it is from.
-        supervised: whether it learns from labels.
-        presets: named sets of options.
-        options: in the order of its configuration.
-    """
+    """One method."""
 
     name: str
     summary: str
@@ -58,7 +40,7 @@ class Entry:
 
 
 def catalogue() -> tuple[list[Entry], list[str]]:
-    """All methods, sorted by name, and a sentence for each that cannot be loaded because an extra is missing."""
+    """All methods, sorted by name, and one message for each that needs a missing extra."""
     entries: list[Entry] = []
     missing: list[str] = []
     for name in METHODS.names():
@@ -70,12 +52,12 @@ def catalogue() -> tuple[list[Entry], list[str]]:
 
 
 def describe(name: str, cls: type[Method]) -> Entry:
-    """What a class of methods says of itself, under the name it is registered by.
+    """The entry of a method under the name it is registered by.
 
     Example:
         >>> entry = describe("cca-itq", method_class("cca-itq"))
         >>> entry.supervised, entry.options[0]
-        (False, Option(name='bits', allowed='int', default=64, description='length of a code'))
+        (False, Option(name='bits', allowed='int', default=64, description='code length'))
     """
     options = tuple(
         Option(field_name, _allowed(field.annotation), field.default, field.description or "")
@@ -85,7 +67,7 @@ def describe(name: str, cls: type[Method]) -> Entry:
 
 
 def _allowed(annotation: Any) -> str:
-    """A type as a user reads it.
+    """A type in words.
 
     Example:
         >>> _allowed(float | None), _allowed(Literal["a", "b"])

@@ -1,13 +1,13 @@
 """CCA-ITQ: canonical correlation, dimensions weighted by their correlations, then iterative quantisation.
 
-What a sensible engineer tries first (Gong and Lazebnik, CVPR 2011; Gong, Ke, Isard and Lazebnik, IJCV 2014): no
-labels, no epochs. Both modalities are projected to the directions in which they agree most; a direction counts as
-much as it agrees; one rotation, learned on both together, makes their signs lose least.
+The obvious baseline without labels or epochs (Gong and Lazebnik, CVPR 2011; Gong, Ke, Isard and Lazebnik, IJCV 2014).
+Both modalities are projected on the directions in which they correlate most; each direction is weighted by its
+correlation; one rotation, learned on both modalities together, minimises the loss of taking signs.
 
-Deviations: the original of CCA-ITQ correlates pictures with labels and rotates pictures only; here pictures are
-correlated with texts and the rotation serves both. Correlations weight linearly (the original's power is 4, for
-unquantised vectors). The ridge is relative to the features' mean variance. Codes longer than the narrower features
-are rotated out of as many dimensions as there are: see ``rmsh.training.closed_form``.
+Departures from the original: it correlates images with labels and rotates images only; here images are correlated with
+texts and the rotation serves both. Correlations weight linearly (the original's power is 4, for unquantised vectors).
+The ridge is relative to the features' mean variance. Codes may be longer than the narrower features: see
+``iterative_quantisation``.
 """
 
 from __future__ import annotations
@@ -20,34 +20,32 @@ from scipy.linalg import cholesky, solve_triangular
 
 from rmsh.core.types import MODALITIES
 from rmsh.methods.base import Method, MethodConfig, Run
-from rmsh.model import Model
 from rmsh.training.closed_form import ITERATIONS, Centred, cross_products, iterative_quantisation, ridge
 
 if TYPE_CHECKING:
     from rmsh.core.types import ScoreArray
     from rmsh.data.pairs import Pairs
-
-__all__ = ["CCAITQ", "CCAITQConfig", "canonical_correlation"]
+    from rmsh.model import Model
 
 
 class CCAITQConfig(MethodConfig):
     """Options of CCA-ITQ."""
 
     ridge: float = Field(1e-2, gt=0, description="added to each variance, relative to the mean variance")
-    power: float = Field(1.0, ge=0, description="a dimension is weighted by its correlation to this power")
-    iterations: int = Field(ITERATIONS, ge=1, description="of the quantisation")
+    power: float = Field(1.0, ge=0, description="exponent of the correlation that weights a dimension")
+    iterations: int = Field(ITERATIONS, ge=1, description="iterations of the quantisation")
 
 
 class Canonical(NamedTuple):
-    """Directions of both sides and how much the projections on them correlate."""
+    """Canonical directions and the correlations of the projections on them."""
 
-    x: ScoreArray  # (d, k), projections have variance 1 (less what the ridge takes)
+    x: ScoreArray  # (d, k); projections have variance 1, less the share of the ridge
     y: ScoreArray  # (d', k)
-    correlations: ScoreArray  # (k,), falling
+    correlations: ScoreArray  # (k,), descending
 
 
 def canonical_correlation(xx: ScoreArray, yy: ScoreArray, xy: ScoreArray) -> Canonical:
-    """All directions in which two sets of variables correlate, from their (regularised) covariances.
+    """All canonical directions of two sets of variables, from their (regularised) covariances.
 
     Example:
         >>> found = canonical_correlation(np.array([[4.0]]), np.array([[1.0]]), np.array([[1.0]]))
@@ -64,14 +62,7 @@ def canonical_correlation(xx: ScoreArray, yy: ScoreArray, xy: ScoreArray) -> Can
 
 
 class CCAITQ(Method):
-    """Canonical correlation and iterative quantisation.
-
-    Example:
-        >>> from rmsh.data.synthetic.generated import generate_pairs
-        >>> pairs = generate_pairs(60)
-        >>> CCAITQ(bits=16).fit(pairs).encode(pairs.images, "image").packed.shape
-        (60, 2)
-    """
+    """Canonical correlation and iterative quantisation."""
 
     name = "cca-itq"
     summary = "canonical correlation, dimensions weighted by their correlations, iterative quantisation"
@@ -81,19 +72,18 @@ class CCAITQ(Method):
     config: CCAITQConfig
 
     def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:  # noqa: ARG002  # nothing to resume
+        config = self.config
         image, text = sides = [Centred.of(pairs.features(m)) for m in MODALITIES]
-        xx, yy = (ridge(cross_products(side, side) / len(side), self.config.ridge) for side in sides)
+        xx, yy = (ridge(cross_products(side, side) / len(side), config.ridge) for side in sides)
         found = canonical_correlation(xx, yy, cross_products(image, text) / len(image))
-        weighted = found.correlations[: self.config.bits] ** self.config.power
-        maps = [directions[:, : len(weighted)] * weighted for directions in (found.x, found.y)]
-        values = np.concatenate([s.times(m) for s, m in zip(sides, maps, strict=True)])
-        rotation, losses = iterative_quantisation(
-            values, self.config.bits, rng=np.random.default_rng(self.config.seed), iterations=self.config.iterations
-        )
+        weights = found.correlations[: config.bits] ** config.power
+        maps = [directions[:, : len(weights)] * weights for directions in (found.x, found.y)]
+        values = np.concatenate([side.times(m) for side, m in zip(sides, maps, strict=True)])
+        rotation, losses = iterative_quantisation(values, config.bits, seed=config.seed, iterations=config.iterations)
         facts |= {
-            "dimensions": len(weighted),
-            "correlations": [round(float(c), 4) for c in found.correlations[[0, len(weighted) - 1]]],
+            "dimensions": len(weights),
+            "correlations": [round(float(c), 4) for c in found.correlations[[0, len(weights) - 1]]],
             "quantisation_loss": [round(losses[0], 6), round(losses[-1], 6)],
         }
         functions = {m: s.linear_hash(w @ rotation) for m, s, w in zip(MODALITIES, sides, maps, strict=True)}
-        return Model(functions, self.name, self.config.model_dump(), facts)
+        return self._model(functions, facts)

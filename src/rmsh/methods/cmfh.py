@@ -1,23 +1,24 @@
 """CMFH: collective matrix factorisation hashing (Ding, Guo, Zhou, CVPR 2014); unsupervised, linear, closed form.
 
-One latent matrix V (N, K) is to explain both modalities, X_t = V U_t, and to follow from either, V = X_t W_t:
+One latent matrix V (N, K) explains both modalities, X_t = V U_t, and is predicted from each, V = X_t W_t:
 
     min  sum over t of  lambda_t [ |X_t - V U_t|^2 + mu |V - X_t W_t|^2 + gamma (|U_t|^2 + |W_t|^2 + |V|^2) ]
 
-U, V and W are solved for by turns. After its first update V is X P for a matrix P (D, K) of X = [X_image, X_text], so
-that every update needs only the products X^T X: their size does not grow with the items, and an iteration takes
+U, V and W are updated in turn. After its first update V is X P for a matrix P (D, K) and X = [X_image, X_text], so
+every update needs only the products X^T X: their size does not grow with the items, and an iteration takes
 milliseconds.
 
-Deviations: 200 iterations instead of 25, because from the original's start, uniform in [0, 1), all bits begin alike,
-and on 56,947 pairs 25 iterations leave them so (mean correlation of two bits 0.89, after 200 it is 0.09; preset
-"original" has 25). W is the stationary solution of the objective; the authors' program divides by mu where it means
-to multiply, and its W is smaller by mu^2. Features are centred, as in the original, and divided by one number a
-modality, so that items have a mean square norm of 1, since mu and gamma depend on the scale.
+Departures from the original:
+- 200 iterations instead of 25: from the original's start, uniform in [0, 1), all bits begin alike, and on 56,947 pairs
+  25 iterations leave them so (mean correlation of two bits 0.89; 0.09 after 200); the preset "original" has 25;
+- W is the stationary solution of the objective; the authors' program divides by mu where it means to multiply, and its
+  W is smaller by mu^2;
+- features are centred, as in the original, and each modality is scaled to a mean square norm of 1, since mu and gamma
+  depend on the scale.
 
 The original has two kinds of database codes: those of one modality, as for a query (the default here), and sgn(V),
-which takes both modalities of an item. ``encode`` sees one modality, so that the second kind is what
-``encode_database`` gives where ``database_codes="unified"``, after ``fit``; a saved model codes one modality at a
-time.
+which uses both modalities of an item. With ``database_codes="unified"``, ``encode_database`` returns the second kind
+after ``fit``; a saved model codes one modality at a time.
 """
 
 from __future__ import annotations
@@ -34,31 +35,29 @@ from rmsh.codes import Codes
 from rmsh.core.errors import DataError
 from rmsh.core.types import MODALITIES
 from rmsh.methods.base import Method, MethodConfig, Run
-from rmsh.model import Model
 from rmsh.training.closed_form import Centred, cross_products
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality, ScoreArray
     from rmsh.data.pairs import Pairs
     from rmsh.hash_function import HashFunction
-
-__all__ = ["CMFH", "CMFHConfig", "Factorisation"]
+    from rmsh.model import Model
 
 
 class CMFHConfig(MethodConfig):
     """Options of CMFH."""
 
-    weight: float = Field(0.5, gt=0, lt=1, description="lambda of the pictures; that of the texts is the rest to 1")
-    mu: float = Field(100.0, gt=0, description="weight of V following from the features")
-    gamma: float = Field(0.01, gt=0, description="weight of all squared norms")
-    iterations: int = Field(200, ge=1, description="rounds of the three updates")
+    weight: float = Field(0.5, gt=0, lt=1, description="lambda of the images; that of the texts is 1 minus it")
+    mu: float = Field(100.0, gt=0, description="weight of predicting V from the features")
+    gamma: float = Field(0.01, gt=0, description="weight of the squared norms")
+    iterations: int = Field(200, ge=1, description="iterations of the three updates")
     database_codes: Literal["view", "unified"] = Field(
-        "view", description="encode_database takes one modality, or both as sgn(V)"
+        "view", description="code of a database item: from one modality, or from both as sgn(V)"
     )
 
 
 class Factors(NamedTuple):
-    """The unknowns, of both modalities side by side."""
+    """The unknowns, with the modalities side by side."""
 
     u: ScoreArray  # (K, D)
     p: ScoreArray  # (D, K), V = X P
@@ -66,13 +65,7 @@ class Factors(NamedTuple):
 
 
 class Factorisation:
-    """The objective and its three updates, in terms of products.
-
-    Args:
-        products: X^T X of both modalities side by side, (D, D).
-        views: the columns of each modality.
-        weights: lambda of each.
-    """
+    """The objective and its three updates, from X^T X (D, D), the columns of each modality, and the weights lambda."""
 
     def __init__(
         self, products: ScoreArray, views: list[slice], weights: list[float], *, mu: float, gamma: float
@@ -97,7 +90,7 @@ class Factorisation:
         return np.concatenate([cho_solve(gram, xv[v]) for gram, v in zip(self._grams, self.views, strict=True)])
 
     def loss(self, factors: Factors) -> float:
-        """The objective, from products alone."""
+        """The objective, computed from products alone."""
         u, p, w = factors
         xv = self.products @ p
         vv = p.T @ xv
@@ -111,7 +104,7 @@ class Factorisation:
         return float(total)
 
     def rounds(self, vv: ScoreArray, vx: ScoreArray, w: ScoreArray) -> Iterator[Factors]:
-        """The three updates by turns, from V^T V and V^T X of a first V, and from a first W; the loss never rises."""
+        """Repeat the three updates from V^T V and V^T X of an initial V and from an initial W; the loss never rises."""
         while True:
             u = self.update_u(vv, vx)
             p = self.update_p(u, w)
@@ -126,17 +119,10 @@ def _plus(matrix: ScoreArray, level: float) -> ScoreArray:
 
 
 class CMFH(Method):
-    """Collective matrix factorisation hashing.
-
-    Example:
-        >>> from rmsh.data.synthetic.generated import generate_pairs
-        >>> pairs = generate_pairs(60)
-        >>> CMFH(bits=16).fit(pairs).encode(pairs.images, "image").packed.shape
-        (60, 2)
-    """
+    """Collective matrix factorisation hashing."""
 
     name = "cmfh"
-    summary = "one latent matrix that explains both modalities and follows linearly from each"
+    summary = "one latent matrix that explains both modalities and is a linear function of each"
     reference = "Ding, Guo, Zhou: Collective Matrix Factorization Hashing for Multimodal Data, CVPR 2014"
     supervised = False
     Config = CMFHConfig
@@ -154,7 +140,7 @@ class CMFH(Method):
         factorisation = Factorisation(products, views, weights, mu=config.mu, gamma=config.gamma)
         rounds = islice(factorisation.rounds(v.T @ v, vx, w), config.iterations)
         first = last = next(rounds)
-        for last in rounds:  # noqa: B007  # the last one counts
+        for last in rounds:  # noqa: B007  # only the last is used
             pass
         losses = [factorisation.loss(first), factorisation.loss(last)]
         facts |= {"iterations": config.iterations, "original_iterations": 25, "loss": losses}
@@ -164,13 +150,13 @@ class CMFH(Method):
             return {m: side.linear_hash(weight[view] * scale[view, None]) for m, side, view in of_view}
 
         self.joint_ = functions(last.p)
-        return Model(functions(last.w), self.name, config.model_dump(), facts)
+        return self._model(functions(last.w), facts)
 
     def encode_database(self, pairs: Pairs, modality: Modality) -> Codes:
-        """The codes of one modality, or with ``database_codes="unified"`` those of both together, sgn(V).
+        """The codes of one modality, or sgn(V) of both with ``database_codes="unified"``.
 
         Raises:
-            DataError: unified codes are asked for and an item has one modality only.
+            DataError: unified codes are requested and an item has only one modality.
         """
         codes = super().encode_database(pairs, modality)
         if self.config.database_codes == "view":
@@ -178,15 +164,15 @@ class CMFH(Method):
         incomplete = int((~(pairs.has_image & pairs.has_text)).sum())
         if incomplete:
             raise DataError(
-                f"{pairs.source}: {incomplete} items have no picture or no text, and unified codes need both; leave "
-                'them out, or choose database_codes="view".'
+                f"{pairs.source}: {incomplete} items lack an image or a text, and unified codes need both; leave them "
+                'out, or set database_codes="view".'
             )
         values = [function(pairs.features(m)) for m, function in self.joint_.items()]
         return Codes.from_values(values[0] + values[1], pairs.ids)
 
 
 def _scaled_products(image: Centred, text: Centred) -> tuple[ScoreArray, list[slice], ScoreArray]:
-    """X^T X of both modalities scaled to a mean square norm of 1, the columns of each, and the scale of each column."""
+    """X^T X with each modality scaled to a mean square norm of 1, the columns of each, and the scale of each column."""
     xx, yy, xy = cross_products(image, image), cross_products(text, text), cross_products(image, text)
     factors = [np.sqrt(len(image) / max(float(np.trace(square)), 1e-12)) for square in (xx, yy)]
     scale = np.repeat(factors, [image.width, text.width])

@@ -1,13 +1,14 @@
-"""What the deep baselines share: options, the two networks, and the way from pairs to a model.
+"""What the deep methods share: options, two hash networks, and the way from pairs to a model.
 
-All follow one protocol: features are fixed; each modality has a network D -> 1024 -> K, ReLU in the middle and the
-original's activation at the end; features are standardised; weights start Xavier-uniform; Adam minimises the original's
-loss. A baseline's own file has its loss, its weights, and where it departs from the original.
+The baselines follow one protocol: features are fixed and standardised; each modality has a network D -> 1024 -> K with
+ReLU in the hidden layer and the original's activation at the end; weights start Xavier-uniform; Adam minimises the
+original's loss. The file of a baseline has its loss, its weights, and its departures from the original.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,102 +16,91 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from rmsh.core.types import MODALITIES
+from rmsh.data.pairs import dense_rows
 from rmsh.methods.base import Method, MethodConfig, Run
-from rmsh.model import Model
-from rmsh.training.loop import Batch, Schedule, Shape, TrainingSet, enough_epochs, fitting_batch, train
-from rmsh.training.networks import HashNetwork, InputScaling
+from rmsh.training.loop import Batch, Schedule, Shape, TrainingSet, batch_size, enough_epochs, train
+from rmsh.training.networks import HashNetwork, InputScaling, Scaling
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality
     from rmsh.data.pairs import Pairs
-    from rmsh.hash_function import Activation, HashFunction
+    from rmsh.hash_function import HashFunction
+    from rmsh.model import Model
 
-__all__ = ["DeepConfig", "DeepMethod", "HashObjective", "SweepingObjective"]
-
-# Rows that pass the networks at once where nothing is learned.
+# Rows that pass the networks at once outside of training steps.
 _BLOCK = 4096
 
 
 class DeepConfig(MethodConfig):
-    """What every deep baseline has."""
+    """Options of every deep method."""
 
     hidden: int = Field(1024, ge=1, description="width of the hidden layer")
-    epochs: int | None = Field(None, ge=1, description="passes over the pairs; None: enough, see the model's facts")
-    batch: int = Field(128, ge=3, description="items a step")
-    learning_rate: float = Field(1e-3, gt=0, description="of Adam, where it begins")
+    epochs: int | None = Field(None, ge=1, description="passes over the pairs; none: the default, more for few pairs")
+    batch: int | None = Field(128, ge=3, description="items per step")
+    learning_rate: float = Field(1e-3, gt=0, description="initial learning rate of Adam")
 
 
 class HashObjective(nn.Module):
-    """Two hash networks; a method adds what else learns, and the loss.
+    """Two hash networks; a method adds its loss, and further networks if it has any.
 
     Args:
-        data: gives the widths and the scaling of the inputs.
-        config: gives the width of the hidden layer.
-        output: the activation at the end.
-        outputs: how many values a network gives; K where not given.
-        batch_norm: normalise over the batch before the activation at the end.
+        data: determines the widths and the scaling of the inputs.
+        outputs: the number of values each network returns.
+        scaling: of the inputs.
+        network: further arguments of ``HashNetwork``.
     """
 
-    def __init__(
-        self,
-        data: TrainingSet,
-        config: DeepConfig,
-        *,
-        output: Activation,
-        outputs: int | None = None,
-        batch_norm: bool = False,
-    ) -> None:
+    def __init__(self, data: TrainingSet, outputs: int, *, scaling: Scaling = "standardise", **network: Any) -> None:
         super().__init__()
-        width = config.bits if outputs is None else outputs
         self.image, self.text = (
-            HashNetwork(
-                InputScaling(features),
-                width,
-                hidden=config.hidden,
-                activation="relu",
-                output=output,
-                batch_norm=batch_norm,
-            )
-            for features in (data.images, data.texts)
+            HashNetwork(InputScaling(features, scaling), outputs, **network) for features in data.present_features()
         )
 
     def export(self) -> dict[Modality, HashFunction]:
         """The hash functions as plain arrays."""
         return {"image": self.image.export(), "text": self.text.export()}
 
+    def facts(self) -> dict[str, Any]:
+        """What users should know about the trained objective; plain JSON values."""
+        return {}
+
 
 class SweepingObjective(HashObjective):
-    """One network learns at a time: a pass over the pictures, then one over the texts, which together are an epoch.
+    """Trains one network at a time: an epoch is a pass over the images followed by a pass over the texts.
 
-    The outputs of both networks for all training items are kept, and are constants of a pass; a network's are made anew
-    when it has learned.
+    The outputs of both networks for all training items are stored and constant during a pass; after a pass those of the
+    trained network are computed again.
     """
 
-    outputs: Tensor  # (2, N, K), F of the pictures and G of the texts
+    outputs: Tensor  # (2, N, K), F of the images and G of the texts
 
-    def __init__(self, data: TrainingSet, config: DeepConfig, *, output: Activation) -> None:
-        super().__init__(data, config, output=output)
+    def __init__(self, data: TrainingSet, config: DeepConfig) -> None:
+        super().__init__(data, config.bits, hidden=config.hidden, output="none")
         self.register_buffer("outputs", torch.zeros(2, len(data), config.bits))
-        self.side = 0  # which network learns
-        self.mean = torch.zeros(config.bits)  # of its kept outputs
+        self.side = 0  # index of the network in training
+        self.mean = torch.zeros(config.bits)  # of its stored outputs
 
     @property
     def network(self) -> HashNetwork:
-        """The one that learns."""
+        """The network in training."""
         return self.text if self.side else self.image
 
     def inputs(self, batch: Batch) -> Tensor:
-        """The features that the learning network takes."""
+        """The features for the network in training."""
         return batch.texts if self.side else batch.images
 
     def mean_output(self, rows: Tensor, f: Tensor) -> Tensor:
-        """F'1 / N, (K,): the mean of the kept outputs, moved as the batch has moved since; f are its outputs now."""
-        kept = self.outputs[self.side]
-        return self.mean + (f - kept[rows]).mean(dim=0)
+        """An estimate of F'1 / N, (K,): the mean stored output plus the change of the batch, whose outputs are f."""
+        return self.mean + (f - self.outputs[self.side][rows]).mean(dim=0)
+
+    def prefixed(self, terms: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Loss terms with the modality in training in their names."""
+        return {f"{MODALITIES[self.side]} {name}": term for name, term in terms.items()}
 
     @torch.no_grad()
     def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
-        """Keep the outputs of the network that learned last, of both at the start, and let the other one learn."""
+        """Store the outputs of the network trained last (of both at the start), and switch to the other."""
         for self.side in (0, 1) if epoch == 0 else (1 - epoch % 2,):
             for start in range(0, len(data), _BLOCK):
                 batch = data.batch(np.arange(start, min(start + _BLOCK, len(data))))
@@ -120,42 +110,59 @@ class SweepingObjective(HashObjective):
 
 
 class DeepMethod(Method):
-    """A method that learns two hash networks by gradient descent."""
+    """A method that learns hash networks by gradient descent."""
 
     default_epochs: ClassVar[int]
-    original_epochs: ClassVar[str]  # what the original's authors used, for people
-    passes: ClassVar[int] = 1  # over the pairs, in an epoch
+    original_epochs: ClassVar[str | None] = None  # what the authors used, for people
+    passes: ClassVar[int] = 1  # over the pairs, per epoch
     shape: ClassVar[Shape] = "linear"  # of the learning rate
+    cycles: ClassVar[int] = 1  # of the learning rate
+    Config: ClassVar[type[MethodConfig]] = DeepConfig
     config: DeepConfig
 
     @abstractmethod
     def _objective(self, data: TrainingSet) -> HashObjective:
-        """What is minimised."""
+        """The untrained objective."""
 
     def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
-        config = self.config
         labels = np.zeros((len(pairs), 0), np.uint8) if pairs.labels is None else np.asarray(pairs.labels)
-        data = TrainingSet(pairs.features("image"), pairs.features("text"), labels)
+        features = pairs.features("image"), pairs.features("text")
+        data = TrainingSet(*features, labels, has_image=pairs.has_image, has_text=pairs.has_text)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.seed)
+            torch.manual_seed(self.config.seed)
             objective = self._objective(data)
         schedule = self._schedule(len(data))
-        facts |= {
-            "epochs": schedule.epochs // self.passes,
-            "original_epochs": self.original_epochs,
-            "batch": schedule.batch,
-        }
-        facts["history"] = train(objective, data, schedule=schedule, seed=config.seed, **self._run_options(pairs, run))
-        return self._model(objective, facts)
-
-    def _model(self, objective: HashObjective, facts: dict[str, Any]) -> Model:
-        return Model(objective.export(), self.name, self.config.model_dump(), facts)
+        facts |= {"epochs": schedule.epochs // self.passes, "batch": schedule.batch}
+        if self.original_epochs is not None:
+            facts["original_epochs"] = self.original_epochs
+        facts["history"] = train(
+            objective,
+            data,
+            schedule=schedule,
+            seed=self.config.seed,
+            checkpoint=run.checkpoint,
+            fingerprint=self._fingerprint(pairs),
+            on_progress=run.on_progress,
+        )
+        return self._model(objective.export(), facts | objective.facts())
 
     def _schedule(self, items: int) -> Schedule:
-        batch = fitting_batch(items, self.config.batch)
-        return Schedule(self.passes * self._epochs(items), batch, self.config.learning_rate, self.shape)
+        """Few pairs make few steps per epoch: batches shrink and epochs multiply until there are enough steps."""
+        config, batch = self.config, batch_size(items, self.config.batch)
+        return Schedule(self.passes * self._epochs(items), batch, config.learning_rate, self.shape, self.cycles)
 
     def _epochs(self, items: int) -> int:
-        """As the user says, or the method's own number; few pairs pass more often."""
-        batch = fitting_batch(items, self.config.batch)
+        batch = batch_size(items, self.config.batch)
         return self.config.epochs or enough_epochs(items, batch, usual=self.default_epochs)
+
+    def _fingerprint(self, pairs: Pairs) -> str:
+        """Identifies a run by method version, options and data: IDs, labels and a sample of the features."""
+        digest = sha256(f"{self.name} {self.version} {self.config.model_dump_json()}".encode())
+        digest.update(np.ascontiguousarray(pairs.ids).tobytes())
+        if pairs.labels is not None:
+            digest.update(np.ascontiguousarray(pairs.labels).tobytes())
+        sample = np.linspace(0, len(pairs) - 1, num=min(len(pairs), 64), dtype=np.int64)
+        for modality in MODALITIES:
+            digest.update(dense_rows(pairs.features(modality), sample).tobytes())
+            digest.update(pairs.has(modality).tobytes())
+        return digest.hexdigest()

@@ -1,13 +1,14 @@
 """GLINT: graded listwise training through label probabilities, this project's own method.
 
-Two stages. First a classifier a modality learns to give each label a probability: a space in which pictures and texts
-meet by themselves. Then a small network a modality, the coder, folds the square roots of these probabilities into bits.
-What the coders minimise is the measure itself, made smooth: in a batch, the softmax over Hamming distances from one
-modality to the other follows the gains of the shared labels (``rmsh.training.losses``). Their tanh becomes steeper as
-they learn, so that little is lost to the sign. The classifiers are done by then: the second stage sees small vectors
-only and costs little. Early, while the classifiers know no item by heart, they are asked which labels are another
-item's, and these count less from then on. An item with a picture or a text alone teaches its
-classifier, and is one of those that ask or are asked. docs/glint.md has the equations and what each part is worth.
+Training has two stages. First, one classifier per modality learns label probabilities: a space that images and texts
+share. Then a small network per modality, the coder, maps the square roots of these probabilities to bits. The coders
+minimise a smooth form of the measure itself: in a batch, the softmax over Hamming distances from one modality to the
+other follows the gains of the shared labels (``rmsh.training.losses``). Their tanh becomes steeper during the stage, so
+that taking the sign loses little. The classifiers are fixed by then, so the second stage processes small vectors only.
+Early in the first stage, before the classifiers memorise items, they estimate which labels belong to another item, and
+these count less from then on (``rmsh.training.label_noise``). An item with only an image or only a text trains its
+classifier, and takes part as a query and as a database item in that modality. docs/glint.md has the equations and the
+effect of each part.
 """
 
 from __future__ import annotations
@@ -19,65 +20,50 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from rmsh.hash_function import HashFunction
-from rmsh.methods.base import Method, MethodConfig, Run
-from rmsh.methods.classifiers import square_rooted
-from rmsh.model import Model
-from rmsh.training.label_noise import fit_label_model, trust_of
-from rmsh.training.loop import (
-    Batch,
-    Outcome,
-    Schedule,
-    TrainingSet,
-    enough_epochs,
-    fitting_batch,
-    fitting_dropout,
-    train,
-)
-from rmsh.training.losses import bit_distances, classification_loss, graded_shares, listwise_loss
+from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
+from rmsh.training.label_noise import fit_label_model, probability_correct
+from rmsh.training.loop import Batch, Losses, TrainingSet, dropout_rate
+from rmsh.training.losses import bit_distances, classification_loss, listwise_loss, target_shares
 from rmsh.training.networks import HashNetwork, InputScaling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmsh.core.types import BitArray, Features, IntArray, Modality
-    from rmsh.data.pairs import Pairs
+    from rmsh.core.types import IntArray, Modality
 
-__all__ = ["GLINT", "GLINTConfig"]
-
-_STAGES = 2
-# Rows that pass the classifiers at once; so many also tell which labels can be believed, and how long an input is.
+# Rows that pass the classifiers at once; also the sample for the label model and for the scale of the coders' input.
 _BLOCK = 4096
-# Pictures and texts of a batch, without which there is nothing to rank or to normalise.
-_LEAST = 2
+# Images and texts that a batch needs for ranking and normalisation.
+_MIN_ITEMS = 2
 # The share of the second stage in which tanh becomes steeper.
 _STEEPENING = 0.8
-# The share of the first stage after which labels are checked: what is common is learned, what is single is not.
+# The share of the first stage after which labels are checked: common patterns are learned, single items are not.
 _CHECK = 0.1
 
 
-class GLINTConfig(MethodConfig):
+class GLINTConfig(DeepConfig):
     """Options of GLINT."""
 
-    gain: float = Field(8.0, gt=1, description="an item deserves a share of gain^r - 1, where r labels are shared")
-    temperature: float | None = Field(
-        None, gt=0, description="of the softmax, in bits; None: from the length of a code"
+    gain: float = Field(
+        8.0, gt=1, description="base of the gain: the target of an item is gain^r - 1 for r shared labels"
     )
-    steepness: float = Field(16.0, ge=1, description="of the last tanh in the end; it begins with 1")
+    temperature: float | None = Field(None, gt=0, description="of the softmax, in bits; none: from the code length")
+    steepness: float = Field(16.0, ge=1, description="final steepness of the last tanh; it starts at 1")
     hidden: int = Field(1024, ge=1, description="width of a classifier's hidden layer")
     width: int = Field(256, ge=1, description="width of a coder's hidden layer")
     dropout: float | None = Field(
-        None, ge=0, lt=1, description="of the classifiers' hidden layers; None: 0.1, more where pairs are few"
+        None, ge=0, lt=1, description="rate in the classifiers' hidden layers; none: 0.1, more for few pairs"
     )
-    check_labels: bool = Field(True, description="whether labels that seem to be another item's count less")
-    epochs: int | None = Field(None, ge=1, description="passes of each stage; None: 16, more where pairs are few")
-    batch: int | None = Field(None, ge=3, description="items a step; None: 256, fewer where pairs are few")
-    learning_rate: float = Field(5e-3, gt=0, description="of Adam, the peak of each stage")
+    check_labels: bool = Field(True, description="reduce the weight of labels that seem to belong to another item")
+    epochs: int | None = Field(None, ge=1, description="passes over the pairs per stage; none: 16, more for few pairs")
+    batch: int | None = Field(None, ge=3, description="items per step; none: 256, fewer for few pairs")
+    learning_rate: float = Field(5e-3, gt=0, description="peak learning rate of Adam in each stage")
 
 
-class GLINT(Method):
+class GLINT(DeepMethod):
     """Graded listwise training through label probabilities.
 
     Example:
@@ -92,159 +78,127 @@ class GLINT(Method):
     reference = "this project: docs/glint.md"
     needs_both = False
     Config = GLINTConfig
+    default_epochs = 16
+    passes = 2  # stages
+    shape = "one-cycle"
+    cycles = 2
     config: GLINTConfig
 
-    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
-        config = self.config
-        data = TrainingSet(
-            pairs.features("image"),
-            pairs.features("text"),
-            np.asarray(pairs.labels),
-            has_image=pairs.has_image,
-            has_text=pairs.has_text,
-        )
-        schedule = self._schedule(len(data))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.seed)
-            objective = Objective(data, config, classifier_epochs=schedule.epochs // _STAGES)
-        facts |= {
-            "epochs": objective.classifier_epochs,
-            "batch": schedule.batch,
-            "temperature": objective.temperature,
-        }
-        facts["history"] = train(objective, data, schedule=schedule, seed=config.seed, **self._run_options(pairs, run))
-        facts["trusted"] = round(objective.trust.mean().item(), 4)
-        return Model(objective.export(), self.name, config.model_dump(), facts)
-
-    def _schedule(self, items: int) -> Schedule:
-        """Few pairs make few steps: batches shrink and epochs multiply until there are enough to learn from."""
-        config = self.config
-        batch = fitting_batch(items, config.batch)
-        epochs = config.epochs or enough_epochs(items, batch, usual=16)
-        return Schedule(_STAGES * epochs, batch, config.learning_rate, "one-cycle", cycles=_STAGES)
+    def _objective(self, data: TrainingSet) -> Objective:
+        return Objective(data, self.config, classifier_epochs=self._epochs(len(data)))
 
 
-class Objective(nn.Module):
-    """The classifiers' loss in the first epochs, then that of the coders, which see probabilities only."""
+class Objective(HashObjective):
+    """The loss of the classifiers in the first epochs, then that of the coders, whose inputs are probabilities."""
 
-    trust: Tensor  # (N,) in the labels of each training item
+    label_weights: Tensor  # (N,) the probability that the labels of each training item are its own
 
     def __init__(self, data: TrainingSet, config: GLINTConfig, *, classifier_epochs: int) -> None:
-        super().__init__()
+        super().__init__(data, data.labels.shape[1], scaling="norm", hidden=config.hidden, output="none")
+        for network, features in zip((self.image, self.text), data.present_features(), strict=True):
+            network.dropout = dropout_rate(features.shape[0]) if config.dropout is None else config.dropout
         self.config, self.classifier_epochs = config, classifier_epochs
         self.temperature = config.temperature or max(2.0, config.bits / 16)
-        classes = data.labels.shape[1]
-        self.image = _classifier(_present(data.images, data.has_image), classes, config)
-        self.text = _classifier(_present(data.texts, data.has_text), classes, config)
         self.image_coder, self.text_coder = (_coder(data, config) for _ in range(2))
-        self.text_coder.load_state_dict(self.image_coder.state_dict())  # what is one label begins as one code
-        self.register_buffer("trust", torch.ones(len(data)))
-        self.roots: Tensor | None = None  # (2, N, C) of the training items, once the classifiers are done
+        self.text_coder.load_state_dict(self.image_coder.state_dict())  # equal labels start with equal codes
+        self.register_buffer("label_weights", torch.ones(len(data)))
+        self.roots: Tensor | None = None  # (2, N, C) of the training items, once the classifiers are trained
 
     def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
-        """Early, check the labels; between the stages, keep what is said of every item; then make tanh steeper."""
+        """Check the labels early; between the stages, store the classifiers' outputs; then make tanh steeper."""
         if epoch < self.classifier_epochs:
             if self.config.check_labels and epoch == math.ceil(_CHECK * self.classifier_epochs):
                 self._check_labels(data)
             return
         if self.roots is None:
-            self._keep_roots(data)
-        progress = (epoch + 0.5) / self.classifier_epochs - 1  # both stages have as many epochs
+            self._store_roots(data)
+        progress = (epoch + 0.5) / self.classifier_epochs - 1  # both stages have the same number of epochs
         for coder in (self.image_coder, self.text_coder):
             coder.steepness.fill_(steepness_at(progress, self.config.steepness))
 
     def _check_labels(self, data: TrainingSet) -> None:
         sample = np.linspace(0, len(data) - 1, min(len(data), _BLOCK)).astype(np.int64)
-        ((some, said_of_some),) = self._said(data, sample)
-        model = fit_label_model(said_of_some, some.labels, some.present)
-        for batch, said in self._said(data, np.arange(len(data))):
-            self.trust[batch.rows] = trust_of(said, batch.labels, model, batch.present)
+        ((items, sample_logits),) = self._predictions(data, sample)
+        model = fit_label_model(sample_logits, items.labels, items.present)
+        for batch, logits in self._predictions(data, np.arange(len(data))):
+            self.label_weights[batch.rows] = probability_correct(logits, batch.labels, model, batch.present)
 
-    def _keep_roots(self, data: TrainingSet) -> None:
+    def _store_roots(self, data: TrainingSet) -> None:
         self.roots = torch.empty(2, len(data), data.labels.shape[1], dtype=torch.float16)
-        for batch, logits in self._said(data, np.arange(len(data))):
+        for batch, logits in self._predictions(data, np.arange(len(data))):
             self.roots[:, batch.rows] = square_roots(logits).half()
 
     @torch.no_grad()
-    def _said(self, data: TrainingSet, rows: IntArray) -> Iterator[tuple[Batch, Tensor]]:
-        """Items a block at a time, and what the classifiers say of them without dropout."""
-        learning = self.training
+    def _predictions(self, data: TrainingSet, rows: IntArray) -> Iterator[tuple[Batch, Tensor]]:
+        """Blocks of items with the classifiers' logits, without dropout."""
+        training = self.training
         self.eval()
         for start in range(0, len(rows), _BLOCK):
             batch = data.batch(rows[start : start + _BLOCK])
             yield batch, self._logits(batch)
-        self.train(learning)
+        self.train(training)
 
-    def forward(self, batch: Batch) -> Outcome:
-        return self._name(batch) if self.roots is None else self._rank(batch, self.roots)
+    def _logits(self, batch: Batch) -> Tensor:
+        """(2, n, C)."""
+        return torch.stack([self.image(batch.images), self.text(batch.texts)])
 
-    def _name(self, batch: Batch) -> Outcome:
-        losses = classification_loss(self._logits(batch), batch.labels, positive_weight=torch.ones(()))
-        losses = self.trust[batch.rows] * batch.present * losses
-        return Outcome({"pictures named": losses[0].mean(), "texts named": losses[1].mean()})
+    def forward(self, batch: Batch) -> Losses:
+        return self._classify(batch) if self.roots is None else self._rank(batch, self.roots)
 
-    def _rank(self, batch: Batch, roots: Tensor) -> Outcome:
-        """The pictures of a batch and its texts ask each other; they need not be of the same items."""
+    def _classify(self, batch: Batch) -> Losses:
+        losses = classification_loss(self._logits(batch), batch.labels)
+        losses = self.label_weights[batch.rows] * batch.present * losses
+        return Losses({"image labels": losses[0].mean(), "text labels": losses[1].mean()})
+
+    def _rank(self, batch: Batch, roots: Tensor) -> Losses:
+        """Rank the texts of a batch for its images and vice versa; they need not belong to the same items."""
         has_image, has_text = batch.present
-        pictures, texts = batch.rows[has_image], batch.rows[has_text]
-        if min(len(pictures), len(texts)) < _LEAST:
-            nothing = torch.zeros((), requires_grad=True)
-            return Outcome({"pictures ask": nothing, "texts ask": nothing})
-        image, text = self.image_coder(roots[0, pictures].float()), self.text_coder(roots[1, texts].float())
-        distances, shared = bit_distances(image, text), batch.labels[has_image] @ batch.labels[has_text].T
-        of_pictures = self._shares(shared, pictures, texts)
-        of_texts = of_pictures if batch.present.all() else self._shares(shared.T, texts, pictures)
-        return Outcome(
+        images, texts = batch.rows[has_image], batch.rows[has_text]
+        if min(len(images), len(texts)) < _MIN_ITEMS:
+            zero = torch.zeros((), requires_grad=True)
+            return Losses({"image to text": zero, "text to image": zero})
+        z_images, z_texts = self.image_coder(roots[0, images].float()), self.text_coder(roots[1, texts].float())
+        distances, shared = bit_distances(z_images, z_texts), batch.labels[has_image] @ batch.labels[has_text].T
+        i2t = self._targets(shared, images, texts)
+        t2i = i2t if batch.present.all() else self._targets(shared.T, texts, images)
+        return Losses(
             {
-                "pictures ask": listwise_loss(distances, of_pictures, temperature=self.temperature),
-                "texts ask": listwise_loss(distances.T, of_texts, temperature=self.temperature),
+                "image to text": listwise_loss(distances, i2t, temperature=self.temperature),
+                "text to image": listwise_loss(distances.T, t2i, temperature=self.temperature),
             }
         )
 
-    def _shares(self, shared: Tensor, asking: Tensor, asked: Tensor) -> Tensor:
-        """What those who ask want of those they ask, as far as the labels of either are believed."""
-        shares = graded_shares(shared, base=self.config.gain, trust=self.trust[asked])
-        return self.trust[asking][:, None] * shares
-
-    def _logits(self, batch: Batch) -> Tensor:
-        """What the classifiers say of a batch, (2, n, C)."""
-        return torch.stack([self.image(batch.images), self.text(batch.texts)])
+    def _targets(self, shared: Tensor, queries: Tensor, database: Tensor) -> Tensor:
+        """Target shares, weighted by how probable the labels of both items are."""
+        shares = target_shares(shared, base=self.config.gain, weights=self.label_weights[database])
+        return self.label_weights[queries][:, None] * shares
 
     def export(self) -> dict[Modality, HashFunction]:
         """The hash functions as plain arrays: classifier, square roots of probabilities, coder."""
-        return {"image": _whole(self.image, self.image_coder), "text": _whole(self.text, self.text_coder)}
+        networks = {"image": (self.image, self.image_coder), "text": (self.text, self.text_coder)}
+        functions: dict[Modality, HashFunction] = {}
+        for modality, (classifier, coder) in networks.items():
+            functions[modality] = HashFunction(
+                (*classifier.export(output="root-sigmoid").layers, *coder.export().layers)
+            )
+        return functions
 
-
-def _whole(classifier: HashNetwork, coder: HashNetwork) -> HashFunction:
-    return HashFunction((*square_rooted(classifier.export()).layers, *coder.export().layers))
-
-
-def _present(features: Features, has: BitArray | None) -> Features:
-    return features if has is None or has.all() else features[has]
-
-
-def _classifier(features: Features, classes: int, config: GLINTConfig) -> HashNetwork:
-    return HashNetwork(
-        InputScaling(features, "norm"),
-        classes,
-        hidden=config.hidden,
-        activation="relu",
-        output="none",
-        dropout=fitting_dropout(features.shape[0]) if config.dropout is None else config.dropout,
-    )
+    def facts(self) -> dict[str, Any]:
+        """The temperature, and the mean probability that labels are correct."""
+        return {"temperature": self.temperature, "trusted": round(self.label_weights.mean().item(), 4)}
 
 
 def _coder(data: TrainingSet, config: GLINTConfig) -> HashNetwork:
-    # An item's square roots are about as long as the 0/1 labels they stand for, which gives the scale.
+    # An item's square roots have about the norm of its 0/1 labels, which therefore determine the scale.
     scaling = InputScaling(data.labels[:_BLOCK].astype(np.float32), "norm")
-    coder = HashNetwork(scaling, config.bits, hidden=config.width, activation="relu", batch_norm=True)
+    coder = HashNetwork(scaling, config.bits, hidden=config.width, batch_norm=True)
     if coder.norm is not None:
-        coder.norm.weight.requires_grad_(False)  # a gain that learns would take back what steepness gives
+        coder.norm.weight.requires_grad_(False)  # a trainable gain would undo the steepness
     return coder
 
 
 def steepness_at(progress: float, final: float) -> float:
-    """How steep tanh is at a point of the second stage between 0 and 1: from 1 to ``final``, in a straight line.
+    """The steepness of tanh at a point of the second stage between 0 and 1: linear from 1 to ``final``.
 
     Example:
         >>> [round(steepness_at(p, 16.0), 4) for p in (0.0, 0.4, 0.8, 1.0)]
@@ -254,7 +208,7 @@ def steepness_at(progress: float, final: float) -> float:
 
 
 def square_roots(logits: Tensor) -> Tensor:
-    """The square roots of the probabilities that logits stand for.
+    """The square roots of the probabilities with these logits.
 
     Example:
         >>> round(square_roots(torch.tensor(0.0)).item(), 4)  # of one half

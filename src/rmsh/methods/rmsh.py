@@ -1,19 +1,18 @@
 """RMSH: robust multilevel semantic hashing (Song, Zhao, Tan, 2020), the method this project is named after.
 
-Two networks map pictures and texts to relaxed codes z in (-1, 1)^K. A triplet of items must keep the order of its label
-similarities, with a margin of delta times their difference, and items that share no label must stay delta apart, where
-delta follows from coding-theory bounds (``rmsh.coding``). Two small networks make pseudo-codes, whose labels are the
-union and the intersection of two items' labels; a classifier keeps every code true to its own labels; and quantisation
-draws z to the common binary code b of an item's picture and text. Equation names are those of the paper.
+Two networks map images and texts to relaxed codes z in (-1, 1)^K. A triplet of items must keep the order of its label
+similarities, with a margin of delta times their difference, and items that share no label must stay delta apart; delta
+follows from coding-theory bounds (``rmsh.coding``). Two small networks generate pseudo-codes, whose labels are the
+union and the intersection of two items' labels; a classifier predicts the labels of every code; and quantisation draws
+z to the common binary code b of an item's image and text. Equation names are those of the paper.
 
-Where the paper is silent, an option decides; DISCREPANCIES.md lists them and what each is worth.
-
-The options of RMSH, and what the paper prints of them.
+Where the paper is silent, an option decides; DISCREPANCIES.md lists these options and their effects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -23,74 +22,62 @@ from torch import Tensor, nn
 
 from rmsh.coding.bounds import check_delta, choose_delta
 from rmsh.data.labels import class_frequency
-from rmsh.methods.base import Method, MethodConfig, Run
-from rmsh.model import Model
-from rmsh.training.loop import Batch, Outcome, Schedule, TrainingSet, enough_epochs, fitting_batch, train
-from rmsh.training.losses import (
-    classification_loss,
-    common_code,
-    margin_triplet_loss,
-    quantisation_loss,
-    squared_distances,
-)
-from rmsh.training.networks import (
-    HashNetwork,
-    InputScaling,
-    Scaling,  # pydantic reads it
-)
+from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
+from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet
+from rmsh.training.losses import classification_loss, quantisation_loss, signs
+from rmsh.training.networks import Scaling  # noqa: TC001  # pydantic reads it
 from rmsh.training.triplets import (
     MEMBERS_OF_PAIR,
     Order,
     draw,
+    margin_triplet_loss,
     order_by,
     pairs_of,
     similarity,
+    squared_distances,
 )
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from rmsh.core.types import FloatArray, LabelArray, Modality
-    from rmsh.data.pairs import Pairs
-    from rmsh.hash_function import HashFunction
+    from rmsh.core.types import FloatArray, LabelArray
 
 
-class RMSHConfig(MethodConfig):
-    """Options of RMSH; the defaults differ from the paper where it was better on validation (DISCREPANCIES.md)."""
+class RMSHConfig(DeepConfig):
+    """Options of RMSH; the defaults differ from the paper where validation was better (DISCREPANCIES.md)."""
 
-    delta: float | None = Field(None, gt=0, description="minimum distance of dissimilar items; None: from the bounds")
+    delta: float | None = Field(None, gt=0, description="minimum distance of dissimilar items; none: from the bounds")
     confidence: float = Field(0.9, gt=0.5, lt=1, description="p of the lower bound of delta")
     distance: Literal["hamming", "raw"] = Field("hamming", description="|z1-z2|^2/4, in bits; or |z1-z2|^2 as printed")
 
     lambda1: float = Field(0.3, ge=0, description="weight of intra-modal triplets")
     lambda2: float = Field(3.0, ge=0, description="weight of inter-modal triplets")
-    lambda3: float = Field(0.3, ge=0, description="weight of the pseudo-codes' classification")
-    lambda4: float = Field(0.1, ge=0, description="weight of quantisation")
-    positive_weight: float | None = Field(None, gt=0, description="w_p; None: from the label frequencies")
+    lambda3: float = Field(0.3, ge=0, description="weight of the classification of pseudo-codes")
+    lambda4: float = Field(0.1, ge=0, description="weight of the quantisation loss")
+    positive_weight: float | None = Field(None, gt=0, description="w_p; none: from the label frequencies")
 
-    classification: bool = Field(True, description="False is the ablation RMSH-C")
-    triplet: bool = Field(True, description="False is the ablation RMSH-T")
-    pseudo_codes: bool = Field(True, description="False is the ablation RMSH-P")
+    classification: bool = Field(True, description="classification loss; false is the ablation RMSH-C")
+    triplet: bool = Field(True, description="triplet loss; false is the ablation RMSH-T")
+    pseudo_codes: bool = Field(True, description="pseudo-codes; false is the ablation RMSH-P")
 
     triplets_per_item: int = Field(4, ge=1, description="triplets drawn for each item of a batch")
-    inter_anchor: Literal["max_tags", "query"] = Field("query", description="the reference of inter-modal triplets")
-    mask_equal: bool = Field(True, description="no ranking of two partners that are equally similar")
-    mask_empty: bool = Field(True, description="no terms for a pseudo-code whose label set is empty")
+    inter_anchor: Literal["max_tags", "query"] = Field("query", description="reference of inter-modal triplets")
+    mask_equal: bool = Field(True, description="omit the ranking of two equally similar partners")
+    mask_empty: bool = Field(True, description="omit pseudo-codes with an empty label set")
     class_reduction: Literal["sum", "mean"] = Field("sum", description="of the cross-entropy over the classes")
-    heads: Literal["shared", "each"] = Field("shared", description="one classifier, or one for each modality")
-    pseudo_networks: Literal["shared", "each"] = Field("shared", description="one f_u and f_t, or one each a modality")
+    heads: Literal["shared", "each"] = Field("shared", description="one classifier, or one per modality")
+    pseudo_networks: Literal["shared", "each"] = Field("shared", description="one f_u and f_t, or one per modality")
     code_update: Literal["batch", "epoch"] = Field("batch", description="b from this batch, or from the last epoch")
 
-    hidden: int = Field(1024, ge=1, description="width of the hidden layer")
-    activation: Literal["tanh", "relu"] = Field("relu", description="of the hidden layer")
+    activation: Literal["tanh", "relu"] = Field("relu", description="activation of the hidden layer")
     batch_norm: bool = Field(True, description="batch normalisation before the last tanh")
-    dropout: float = Field(0.2, ge=0, lt=1, description="of the hidden layer")
+    dropout: float = Field(0.2, ge=0, lt=1, description="dropout rate in the hidden layer")
     scaling: Scaling = Field("norm", description="of the features: one factor for all, or each standardised")
 
-    epochs: int | None = Field(None, ge=1, description="passes over the pairs; None: 10, more where pairs are few")
-    batch: int | None = Field(None, ge=3, description="items a step; None: 256, fewer where pairs are few")
-    learning_rate: float = Field(5e-3, gt=0, description="of Adam; the peak where it varies")
-    schedule: Literal["constant", "one-cycle"] = Field("one-cycle", description="of the learning rate")
+    epochs: int | None = Field(None, ge=1, description="passes over the pairs; none: 10, more for few pairs")
+    batch: int | None = Field(None, ge=3, description="items per step; none: 256, fewer for few pairs")
+    learning_rate: float = Field(5e-3, gt=0, description="learning rate of Adam; the peak if it varies")
+    schedule: Literal["constant", "one-cycle"] = Field("one-cycle", description="course of the learning rate")
 
     @model_validator(mode="after")
     def _delta_fits_the_code(self) -> Self:
@@ -99,7 +86,7 @@ class RMSHConfig(MethodConfig):
         return self
 
 
-# Everything the paper states, and METHODS' default where it does not.
+# What the paper states; where it is silent, the defaults given in DISCREPANCIES.md.
 PAPER: dict[str, Any] = {
     "lambda1": 0.01,
     "lambda2": 0.1,
@@ -118,24 +105,24 @@ PAPER: dict[str, Any] = {
     "schedule": "constant",
 }
 
-# The same, and what we think are slips of the pen.
+# The same, with the parts of the printed formulas that are probably errors.
 PAPER_LITERAL: dict[str, Any] = {**PAPER, "distance": "raw", "mask_equal": False, "mask_empty": False}
 
 
-# Which members of a triplet are texts: {x1,x2,x3} and {y1,x2,x3}, {x1,y2,x3}, {x1,x2,y3} of the picture's loss, then
-# their mirror images of the text's loss.
-_PLACES = ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (0, 1, 1), (1, 0, 1), (1, 1, 0))
-# Their distances, pair by pair, among those of (modality of the first, modality of the second, pair).
-_KINDS = torch.tensor(
-    [6 * place[a] + 3 * place[b] + i for place in _PLACES for i, (a, b) in enumerate(MEMBERS_OF_PAIR)]
+# Which members of a triplet are texts: {x1,x2,x3} and {y1,x2,x3}, {x1,y2,x3}, {x1,x2,y3} of the image loss, then the
+# same with x and y exchanged, of the text loss.
+_IS_TEXT = ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (0, 1, 1), (1, 0, 1), (1, 1, 0))
+# Indices of their distances, pair by pair, in a tensor of (modality of the first, modality of the second, pair).
+_DISTANCES = torch.tensor(
+    [6 * is_text[a] + 3 * is_text[b] + i for is_text in _IS_TEXT for i, (a, b) in enumerate(MEMBERS_OF_PAIR)]
 )
 
-# Eq. (final_loss1) sums classification and quantisation over the three members of a triplet. Each item is one of three
-# members in three triplets, so passing every item once and multiplying by three gives the same expectation.
+# Eq. (final_loss1) sums classification and quantisation over the three members of a triplet. Each item occurs in three
+# triplets, so passing every item once and multiplying by three gives the same expectation.
 _MEMBERS = 3
 
 
-class RMSH(Method):
+class RMSH(DeepMethod):
     """Robust multilevel semantic hashing.
 
     Example:
@@ -153,46 +140,29 @@ class RMSH(Method):
         "paper": PAPER,
         "paper-literal": PAPER_LITERAL,
     }
+    default_epochs = 10
     config: RMSHConfig
 
-    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
+    def _objective(self, data: TrainingSet) -> Objective:
         config = self.config
-        labels = np.asarray(pairs.labels)
-        delta, facts["delta"] = self._delta(labels)
-        weights = positive_weights(labels, config.positive_weight)
-        facts["positive_weight"] = [round(float(w), 3) for w in np.unique(weights)[[0, -1]]]
-        data = TrainingSet(pairs.features("image"), pairs.features("text"), labels)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.seed)
-            objective = Objective(data, config, delta=delta, positive_weight=weights)
-        schedule = self._schedule(len(data))
-        facts |= {"epochs": schedule.epochs, "batch": schedule.batch}
-        facts["history"] = train(objective, data, schedule=schedule, seed=config.seed, **self._run_options(pairs, run))
-        functions: dict[Modality, HashFunction] = {"image": objective.image.export(), "text": objective.text.export()}
-        return Model(functions, self.name, config.model_dump(), facts)
+        weights = positive_weights(data.labels, config.positive_weight)
+        if config.delta is not None:
+            explained: dict[str, Any] = {"delta": config.delta, "reason": "given by the user"}
+        else:
+            explained = choose_delta(data.labels, config.bits, confidence=config.confidence).to_json()
+        objective = Objective(data, config, delta=float(explained["delta"]), positive_weight=weights)
+        objective.explained = explained
+        return objective
 
     def _schedule(self, items: int) -> Schedule:
-        """Few pairs make few steps: batches shrink and epochs multiply until there are enough to learn from."""
-        config = self.config
-        batch = fitting_batch(items, config.batch)
-        epochs = config.epochs or enough_epochs(items, batch, usual=10)
-        return Schedule(epochs, batch, config.learning_rate, config.schedule)
-
-    def _delta(self, labels: LabelArray) -> tuple[float, dict[str, Any]]:
-        """The minimum distance of dissimilar items, and why it is that."""
-        if self.config.delta is not None:
-            return self.config.delta, {"delta": self.config.delta, "reason": "given by the user"}
-        choice = choose_delta(labels, self.config.bits, confidence=self.config.confidence)
-        return float(choice.delta), choice.to_json()
+        return replace(super()._schedule(items), shape=self.config.schedule)
 
 
 def positive_weights(labels: LabelArray, given: float | None) -> FloatArray:
-    """The weight of a positive label in the classification loss, for each class (C,).
+    """The weight of a positive label in the classification loss, for each class (C,), from labels (n, C).
 
-    Args:
-        labels: (n, C) of the training items.
-        given: one weight for all classes; None derives them: the square root of negatives per positive, so that a rare
-            class counts more, but not so much that its few items rule the loss.
+    Without a given weight it is the square root of negatives per positive: a rare class counts more, but not so much
+    that its few items dominate the loss.
     """
     if given is not None:
         return np.full(labels.shape[1], given, dtype=np.float32)
@@ -201,7 +171,7 @@ def positive_weights(labels: LabelArray, given: float | None) -> FloatArray:
 
 
 class _Linear(nn.Module):
-    """A linear map of both modalities, (2, n, inputs) to (2, n, outputs): one shared matrix, or one each."""
+    """A linear map of both modalities, (2, n, inputs) to (2, n, outputs): one shared matrix, or one per modality."""
 
     def __init__(self, inputs: int, outputs: int, *, sharing: str, bias: bool) -> None:
         super().__init__()
@@ -220,41 +190,45 @@ class PseudoCodes(NamedTuple):
     union_labels: Tensor  # (n, C)
     intersection: Tensor  # (2, n, K)
     intersection_labels: Tensor  # (n, C)
-    counted: Tensor  # (n,) 1, or 0 where an intersection is left out because it is empty
+    counted: Tensor  # (n,) 1, or 0 where the intersection is empty and masked
 
 
-class Objective(nn.Module):
-    """Eq. (final_loss1) over a batch: hash networks, pseudo-codes networks, classifier.
+class Objective(HashObjective):
+    """Eq. (final_loss1) over a batch: hash networks, pseudo-code networks, classifier.
 
-    Relaxed codes of both modalities are one tensor z (2, n, K), pictures before texts.
+    Relaxed codes of both modalities are one tensor z (2, n, K), images before texts.
     """
 
+    positive_weight: Tensor
+    codes: Tensor
+
     def __init__(self, data: TrainingSet, config: RMSHConfig, *, delta: float, positive_weight: FloatArray) -> None:
-        super().__init__()
-        self.config, self.delta = config, delta
-        self.unit = 0.25 if config.distance == "hamming" else 1.0
-        self.image, self.text = (
-            HashNetwork(
-                InputScaling(features, config.scaling),
-                config.bits,
-                hidden=config.hidden,
-                activation=config.activation,
-                batch_norm=config.batch_norm,
-                dropout=config.dropout,
-            )
-            for features in (data.images, data.texts)
+        super().__init__(
+            data,
+            config.bits,
+            scaling=config.scaling,
+            hidden=config.hidden,
+            activation=config.activation,
+            batch_norm=config.batch_norm,
+            dropout=config.dropout,
         )
+        self.config, self.delta = config, delta
+        self.explained: dict[str, Any] = {}  # why delta has its value
+        self.unit = 0.25 if config.distance == "hamming" else 1.0
         bits, classes = config.bits, data.labels.shape[1]
         self.head = _Linear(bits, classes, sharing=config.heads, bias=True)
         self.union = _Linear(2 * bits, bits, sharing=config.pseudo_networks, bias=False)
         self.intersection = _Linear(2 * bits, bits, sharing=config.pseudo_networks, bias=False)
-        self.positive_weight: Tensor
-        self.codes: Tensor
         self.register_buffer("positive_weight", torch.from_numpy(positive_weight))
-        kept = len(data) if config.code_update == "epoch" else 0
-        self.register_buffer("codes", torch.zeros(kept, bits, dtype=torch.int8))
+        stored = len(data) if config.code_update == "epoch" else 0
+        self.register_buffer("codes", torch.zeros(stored, bits, dtype=torch.int8))
 
-    def forward(self, batch: Batch) -> Outcome:
+    def facts(self) -> dict[str, Any]:
+        """Delta with its reason, and the range of w_p."""
+        weights = [round(float(w), 3) for w in (self.positive_weight.min(), self.positive_weight.max())]
+        return {"delta": self.explained, "positive_weight": weights}
+
+    def forward(self, batch: Batch) -> Losses:
         config, n, labels = self.config, len(batch.labels), batch.labels
         z = torch.stack([self.image(batch.images), self.text(batch.texts)])
         members = draw(n, config.triplets_per_item)
@@ -267,7 +241,9 @@ class Objective(nn.Module):
             terms |= {"intra": config.lambda1 * intra, "inter": config.lambda2 * inter}
             if pseudo is not None:
                 terms["pseudo intra"] = config.lambda1 * self._pseudo_triplets(z, labels, pseudo)
-        return Outcome(terms, {} if pseudo is None else {"empty": _share_empty(pseudo.intersection_labels)})
+        if pseudo is None:
+            return Losses(terms)
+        return Losses(terms, {"empty": float((pseudo.intersection_labels.sum(dim=1) == 0).float().mean())})
 
     def _pseudo_codes(self, z: Tensor, labels: Tensor, partner: Tensor) -> PseudoCodes:
         joined = torch.cat([z, z[:, partner]], dim=2)
@@ -278,15 +254,15 @@ class Objective(nn.Module):
 
     def _quantisation(self, z: Tensor, rows: Tensor) -> Tensor:
         """||z - b||^2 with b = sgn(z_image + z_text), Eq. (final_loss2)."""
-        b = common_code(*z.detach())
+        b = signs(z[0] + z[1])
         if len(self.codes):
             last = self.codes[rows].to(z.dtype)
             self.codes[rows] = b.to(torch.int8)
-            b = torch.where(last == 0, b, last)  # zero: not seen yet
+            b = torch.where(last == 0, b, last)  # zero: no code stored yet
         return quantisation_loss(z, b).sum() / len(rows)
 
     def _classification(self, z: Tensor, labels: Tensor, pseudo: PseudoCodes | None) -> dict[str, Tensor]:
-        """Eq. (classification_loss) of codes and pseudo-codes: one pass through the classifier."""
+        """Eq. (classification_loss) of codes and pseudo-codes, in one pass through the classifier."""
         n, codes, tags = len(labels), [z], [labels]
         if pseudo is not None:
             codes += [pseudo.union, pseudo.intersection]
@@ -303,16 +279,16 @@ class Objective(nn.Module):
         return terms
 
     def _triplets(self, z: Tensor, labels: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
-        """Eq. (triplet_loss) without pseudo-codes: the intra-modal and the inter-modal sum, a mean over triplets."""
+        """Eq. (triplet_loss) without pseudo-codes: the intra-modal and the inter-modal sum, averaged over triplets."""
         n, sizes = len(labels), labels.sum(dim=1)
         first, second = pairs_of(members)
         similarities = similarity((labels @ labels.T)[first, second], sizes[first], sizes[second])
-        # (2, 2, 3, t): the first of a pair in either modality, and the second.
+        # (2, 2, 3, t): modality of the first member, modality of the second, pair, triplet.
         modality = torch.tensor([0, n])[:, None, None, None]
-        kinds = squared_distances(z.flatten(0, 1), first + modality, second + modality.transpose(0, 1)) * self.unit
-        distances = kinds.flatten(0, 2).index_select(0, _KINDS).view(2, 4, 3, -1)
+        every = squared_distances(z.flatten(0, 1), first + modality, second + modality.transpose(0, 1)) * self.unit
+        distances = every.flatten(0, 2).index_select(0, _DISTANCES).view(2, 4, 3, -1)
         reference = sizes[members].argmax(dim=0).expand(4, -1)
-        if self.config.inter_anchor == "query":  # the member that is of the other modality
+        if self.config.inter_anchor == "query":  # the member of the other modality
             reference = torch.cat([reference[:1], torch.arange(3)[:, None].expand_as(members)])
         losses = self._margin(distances, order_by(reference, similarities)).mean(dim=-1).sum(dim=0)
         return losses[0], losses[1:].sum()
@@ -321,11 +297,11 @@ class Objective(nn.Module):
         return margin_triplet_loss(distances, order, delta=self.delta, mask_equal=self.config.mask_equal)
 
     def _pseudo_triplets(self, z: Tensor, labels: Tensor, pseudo: PseudoCodes) -> Tensor:
-        """L_t of {4,1,2} and {1,2,5}. z4 stands first: where its label set is no larger, it is still the reference."""
+        """L_t of {4,1,2} and {1,2,5}. z4 comes first, so it is the reference even if its label set is no larger."""
         z2, l2 = z[:, pseudo.partner], labels[pseudo.partner]
         losses = self._triplets_of((pseudo.union, z, z2), (pseudo.union_labels, labels, l2)).sum()
-        # To the larger of two label sets, the reference, the other one and their intersection are equally similar: the
-        # masks leave nothing.
+        # The reference, the larger of two label sets, is equally similar to the other and to their intersection, so the
+        # two masks leave nothing.
         if not (self.config.mask_equal and self.config.mask_empty):
             tags = (labels, l2, pseudo.intersection_labels)
             losses = losses + (self._triplets_of((z, z2, pseudo.intersection), tags) * pseudo.counted).sum()
@@ -341,7 +317,3 @@ class Objective(nn.Module):
             torch.stack([(codes[a] - codes[b]).square().sum(dim=2) for a, b in MEMBERS_OF_PAIR], dim=1) * self.unit
         )
         return self._margin(distances, order_by(sizes.argmax(dim=0), similarities))
-
-
-def _share_empty(labels: Tensor) -> float:
-    return float((labels.sum(dim=1) == 0).float().mean())

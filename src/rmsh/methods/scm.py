@@ -1,13 +1,13 @@
 """SCM: semantic correlation maximisation, sequential (Zhang and Li, AAAI 2014); supervised, linear, closed form.
 
-The codes' inner products are to equal K times the semantic similarity of the items, S = 2 L L^T - 1 1^T with the
-labels L of length 1, one bit after the other: each bit takes the linear functions of both modalities that correlate
-most with what the bits before it have left of S. S itself is never made: with centred features (X^T 1 = 0) the update
-needs only
+The inner products of the codes approximate K times the semantic similarity S = 2 L L^T - 1 1^T, where the label rows L
+have length 1. Bits are learned one after another: each takes the linear functions of both modalities that correlate
+most with the part of S that the earlier bits leave unexplained. S itself is never computed: with centred features (X^T
+1 = 0) the updates need only
 
     C = K X^T S Y = 2 K (X^T L)(L^T Y),   then   C <- C - (X^T sgn(X w_x)) (Y^T sgn(Y w_y))^T   after each bit.
 
-Deviations: the ridge on the variances is relative to their mean, since ours may come in any scale.
+Departure from the original: the ridge is relative to the mean variance, since features may have any scale.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from scipy.linalg import cholesky, eigh, solve_triangular
 from rmsh.core.types import MODALITIES
 from rmsh.data.labels import unit_labels
 from rmsh.methods.base import Method, MethodConfig, Run
-from rmsh.model import Model
 from rmsh.training.closed_form import Centred, cross_products, ridge, signs
 
 if TYPE_CHECKING:
     from rmsh.core.types import ScoreArray
     from rmsh.data.pairs import Pairs
-
-__all__ = ["SCM", "SCMConfig", "leading_pair"]
+    from rmsh.model import Model
 
 
 class SCMConfig(MethodConfig):
@@ -46,7 +44,7 @@ def leading_pair(matrix: ScoreArray) -> tuple[ScoreArray, ScoreArray]:
         ([1.0, 0.0], [0.0, -1.0])
     """
     rows, columns = matrix.shape
-    if columns < rows:  # the products of the smaller side are cheaper to decompose
+    if columns < rows:  # decompose the smaller product
         right = _leading_eigenvector(matrix.T @ matrix)
         left = _unit(matrix @ right)
     else:
@@ -66,17 +64,10 @@ def _unit(vector: ScoreArray) -> ScoreArray:
 
 
 class SCM(Method):
-    """Semantic correlation maximisation, one bit after the other.
-
-    Example:
-        >>> from rmsh.data.synthetic.generated import generate_pairs
-        >>> pairs = generate_pairs(60)
-        >>> SCM(bits=16).fit(pairs).encode(pairs.images, "image").packed.shape
-        (60, 2)
-    """
+    """Semantic correlation maximisation, one bit after another."""
 
     name = "scm"
-    summary = "linear functions whose codes rebuild the similarity of the labels, one bit after the other"
+    summary = "linear functions whose codes approximate the similarity of the labels, one bit after another"
     reference = "Zhang, Li: Large-Scale Supervised Multimodal Hashing with Semantic Correlation Maximization, AAAI 2014"
     Config = SCMConfig
     config: SCMConfig
@@ -97,7 +88,7 @@ class SCM(Method):
                 used.append(_whitened(root, side.transposed_times(signs(side.times(weight[:, [bit]])))[:, 0]))
             residual -= np.outer(*used)
         functions = {m: side.linear_hash(weight) for m, side, weight in zip(MODALITIES, sides, weights, strict=True)}
-        return Model(functions, self.name, self.config.model_dump(), facts)
+        return self._model(functions, facts)
 
 
 def _whitened(root: ScoreArray, values: ScoreArray) -> ScoreArray:

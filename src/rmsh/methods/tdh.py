@@ -1,7 +1,7 @@
 """TDH: triplet-based deep hashing (Deng, Chen, Liu, Gao, Tao, TIP 2018).
 
-A triplet (q, p, n) has a p that shares a label with q and an n that does not. With theta_ab = a.b / 2, F and G the
-outputs for pictures and texts, (N, K), and S_ij = 1 where items share a label, it minimises
+In a triplet (q, p, n), p shares a label with q and n does not. With theta_ab = a.b / 2, F and G the outputs for images
+and texts, (N, K), and S_ij = 1 where items share a label, it minimises
 
     sum over triplets of l(F_q; G_p, G_n) + l(G_q; F_p, F_n) + l(F_q; F_p, F_n) + l(G_q; G_p, G_n)
     + gamma (|B - F|^2 + |B - G|^2) + eta (|F'1|^2 + |G'1|^2) + beta tr(B' (diag(S1) - S) B),
@@ -11,20 +11,19 @@ one network at a time, and then B = sgn((2 I + beta / gamma (diag(S1) - S))^-1 (
 
 The printed formulas could not be confirmed; these are the abstract's structure in the form of its successors.
 Departures, besides those of deep.py:
-- Adam in place of plain SGD, with a rate that falls linearly, as the original's; 15 epochs, not 500;
+- Adam instead of plain SGD, with a rate that falls linearly, as in the original; 15 epochs, not 500;
 - triplets are drawn inside a batch, and the terms over all items are taken over the batch as well, with F'1 estimated
   as in DCMH;
-- the graph has the ``label_sets`` most frequent label sets; an item of a rarer one has no neighbour;
+- the graph contains the ``label_sets`` most frequent label sets; an item with a rarer one has no neighbour;
 - F + G is centred before it is smoothed: smoothing shrinks everything but the mean, and bits would be constant.
 
-The graph that joins items sharing a label, and values smoothed over it, without its N x N matrix.
-
-Items with the same label set have the same neighbours. So the matrix S, S_ij = 1 where items share a label, is made of
-the U x U matrix of the distinct label sets, of which only a block of rows exists at a time.
+Items with the same label set have the same neighbours, so the N x N matrix S is represented by the U x U matrix of the
+distinct label sets, which is computed one block of rows at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,37 +32,27 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from rmsh.core.types import MODALITIES
 from rmsh.methods.deep import DeepConfig, DeepMethod, SweepingObjective
-from rmsh.training.loop import Batch, Outcome, TrainingSet
-from rmsh.training.losses import half_products, quantisation_loss, share_a_label, triplet_loss
+from rmsh.training.loop import Batch, Losses, TrainingSet
+from rmsh.training.losses import half_products, quantisation_loss, share_a_label, signs, triplet_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rmsh.core.types import LabelArray
 
-# Rows of the matrix of label sets that exist at a time.
-_BLOCK = 1024
+_BLOCK = 1024  # rows of the matrix of label sets computed at a time
 
 
 @dataclass(frozen=True, eq=False)
 class LabelGraph:
-    """The graph by its distinct label sets.
+    """The graph that joins items sharing a label, by its U distinct label sets."""
 
-    Args:
-        sets: (U, C) the label sets.
-        counts: (U,) how many items have each.
-        member: (N,) which set an item has; U where its set is left out, and the item has no neighbour.
-    """
-
-    sets: Tensor
-    counts: Tensor
-    member: Tensor
+    sets: Tensor  # (U, C)
+    counts: Tensor  # (U,) items with each set
+    member: Tensor  # (N,) the set of an item; U if its set is left out and the item has no neighbour
 
     @classmethod
     def of(cls, labels: LabelArray, *, at_most: int) -> LabelGraph:
-        """The graph of items with labels (N, C), of its most frequent sets only where there are more than ``at_most``.
+        """The graph of items with labels (N, C), limited to the ``at_most`` most frequent sets.
 
         Example:
             >>> graph = LabelGraph.of(np.array([[0, 1], [1, 1], [0, 1]], np.uint8), at_most=9)
@@ -72,23 +61,23 @@ class LabelGraph:
         """
         sets, member, counts = np.unique(labels, axis=0, return_inverse=True, return_counts=True)
         frequent = np.argsort(-counts, kind="stable")[:at_most]
-        place = np.full(len(sets), len(frequent))
-        place[frequent] = np.arange(len(frequent))
+        position = np.full(len(sets), len(frequent))
+        position[frequent] = np.arange(len(frequent))
         return cls(
             torch.from_numpy(sets[frequent]).float(),
             torch.from_numpy(counts[frequent]).float(),
-            torch.from_numpy(place[member.reshape(-1)]),
+            torch.from_numpy(position[member.reshape(-1)]),
         )
 
     def sum_over_neighbours(self, values: Tensor) -> Tensor:
-        """S values of one row a label set, (U, K)."""
+        """S values, for values with one row per label set, (U, K)."""
         return torch.cat([share_a_label(rows, self.sets) @ values for rows in torch.split(self.sets, _BLOCK)])
 
 
 def smooth(graph: LabelGraph, values: Tensor, *, strength: float) -> Tensor:
-    """Solve (2 I + strength (diag(S1) - S)) V = values for V (N, K): neighbours' values are drawn together.
+    """Solve (2 I + strength (diag(S1) - S)) V = values for V (N, K), which draws the values of neighbours together.
 
-    Summed over the n_u items of a label set, the system has one row a set: with d = S1,
+    Summed over the n_u items of a label set, the system has one row per set: with d = S1,
     (2 + strength d_u) W_u - strength n_u (S W)_u = sum of the set's values, where W_u is the sum of its V. Divided by
     sqrt(n_u), with Y_u = W_u / sqrt(n_u), it is symmetric and positive definite. V follows from W.
     """
@@ -115,14 +104,10 @@ def conjugate_gradient(
     tolerance: float = 1e-3,
     at_most: int = 50,
 ) -> Tensor:
-    """Solve A x = right, each column by itself, for a symmetric positive definite A that is known by its products.
+    """Solve A x = right for each column of (n, K), given x -> A x of a symmetric positive definite A.
 
-    Args:
-        product: x -> A x, (n, K) to (n, K).
-        right: (n, K).
-        diagonal: (n, 1) of A, by which the steps are scaled.
-        tolerance: of the residual, as a share of ``right``.
-        at_most: steps.
+    Steps are preconditioned by the diagonal (n, 1) of A; they end when the residual is below ``tolerance`` times
+    ``right``.
 
     Example:
         >>> matrix = torch.tensor([[4.0, 1.0], [1.0, 3.0]])
@@ -144,26 +129,24 @@ def conjugate_gradient(
     return x
 
 
+def update_codes(graph: LabelGraph, sums: Tensor, *, ratio: float) -> Tensor:
+    """B, (N, K) of -1 and 1, from F + G and beta / gamma."""
+    return signs(smooth(graph, sums - sums.mean(dim=0), strength=ratio))
+
+
 class TDHConfig(DeepConfig):
     """Options of TDH."""
 
     alpha: float = Field(1.0, ge=0, description="margin of a triplet")
-    gamma: float = Field(100.0, gt=0, description="weight of quantisation")
-    eta: float = Field(50.0, ge=0, description="weight of bit balance")
+    gamma: float = Field(100.0, gt=0, description="weight of the quantisation loss")
+    eta: float = Field(50.0, ge=0, description="weight of the bit balance")
     beta: float = Field(1.0, ge=0, description="weight of the label graph")
-    triplets: int = Field(128, ge=1, description="drawn for each item of a batch")
-    label_sets: int = Field(4000, ge=1, description="distinct label sets in the graph, at most")
+    triplets: int = Field(128, ge=1, description="triplets drawn for each item of a batch")
+    label_sets: int = Field(4000, ge=1, description="maximum number of distinct label sets in the graph")
 
 
 class TDH(DeepMethod):
-    """Triplet-based deep hashing.
-
-    Example:
-        >>> from rmsh.data.synthetic.generated import generate_pairs
-        >>> method = TDH(bits=16, epochs=1, hidden=8).fit(generate_pairs(60))
-        >>> method.encode(generate_pairs(60).images, "image").packed.shape
-        (60, 2)
-    """
+    """Triplet-based deep hashing."""
 
     name = "tdh"
     summary = "likelihood of triplets within and across modalities, codes smoothed over a graph of shared labels"
@@ -178,25 +161,49 @@ class TDH(DeepMethod):
         return Objective(data, self.config)
 
 
+class Triplets(NamedTuple):
+    """Indices of items in a batch, each (t,)."""
+
+    query: Tensor
+    positive: Tensor
+    negative: Tensor
+
+
+def draw_triplets(similar: Tensor, each: int) -> Triplets:
+    """Draw ``each`` triplets for every item that has both kinds of partners, given S (n, n) of a batch.
+
+    Example:
+        >>> q, p, n = draw_triplets(torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]), 1)
+        >>> q.tolist(), p.tolist(), n.tolist()  # item 1 has no negative
+        ([0, 2], [1, 1], [2, 0])
+    """
+    positive, negative = similar.clone().fill_diagonal_(0), (1 - similar).fill_diagonal_(0)
+    query = ((positive.sum(dim=1) > 0) & (negative.sum(dim=1) > 0)).nonzero()[:, 0]
+    if not len(query):
+        return Triplets(query, query, query)
+    near, far = (torch.multinomial(weights[query], each, replacement=True) for weights in (positive, negative))
+    return Triplets(query.repeat_interleave(each), near.reshape(-1), far.reshape(-1))
+
+
 class Objective(SweepingObjective):
     """The loss of a batch of one modality; what it shares with the other is constant."""
 
     codes: Tensor  # (N, K), B
 
     def __init__(self, data: TrainingSet, config: TDHConfig) -> None:
-        super().__init__(data, config, output="none")
+        super().__init__(data, config)
         self.config = config
         self.graph = LabelGraph.of(data.labels, at_most=config.label_sets)
         self.register_buffer("codes", torch.zeros(len(data), config.bits))
 
     @torch.no_grad()
     def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
-        """Update B when both networks have learned."""
+        """Update B after both networks have been trained."""
         super().begin_epoch(epoch, data)
         if self.side == 0:
             self.codes = update_codes(self.graph, self.outputs.sum(dim=0), ratio=self.config.beta / self.config.gamma)
 
-    def forward(self, batch: Batch) -> Outcome:
+    def forward(self, batch: Batch) -> Losses:
         config, n = self.config, len(batch.rows)
         f, other = self.network(self.inputs(batch)), self.outputs[1 - self.side, batch.rows]
         triplets = draw_triplets(share_a_label(batch.labels, batch.labels), config.triplets)
@@ -207,39 +214,8 @@ class Objective(SweepingObjective):
             "quantisation": config.gamma * quantisation_loss(f, self.codes[batch.rows]).mean(),
             "balance": config.eta * n * self.mean_output(batch.rows, f).square().sum(),
         }
-        return Outcome({f"{MODALITIES[self.side]} {name}": term for name, term in terms.items()})
+        return Losses(self.prefixed(terms))
 
     def _likelihood(self, theta: Tensor, triplets: Triplets) -> Tensor:
         q, p, n = triplets
         return triplet_loss(theta[q, p], theta[q, n], margin=self.config.alpha).sum()
-
-
-class Triplets(NamedTuple):
-    """Items of a batch by their places, each (t,)."""
-
-    query: Tensor
-    positive: Tensor
-    negative: Tensor
-
-
-def draw_triplets(similar: Tensor, each: int) -> Triplets:
-    """Draw so many triplets for each item that has both kinds of partners, from S (n, n) of a batch.
-
-    Example:
-        >>> q, p, n = draw_triplets(torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]), 1)
-        >>> q.tolist(), p.tolist(), n.tolist()  # item 1 has no negative
-        ([0, 2], [1, 1], [2, 0])
-    """
-    positive, negative = similar.clone().fill_diagonal_(0), 1 - similar
-    negative.fill_diagonal_(0)
-    query = ((positive.sum(dim=1) > 0) & (negative.sum(dim=1) > 0)).nonzero()[:, 0]
-    if not len(query):
-        return Triplets(query, query, query)
-    near, far = (torch.multinomial(weights[query], each, replacement=True) for weights in (positive, negative))
-    return Triplets(query.repeat_interleave(each), near.reshape(-1), far.reshape(-1))
-
-
-def update_codes(graph: LabelGraph, sums: Tensor, *, ratio: float) -> Tensor:
-    """B, (N, K) of -1 and 1, from F + G and beta / gamma."""
-    smoothed = smooth(graph, sums - sums.mean(dim=0), strength=ratio)
-    return torch.where(smoothed >= 0, 1.0, -1.0)

@@ -1,36 +1,33 @@
 """UCH: coupled cycle-GANs for unsupervised cross-modal hashing (Li, Deng, Wang, Xie, Gao, Tao, AAAI 2019).
 
-A re-implementation from the paper's description, without labels: no public code exists, and what is not described is an
-engineer's reading. Two cycles are learned at once. In the outer one a picture becomes a representation r (the hidden
-layer), and r becomes a text; in the inner one r becomes a code z, and z the representation of the text; and the same
-from texts to pictures. With G_ab the map from modality a to b in either cycle, each direction minimises
+A re-implementation from the paper's description, without labels; no public code exists, and what the paper does not
+describe is our reading. Two cycles are trained together. The outer one maps an image to a representation r (the hidden
+layer) and r to a text; the inner one maps r to a code z, and z to the representation of the text; and likewise from
+texts to images. With G_ab the map from modality a to b in either cycle, each direction minimises
 
     adversarial(G_ab(x_a) for x_b) + cycle |x_a - G_ba(G_ab(x_a))|_1 + paired |G_ab(x_a) - x_b|^2,
 
-and the codes quantisation |z - sgn(z)|^2 + alignment |z_image - z_text|^2. The paired term is what uses that a picture
-and a text belong together.
+and the codes quantisation |z - sgn(z)|^2 + alignment |z_image - z_text|^2. Only the paired term uses that an image and
+a text belong together.
 
-What is ours, besides deep.py: errors are relative to the size of what is copied, because the scales of features,
-representations and codes differ; representations are constant where they are copied, else they would shrink; each
-decoder is one layer; discriminators and the rest step together, with Adam's usual moments; passing for real weighs 0.1,
-because with 1 one direction stayed at chance level; codes are normalised over the batch before their tanh, because else
-nothing keeps a bit from one value for all items, which 13 of 16 bits took.
+Our choices, besides deep.py: errors are relative to the size of the target, because the scales of features,
+representations and codes differ; representations are constant as targets, otherwise they would shrink; each decoder is
+one layer; discriminators and the rest step together, with Adam's usual moments; the adversarial weight is 0.1, because
+with 1 one direction stayed at chance level; codes are normalised over the batch before their tanh, because otherwise
+bits become constant (13 of 16 did).
 """
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
 from rmsh.core.types import MODALITIES, Modality
 from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
-from rmsh.training.adversarial import discriminator, fooling_loss, telling_loss
-from rmsh.training.loop import Batch, Outcome, TrainingSet
-from rmsh.training.losses import quantisation_loss
-
-__all__ = ["UCH", "Objective", "UCHConfig", "absolute_error", "squared_error"]
+from rmsh.training.adversarial import discriminator, discriminator_loss, generator_loss
+from rmsh.training.loop import Batch, Losses, TrainingSet
+from rmsh.training.losses import quantisation_loss, signs
 
 _OTHER: dict[Modality, Modality] = {"image": "text", "text": "image"}
 
@@ -38,23 +35,16 @@ _OTHER: dict[Modality, Modality] = {"image": "text", "text": "image"}
 class UCHConfig(DeepConfig):
     """Options of UCH."""
 
-    learning_rate: float = Field(1e-4, gt=0, description="of Adam, where it begins")
-    adversarial: float = Field(0.1, ge=0, description="weight of passing for real")
-    cycle: float = Field(10.0, ge=0, description="weight of coming back to the start")
-    paired: float = Field(1.0, ge=0, description="weight of meeting the item's other modality")
-    quantisation: float = Field(0.1, ge=0, description="weight of being near a binary code")
-    alignment: float = Field(1.0, ge=0, description="weight of one code for both modalities")
+    learning_rate: float = Field(1e-4, gt=0, description="initial learning rate of Adam")
+    adversarial: float = Field(0.1, ge=0, description="weight of the adversarial loss")
+    cycle: float = Field(10.0, ge=0, description="weight of the cycle consistency")
+    paired: float = Field(1.0, ge=0, description="weight of the distance to the item's other modality")
+    quantisation: float = Field(0.1, ge=0, description="weight of the quantisation loss")
+    alignment: float = Field(1.0, ge=0, description="weight of the distance between an item's two codes")
 
 
 class UCH(DeepMethod):
-    """Coupled cycle-GANs.
-
-    Example:
-        >>> from rmsh.data.synthetic.generated import generate_pairs
-        >>> method = UCH(bits=16, epochs=1, hidden=8).fit(generate_pairs(60))
-        >>> method.encode(generate_pairs(60).images, "image").packed.shape
-        (60, 2)
-    """
+    """Coupled cycle-GANs."""
 
     name = "uch"
     summary = "two coupled cycle-GANs, one for representations and one for codes, without labels"
@@ -72,23 +62,23 @@ class UCH(DeepMethod):
 
 
 class Objective(HashObjective):
-    """Both cycles in both directions, and the discriminators of what they make."""
+    """Both cycles in both directions, and the discriminators of their outputs."""
 
     def __init__(self, data: TrainingSet, config: UCHConfig) -> None:
-        super().__init__(data, config, output="tanh", batch_norm=True)
+        super().__init__(data, config.bits, hidden=config.hidden, batch_norm=True)
         for network in (self.image, self.text):
             if network.norm is not None:
-                network.norm.requires_grad_(False)  # an offset that learns would let a bit be constant again
+                network.norm.requires_grad_(False)  # a trainable offset would allow constant bits again
         self.config = config
         widths = {"image": data.images.shape[1], "text": data.texts.shape[1]}
         self.outer = nn.ModuleDict({m: nn.Linear(config.hidden, widths[m]) for m in MODALITIES})
         self.inner = nn.ModuleDict({m: nn.Linear(config.bits, config.hidden) for m in MODALITIES})
-        self.judges = nn.ModuleDict()
+        self.discriminators = nn.ModuleDict()
         for m in MODALITIES:
-            self.judges[f"{m} features"] = discriminator(widths[m], widths=(512, 256), slope=0.2)
-            self.judges[f"{m} representation"] = discriminator(config.hidden, widths=(512, 256), slope=0.2)
+            self.discriminators[f"{m} features"] = discriminator(widths[m], widths=(512, 256), slope=0.2)
+            self.discriminators[f"{m} representation"] = discriminator(config.hidden, widths=(512, 256), slope=0.2)
 
-    def forward(self, batch: Batch) -> Outcome:
+    def forward(self, batch: Batch) -> Losses:
         networks = {"image": self.image, "text": self.text}
         x = {"image": self.image.scaling(batch.images), "text": self.text.scaling(batch.texts)}
         r = {m: networks[m].represent(x[m]) for m in MODALITIES}
@@ -96,47 +86,49 @@ class Objective(HashObjective):
         terms: dict[str, Tensor] = {}
         for start in MODALITIES:
             end = _OTHER[start]
-            made = self.outer[end](r[start])
-            back = self.outer[start](networks[end].represent(made))
-            terms |= self._cycle_terms(f"{end} features", made, x[end], back, x[start])
-            made = F.relu(self.inner[end](z[start]))
-            back = F.relu(self.inner[start](networks[end].code(made)))
-            terms |= self._cycle_terms(f"{end} representation", made, r[end], back, r[start])
+            generated = self.outer[end](r[start])
+            back = self.outer[start](networks[end].represent(generated))
+            terms |= self._cycle_terms(f"{end} features", generated, x[end], back, x[start])
+            generated = F.relu(self.inner[end](z[start]))
+            back = F.relu(self.inner[start](networks[end].code(generated)))
+            terms |= self._cycle_terms(f"{end} representation", generated, r[end], back, r[start])
         bits = self.config.bits
         for m in MODALITIES:
-            signs = torch.where(z[m].detach() >= 0, 1.0, -1.0)
-            terms[f"{m} quantisation"] = self.config.quantisation * quantisation_loss(z[m], signs).mean() / bits
+            quantised = quantisation_loss(z[m], signs(z[m])).mean()
+            terms[f"{m} quantisation"] = self.config.quantisation * quantised / bits
         terms["alignment"] = self.config.alignment * quantisation_loss(z["image"], z["text"]).mean() / bits
-        return Outcome(terms)
+        return Losses(terms)
 
-    def _cycle_terms(self, name: str, made: Tensor, end: Tensor, back: Tensor, start: Tensor) -> dict[str, Tensor]:
-        """The losses of one direction of one cycle: start -> made (like end) -> back (like start)."""
-        config, judge = self.config, self.judges[name]
+    def _cycle_terms(self, name: str, generated: Tensor, end: Tensor, back: Tensor, start: Tensor) -> dict[str, Tensor]:
+        """The losses of one direction of one cycle: start -> generated (like end) -> back (like start)."""
+        config, network = self.config, self.discriminators[name]
         return {
-            f"{name} telling": telling_loss(judge, end, made),
-            f"{name} fooling": config.adversarial * fooling_loss(judge, made),
+            f"{name} discriminator": discriminator_loss(network, end, generated),
+            f"{name} adversarial": config.adversarial * generator_loss(network, generated),
             f"{name} cycle": config.cycle * absolute_error(back, start),
-            f"{name} paired": config.paired * squared_error(made, end),
+            f"{name} paired": config.paired * squared_error(generated, end),
         }
 
 
-def absolute_error(made: Tensor, real: Tensor) -> Tensor:
-    """The mean |made - real|, by the root mean square of real, which is constant.
+def absolute_error(values: Tensor, target: Tensor) -> Tensor:
+    """The mean |values - target| divided by the root mean square of the target, which is constant.
 
     Example:
+        >>> import torch
         >>> absolute_error(torch.tensor([[1.0, 2.0]]), torch.tensor([[2.0, 2.0]])).item()
         0.25
     """
-    real = real.detach()
-    return (made - real).abs().mean() / real.square().mean().sqrt().clamp_min(1e-6)
+    target = target.detach()
+    return (values - target).abs().mean() / target.square().mean().sqrt().clamp_min(1e-6)
 
 
-def squared_error(made: Tensor, real: Tensor) -> Tensor:
-    """The mean (made - real)^2, by the mean square of real, which is constant.
+def squared_error(values: Tensor, target: Tensor) -> Tensor:
+    """The mean (values - target)^2 divided by the mean square of the target, which is constant.
 
     Example:
+        >>> import torch
         >>> squared_error(torch.tensor([[1.0, 2.0]]), torch.tensor([[2.0, 2.0]])).item()
         0.125
     """
-    real = real.detach()
-    return (made - real).square().mean() / real.square().mean().clamp_min(1e-12)
+    target = target.detach()
+    return (values - target).square().mean() / target.square().mean().clamp_min(1e-12)

@@ -1,7 +1,7 @@
-"""Adversarial learning in one step: a discriminator and the networks it judges, each with its own loss.
+"""Adversarial training in one step: the losses of a discriminator and of the networks that generate its input.
 
-The usual two steps, the discriminator's and the generator's, become two terms of one sum. No gradient of the first
-reaches what is judged, and none of the second reaches the discriminator, so that one backward pass serves both.
+The usual two steps become two terms of one sum. The discriminator's loss sends no gradient to the generator, and the
+generator's loss sends none to the discriminator, so one backward pass serves both.
 """
 
 from __future__ import annotations
@@ -10,17 +10,9 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from torch import Tensor, nn
 from torch.func import functional_call
 
-__all__ = ["discriminator", "fooling_loss", "telling_loss"]
-
 
 def discriminator(inputs: int, *, widths: tuple[int, ...], slope: float) -> nn.Sequential:
-    """A network that tells real rows from made ones: a logit, positive for real.
-
-    Args:
-        inputs: the width of a row.
-        widths: of the hidden layers.
-        slope: of the leaky ReLU between the layers, for negative values; 0 is the plain one.
-    """
+    """A network with hidden layers of these widths and leaky ReLU; its logit is positive for real rows."""
     layers: list[nn.Module] = []
     for width in widths:
         layers += [nn.Linear(inputs, width), nn.LeakyReLU(slope)]
@@ -28,13 +20,13 @@ def discriminator(inputs: int, *, widths: tuple[int, ...], slope: float) -> nn.S
     return nn.Sequential(*layers, nn.Linear(inputs, 1))
 
 
-def telling_loss(judge: nn.Module, real: Tensor, made: Tensor) -> Tensor:
-    """What the discriminator minimises: the cross-entropy of telling real from made rows; only it learns from this."""
-    says_real, says_made = judge(real.detach()), judge(made.detach())
-    return F.softplus(-says_real).mean() + F.softplus(says_made).mean()
+def discriminator_loss(network: nn.Module, real: Tensor, generated: Tensor) -> Tensor:
+    """Cross-entropy of classifying rows as real or generated; only the discriminator receives a gradient."""
+    real_logits, generated_logits = network(real.detach()), network(generated.detach())
+    return F.softplus(-real_logits).mean() + F.softplus(generated_logits).mean()
 
 
-def fooling_loss(judge: nn.Module, made: Tensor) -> Tensor:
-    """What the maker minimises: made rows shall pass for real (the form that does not saturate); only it learns."""
-    frozen = {name: parameter.detach() for name, parameter in judge.named_parameters()}
-    return F.softplus(-functional_call(judge, frozen, (made,))).mean()
+def generator_loss(network: nn.Module, generated: Tensor) -> Tensor:
+    """Non-saturating loss of generated rows that the discriminator rejects; only the generator receives a gradient."""
+    frozen = {name: parameter.detach() for name, parameter in network.named_parameters()}
+    return F.softplus(-functional_call(network, frozen, (generated,))).mean()

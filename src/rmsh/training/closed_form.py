@@ -1,15 +1,4 @@
-"""Iterative quantisation (Gong and Lazebnik, CVPR 2011): the rotation after which signs lose least.
-
-Minimises ||B - V R||^2 over binary B and R with orthonormal rows by turns: B = sgn(V R), then R by Procrustes. Where
-there are more bits than dimensions, R is not square: its columns are directions that share the space evenly (a tight
-frame), |V R| is |V| as before, and the same two updates hold. In a space of very few dimensions some of these bits
-may coincide.
-
-Centred features: products with features minus their mean, a block of rows at a time.
-
-Nothing of the size of the features is copied, and a sparse matrix is dense for a block only. What is kept grows with
-the width of the features, not with the number of items.
-"""
+"""Linear algebra for methods without gradient descent: centred features, ridge, iterative quantisation."""
 
 from __future__ import annotations
 
@@ -25,12 +14,15 @@ from rmsh.hash_function import HashFunction, Layer
 if TYPE_CHECKING:
     from rmsh.core.types import Features, FloatArray, ScoreArray
 
-_ROWS = 2048  # a block
+_ROWS = 2048  # rows per block
+ITERATIONS = 50  # of iterative quantisation, as in the original
 
 
 @dataclass(frozen=True, eq=False)
 class Centred:
-    """A feature matrix (n, d), dense or sparse, of which the mean (d,) is subtracted.
+    """A feature matrix (n, d), dense or sparse, with its mean (d,) subtracted in every product.
+
+    The matrix is never copied: products are computed one block of rows at a time, and only that block becomes dense.
 
     Example:
         >>> x = Centred.of(np.array([[0.0, 1.0], [2.0, 1.0]], dtype=np.float32))
@@ -43,7 +35,7 @@ class Centred:
 
     @classmethod
     def of(cls, features: Features) -> Self:
-        """Features with their own mean."""
+        """Centre features by their own mean."""
         matrix = cast("Any", features) if sparse.issparse(features) else np.asarray(features)
         return cls(features, np.asarray(matrix.mean(axis=0, dtype=np.float64)).ravel())
 
@@ -52,11 +44,11 @@ class Centred:
 
     @property
     def width(self) -> int:
-        """d, the number of features."""
+        """The number of features d."""
         return len(self.mean)
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
-        """Rows by rows: where they are, and the dense block, float32, of which the mean is not subtracted yet."""
+        """Row ranges with their dense float32 blocks, before the mean is subtracted."""
         for start in range(0, len(self), _ROWS):
             rows = slice(start, min(start + _ROWS, len(self)))
             block = self.features[rows]
@@ -68,14 +60,14 @@ class Centred:
         return np.concatenate([block @ product - shift for _, block in self.blocks()])
 
     def transposed_times(self, values: ScoreArray | FloatArray) -> ScoreArray:
-        """(x - mean).T @ values, float64 (d, k), of values (n, k)."""
+        """(x - mean).T @ values, float64 (d, k), for values (n, k)."""
         total = -np.outer(self.mean, values.sum(axis=0, dtype=np.float64))
         for rows, block in self.blocks():
             total += block.T @ values[rows].astype(np.float32)
         return total
 
     def linear_hash(self, weights: ScoreArray) -> HashFunction:
-        """The hash function whose values are (x - mean) @ weights."""
+        """The hash function with values (x - mean) @ weights."""
         bias = -self.mean @ weights
         return HashFunction((Layer(weights.astype(np.float32), bias.astype(np.float32), "none"),))
 
@@ -90,34 +82,30 @@ def cross_products(x: Centred, y: Centred) -> ScoreArray:
     """
     total = np.zeros((x.width, y.width))
     for (_, x_block), (_, y_block) in zip(x.blocks(), y.blocks(), strict=True):
-        # In float64: such matrices are inverted.
-        left = x_block - x.mean
+        left = x_block - x.mean  # float64, because the result is inverted
         total += left.T @ (left if x is y else y_block - y.mean)
     return total
 
 
 def ridge(products: ScoreArray, share: float) -> ScoreArray:
-    """A square matrix of products plus ``share`` of its mean diagonal on the diagonal: safe to invert.
+    """Add ``share`` of the mean diagonal to the diagonal of a square matrix, which makes it safe to invert.
 
     Example:
         >>> ridge(np.diag([1.0, 3.0]), 0.5)
         array([[2., 0.],
                [0., 4.]])
     """
-    level = max(float(np.trace(products)) / len(products), 1e-12)  # features that never vary leave nothing but zeros
+    level = max(float(np.trace(products)) / len(products), 1e-12)  # constant features give a zero matrix
     return products + share * level * np.eye(len(products))
 
 
-ITERATIONS = 50  # of the original
-
-
 def signs(values: FloatArray) -> FloatArray:
-    """-1 or 1, and 1 for 0, in the type of ``values``."""
+    """-1 or 1, and 1 for 0, in the dtype of ``values``."""
     return np.where(values >= 0, 1, -1).astype(values.dtype)
 
 
 def procrustes(products: ScoreArray) -> ScoreArray:
-    """The matrix R (d, k), d <= k, with orthonormal rows for which <R, products> is largest.
+    """The matrix R (d, k), d <= k, with orthonormal rows that maximises <R, products>.
 
     Example:
         >>> procrustes(np.array([[0.0, -2.0], [5.0, 0.0]])).round(6).tolist()
@@ -128,21 +116,19 @@ def procrustes(products: ScoreArray) -> ScoreArray:
 
 
 def iterative_quantisation(
-    values: FloatArray, bits: int, *, rng: np.random.Generator, iterations: int = ITERATIONS
+    values: FloatArray, bits: int, *, seed: int, iterations: int = ITERATIONS
 ) -> tuple[ScoreArray, list[float]]:
-    """Learn the rotation of centred values whose signs are the code.
+    """Find the rotation R of centred values V that minimises ||B - V R||^2 over binary B (Gong, Lazebnik, CVPR 2011).
 
-    Args:
-        values: V, float32 (n, d) with d <= bits.
-        bits: the length of a code.
-        rng: draws the first rotation.
-        iterations: how many times both updates are made.
+    Two updates alternate: B = sgn(V R), then R by Procrustes. With more bits than dimensions the columns of R form a
+    tight frame, |V R| = |V| still holds, and the same updates apply; in very few dimensions some bits may coincide.
 
     Returns:
-        R, float64 (d, bits), and the loss ||B - V R||^2 / n after each iteration, which never rises.
+        R, float64 (d, bits) for values (n, d) with d <= bits, and the loss ||B - V R||^2 / n after each iteration,
+        which never rises.
     """
     values = values.astype(np.float32, copy=False)
-    rotation = procrustes(rng.standard_normal((values.shape[1], bits)))
+    rotation = procrustes(np.random.default_rng(seed).standard_normal((values.shape[1], bits)))
     energy = float(np.square(values).sum(dtype=np.float64)) / len(values) + bits
     losses: list[float] = []
     for _ in range(iterations):

@@ -1,10 +1,9 @@
-"""The training loop: shuffles, steps, reports, checkpoints. A method gives it a module that returns loss terms.
+"""The training loop: shuffles, steps, reports and writes checkpoints.
 
-A run can be killed at any moment and goes on from its last checkpoint with bit-identical results, because everything
-random in an epoch follows from the seed and the epoch's number alone. There is a checkpoint after every epoch, or after
-every few where a run has more than fifty: few items make many short epochs, which writing the state would make long.
-
-What follows from the number of pairs where the user leaves it open: few make few steps, and are known by heart.
+A method supplies the objective, a module that maps a batch to loss terms. All randomness in an epoch follows from the
+seed and the number of the epoch, so a run that is killed at any moment resumes from its last checkpoint with
+bit-identical results. Default values that depend on the number of items (batch size, epochs, dropout) are defined here
+as well.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -32,99 +31,94 @@ if TYPE_CHECKING:
 
     from rmsh.core.types import BitArray, Features, FloatArray, IntArray, LabelArray
 
-_LEAST_STEPS = 800
+Shape: TypeAlias = Literal["constant", "one-cycle", "linear"]
+
+_MIN_STEPS = 800
+_MAX_CHECKPOINTS = 50  # per run: few items make many short epochs, which writing the state each time would slow down
 
 
-def fitting_batch(items: int, given: int | None) -> int:
-    """Items a step: 256, fewer where items are few, and what the user gave; never more than there are.
+def batch_size(items: int, requested: int | None) -> int:
+    """The requested number of items per step, or 256, or fewer for few items; never more than there are.
 
     Example:
-        >>> fitting_batch(50_000, None), fitting_batch(1600, None), fitting_batch(20, None), fitting_batch(20, 128)
+        >>> batch_size(50_000, None), batch_size(1600, None), batch_size(20, None), batch_size(20, 128)
         (256, 100, 20, 20)
     """
-    return min(given or min(256, max(32, items // 16)), items)
+    return min(requested or min(256, max(32, items // 16)), items)
 
 
 def enough_epochs(items: int, batch: int, *, usual: int) -> int:
-    """Passes over the items: as usual, more where they would make too few steps to learn from.
+    """The usual number of epochs, or more if they would make fewer than 800 steps.
 
     Example:
         >>> enough_epochs(50_000, 256, usual=10), enough_epochs(1600, 100, usual=10)
         (10, 50)
     """
-    return max(usual, -(-_LEAST_STEPS // (items // batch)))
+    return max(usual, -(-_MIN_STEPS // (items // batch)))
 
 
-def fitting_dropout(items: int) -> float:
-    """The share of a hidden layer that is dropped: a tenth, more where items are few and soon known by heart.
+def dropout_rate(items: int) -> float:
+    """0.1, or up to 0.7 for few items, which a network soon memorises.
 
     Example:
-        >>> [round(fitting_dropout(items), 2) for items in (500, 2000, 10_000, 50_000, 1_000_000)]
+        >>> [round(dropout_rate(items), 2) for items in (500, 2000, 10_000, 50_000, 1_000_000)]
         [0.7, 0.69, 0.26, 0.1, 0.1]
     """
     return min(0.7, max(0.1, 0.1 * math.pow(50_000 / items, 0.6)))
 
 
-_MOST_CHECKPOINTS = 50  # of a run
+class Losses(NamedTuple):
+    """What an objective returns for a batch."""
 
-History = list[dict[str, float]]  # the mean of each loss term, an entry an epoch
-Shape: TypeAlias = Literal["constant", "one-cycle", "linear"]
-
-
-class Outcome(NamedTuple):
-    """What an objective, the module the loop trains, returns for a batch."""
-
-    terms: Mapping[str, Tensor]  # their sum is the loss
-    watched: Mapping[str, float] = {}  # reported beside them, not minimised
+    terms: Mapping[str, Tensor]  # their sum is minimised
+    watched: Mapping[str, float] = {}  # reported, not minimised
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast.
-
-    Args:
-        epochs: passes over the data.
-        batch: items a step, at the least: an epoch is cut evenly, so that no step is smaller.
-        rate: Adam's learning rate, its peak where it varies.
-        shape: "constant"; "one-cycle": a linear rise over the first fifth, then a cosine down to zero; or "linear":
-            a straight line down to zero.
-        cycles: how many times a run goes through the shape: as many as it has stages of equal length.
-    """
+    """The length of a run and its learning rate."""
 
     epochs: int
-    batch: int
-    rate: float
+    batch: int  # minimum items per step: an epoch is divided evenly
+    rate: float  # Adam's learning rate; the peak if it varies
+    # "one-cycle": a linear rise over the first fifth, then a cosine to zero. "linear": a straight line to zero.
     shape: Shape = "constant"
-    cycles: int = 1
+    cycles: int = 1  # how often the run passes through the shape: once per stage
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """The features and labels of the items learned from."""
+    """Features and labels of N training items."""
 
     images: Features
     texts: Features
     labels: LabelArray
-    has_image: BitArray | None = None  # (N,) None: all have one
+    has_image: BitArray | None = None  # (N,); None: all
     has_text: BitArray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def batch(self, rows: IntArray) -> Batch:
-        """Some items as the networks see them."""
+        """Select items."""
         return Batch(self, rows)
+
+    def present_features(self) -> tuple[Features, Features]:
+        """Image and text features, without the rows of items that have none."""
+        images = self.images if self.has_image is None or self.has_image.all() else self.images[self.has_image]
+        texts = self.texts if self.has_text is None or self.has_text.all() else self.texts[self.has_text]
+        return images, texts
 
 
 class Batch:
-    """Some items as tensors; what is asked for is read, once, and sparse rows become dense here."""
+    """Some items as tensors, each read on first use; sparse rows become dense here."""
 
     def __init__(self, data: TrainingSet, rows: IntArray) -> None:
         self._data, self._rows = data, rows
 
     @cached_property
     def rows(self) -> Tensor:
-        """(n,) their place in the training set."""
+        """(n,) indices in the training set."""
         return torch.from_numpy(self._rows)
 
     @cached_property
@@ -144,7 +138,7 @@ class Batch:
 
     @cached_property
     def present(self) -> Tensor:
-        """(2, n) which items have a picture, and which a text; an absent one has arbitrary features."""
+        """(2, n) which items have an image and which have a text; the features of an absent one are arbitrary."""
         masks = (self._data.has_image, self._data.has_text)
         return torch.stack(
             [torch.from_numpy(np.full(len(self._rows), True) if m is None else m[self._rows]) for m in masks]
@@ -152,19 +146,8 @@ class Batch:
 
 
 def _aligned(array: FloatArray) -> Tensor:
-    """A copy in torch's memory, which is aligned as numpy's is not: sums of MKL differ with it in their last bits."""
+    """A copy in torch's aligned memory: MKL's sums depend on alignment in their last bits."""
     return torch.from_numpy(array).clone()
-
-
-@runtime_checkable
-class Alternating(Protocol):
-    """An objective with work between epochs: a closed-form update over all items, or another stage of learning.
-
-    What it keeps from one epoch to the next is in its buffers, so that a checkpoint has it too.
-    """
-
-    def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
-        """Called before the first step of an epoch, counted from 0."""
 
 
 def rate_at(progress: float, schedule: Schedule) -> float:
@@ -193,27 +176,33 @@ def train(
     checkpoint: Path | None = None,
     fingerprint: str = "",
     on_progress: OnProgress = ignore,
-) -> History:
-    """Minimise the terms of an objective (Batch -> Outcome) with Adam; go on from ``checkpoint`` if it exists.
+) -> list[dict[str, float]]:
+    """Minimise the terms of an objective (Batch -> Losses) with Adam; resume from ``checkpoint`` if it exists.
 
-    A parameter that no term of a step depends on is left alone by that step, so that stages need no optimiser each.
+    If the objective has a method ``begin_epoch(epoch, data)``, it is called before each epoch: for a closed-form update
+    over all items, or another stage of training. State that lasts longer than an epoch belongs in buffers, which the
+    checkpoint contains. A step leaves parameters unchanged that none of its terms depends on.
+
+    Returns:
+        The mean of each loss term, one entry per epoch.
 
     Raises:
-        TrainingError: the loss is not a finite number.
+        TrainingError: the loss is not finite.
         FormatError: the checkpoint is damaged or belongs to another run.
     """
     optimizer = torch.optim.Adam(objective.parameters(), lr=schedule.rate, fused=True)
-    history: History = []
+    history: list[dict[str, float]] = []
     if checkpoint is not None and checkpoint.exists():
         history = Checkpoint.load(checkpoint, objective, optimizer, fingerprint=fingerprint).history
     resumed, start = len(history), time.perf_counter()
+    begin_epoch = getattr(objective, "begin_epoch", None)
     objective.train()
     for epoch in range(resumed, schedule.epochs):
         with reproducible(seed, epoch):
-            if isinstance(objective, Alternating):
-                objective.begin_epoch(epoch, data)
+            if begin_epoch is not None:
+                begin_epoch(epoch, data)
             history.append(_epoch(objective, data, optimizer, schedule, epoch))
-        if checkpoint is not None and _is_kept(epoch + 1, schedule.epochs):
+        if checkpoint is not None and _writes_checkpoint(epoch + 1, schedule.epochs):
             Checkpoint(len(history), history, fingerprint).save(checkpoint, objective, optimizer)
         done, total = epoch + 1 - resumed, schedule.epochs - resumed
         on_progress(Progress("train", done, total, "epoch", time.perf_counter() - start, history[-1]))
@@ -221,25 +210,25 @@ def train(
     return history
 
 
-def _is_kept(done: int, epochs: int) -> bool:
-    """Whether there is a checkpoint after some of a run's epochs.
+def _writes_checkpoint(done: int, epochs: int) -> bool:
+    """Whether a checkpoint follows a number of finished epochs.
 
     Example:
-        >>> [done for done in range(1, 131) if _is_kept(done, 130)][-3:]
+        >>> [done for done in range(1, 131) if _writes_checkpoint(done, 130)][-3:]
         [126, 129, 130]
     """
-    return done == epochs or done % -(-epochs // _MOST_CHECKPOINTS) == 0
+    return done == epochs or done % -(-epochs // _MAX_CHECKPOINTS) == 0
 
 
 @contextmanager
 def reproducible(seed: int, epoch: int) -> Iterator[None]:
-    """Everything random and every sum inside follows from (seed, epoch); the caller's state is left as it was."""
+    """Make random numbers and sums depend on (seed, epoch) only, and restore the caller's state afterwards."""
     memory: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), memory.fill_uninitialized_memory
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0] >> np.uint64(1)))
         torch.use_deterministic_algorithms(True)
-        memory.fill_uninitialized_memory = False  # a guard against bugs of torch that costs hundreds of fills a step
+        memory.fill_uninitialized_memory = False  # a debugging aid of torch that costs hundreds of fills per step
         try:
             yield
         finally:
@@ -260,18 +249,14 @@ def _epoch(
         terms, watched = objective(data.batch(rows))
         values = {name: float(term.detach()) for name, term in terms.items()}
         if not math.isfinite(sum(values.values())):
-            raise TrainingError(_not_finite(values, epoch, step, schedule))
+            listed = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
+            raise TrainingError(
+                f"The loss is not finite at epoch {epoch + 1}, step {step + 1} ({listed}); lower the learning rate "
+                f"(now {schedule.rate:g}) or check the features for extreme values."
+            )
         optimizer.zero_grad(set_to_none=True)
         torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         for name, value in {**values, **watched}.items():
             sums[name] = sums.get(name, 0.0) + value / steps
     return sums
-
-
-def _not_finite(values: Mapping[str, float], epoch: int, step: int, schedule: Schedule) -> str:
-    terms = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
-    return (
-        f"The loss is not a finite number at epoch {epoch + 1}, step {step + 1} ({terms}); lower the learning rate "
-        f"(now {schedule.rate:g}) or look for extreme values in the features."
-    )

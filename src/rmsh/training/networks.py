@@ -1,7 +1,7 @@
-"""The networks that methods share: from features to relaxed codes, and the plain arrays they leave for numpy.
+"""Networks shared by the methods, from features to relaxed codes, and their export to plain arrays for numpy.
 
-A hash network scales its input, then D -> hidden -> K, mostly with tanh at the end. Scaling and batch
-normalisation are affine, so that a trained network is exported as two matrix products.
+A hash network scales its input and maps it D -> hidden -> K. Scaling and batch normalisation are affine, so a trained
+network is exported as two matrix products.
 """
 
 from __future__ import annotations
@@ -20,23 +20,21 @@ from rmsh.hash_function import Activation, HashFunction, Layer
 if TYPE_CHECKING:
     from rmsh.core.types import Features
 
-__all__ = ["HashNetwork", "InputScaling", "LabelNetwork", "Scaling", "dropout_mask"]
-
 Scaling = Literal["standardise", "norm"]
 
 _ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"none": lambda x: x, "relu": F.relu, "tanh": torch.tanh}
 
-# Standardised features have about this Euclidean norm, whatever their number, so that one learning rate fits all.
+# Scaled inputs have about this Euclidean norm in any dimension, so that one learning rate fits all features.
 INPUT_NORM = 10.0
 
 
 class InputScaling(nn.Module):
-    """x -> x * scale + offset, learned from the training features and then frozen.
+    """x -> x * scale + offset, computed from the training features and then fixed.
 
     Args:
         features: (n, d), dense or sparse.
-        scaling: "standardise" gives each feature mean 0 and the same deviation; "norm" multiplies all by one number.
-            Either way an input has a Euclidean norm of about ``INPUT_NORM``.
+        scaling: "standardise" gives every feature mean 0 and the same deviation; "norm" multiplies all features by one
+            number. Both give inputs a Euclidean norm of about ``INPUT_NORM``.
     """
 
     scale: Tensor
@@ -49,7 +47,7 @@ class InputScaling(nn.Module):
             norm = max(float(np.sqrt(np.square(mean).sum() + np.square(deviation).sum())), 1e-12)
             shift, scale = np.zeros_like(mean), np.full_like(mean, INPUT_NORM / norm)
         else:
-            # A feature that never varies carries nothing: it is switched off instead of being divided by zero.
+            # A constant feature is switched off instead of being divided by zero.
             varies = deviation > 1e-6 * max(float(deviation.max()), 1e-12)
             each = INPUT_NORM / np.sqrt(max(int(varies.sum()), 1))
             shift, scale = mean, np.where(varies, each / np.where(varies, deviation, 1.0), 0.0)
@@ -61,9 +59,9 @@ class InputScaling(nn.Module):
 
 
 def dropout_mask(like: Tensor, rate: float) -> Tensor:
-    """Zero with probability ``rate`` (to the nearest 1/256), else the factor that keeps the mean; float, as ``like``.
+    """Zero with probability ``rate`` (to the nearest 1/256), else the factor that preserves the mean.
 
-    One random word serves eight values: drawing one number a value would cost as much as the matrix products.
+    One random word serves eight values: one random number per value would cost as much as the matrix products.
     """
     dropped = round(rate * 256)
     words = torch.empty(-(-like.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
@@ -80,9 +78,9 @@ class HashNetwork(nn.Module):
         bits: K.
         hidden: width of the hidden layer.
         activation: of the hidden layer.
-        output: the activation of the last layer.
-        batch_norm: normalise over the batch before the last activation, which keeps bits from being constant.
-        dropout: of the hidden layer.
+        output: activation of the last layer.
+        batch_norm: normalise over the batch before the last activation, which prevents constant bits.
+        dropout: rate in the hidden layer.
     """
 
     steepness: Tensor
@@ -92,8 +90,8 @@ class HashNetwork(nn.Module):
         scaling: InputScaling,
         bits: int,
         *,
-        hidden: int = 1024,
-        activation: Activation = "tanh",
+        hidden: int,
+        activation: Activation = "relu",
         output: Activation = "tanh",
         batch_norm: bool = False,
         dropout: float = 0.0,
@@ -105,13 +103,13 @@ class HashNetwork(nn.Module):
         self.norm = nn.BatchNorm1d(bits) if batch_norm else None
         self.activations: tuple[Activation, Activation] = (activation, output)
         self.dropout = dropout
-        self.register_buffer("steepness", torch.ones(()))  # what the last activation is given is multiplied by it
+        self.register_buffer("steepness", torch.ones(()))  # factor of the input of the last activation
 
     def forward(self, x: Tensor) -> Tensor:
         return self.code(self.represent(self.scaling(x)))
 
     def represent(self, scaled: Tensor) -> Tensor:
-        """The hidden layer, (n, hidden), of features that were scaled."""
+        """The hidden layer, (n, hidden), of scaled features."""
         h = _ACTIVATIONS[self.activations[0]](self.hidden(scaled))
         return h * dropout_mask(h, self.dropout) if self.dropout and self.training else h
 
@@ -121,28 +119,26 @@ class HashNetwork(nn.Module):
         return _ACTIVATIONS[self.activations[1]](self.steepness * (z if self.norm is None else self.norm(z)))
 
     @torch.no_grad()
-    def export(self) -> HashFunction:
-        """The trained network as two layers of plain arrays, with every affine step folded in."""
+    def export(self, *, output: Activation | None = None) -> HashFunction:
+        """The trained network as two layers of plain arrays, optionally with another activation of the last layer."""
         weight, scaling = self.hidden.weight, self.scaling
         gain, shift = torch.ones_like(self.output.bias), self.output.bias.detach()
-        if self.norm is not None:
-            gain = self.norm.weight / torch.sqrt(_running(self.norm.running_var) + self.norm.eps)
-            shift = self.norm.bias + gain * (self.output.bias - _running(self.norm.running_mean))
-        layers = (
-            _exported(weight * scaling.scale, self.hidden.bias + weight @ scaling.offset, self.activations[0]),
-            _exported(self.steepness * gain[:, None] * self.output.weight, self.steepness * shift, self.activations[1]),
-        )
-        return HashFunction(layers)
+        if self.norm is not None and self.norm.running_mean is not None and self.norm.running_var is not None:
+            gain = self.norm.weight / torch.sqrt(self.norm.running_var + self.norm.eps)
+            shift = self.norm.bias + gain * (self.output.bias - self.norm.running_mean)
+        first = _layer(weight * scaling.scale, self.hidden.bias + weight @ scaling.offset, self.activations[0])
+        gain, shift = self.steepness * gain[:, None], self.steepness * shift
+        return HashFunction((first, _layer(gain * self.output.weight, shift, output or self.activations[1])))
 
 
 class LabelNetwork(nn.Module):
-    """Labels -> hidden -> representation -> K, ReLU between: the codes that labels alone would have.
+    """Labels (n, C) -> hidden -> representation -> K, with ReLU between: codes of label sets.
 
     Args:
         classes: C.
         bits: K.
         widths: of the hidden layer and of the representation.
-        output: the activation of the last layer.
+        output: activation of the last layer.
     """
 
     def __init__(self, classes: int, bits: int, *, widths: tuple[int, int], output: Activation) -> None:
@@ -155,7 +151,7 @@ class LabelNetwork(nn.Module):
         return self.code(self.represent(labels))
 
     def represent(self, labels: Tensor) -> Tensor:
-        """The representation, (n, width), of labels (n, C)."""
+        """The representation, (n, width)."""
         return F.relu(self.second(F.relu(self.first(labels))))
 
     def code(self, representation: Tensor) -> Tensor:
@@ -165,12 +161,9 @@ class LabelNetwork(nn.Module):
     @torch.no_grad()
     def export(self) -> HashFunction:
         """The trained network as three layers of plain arrays."""
-        layers: tuple[tuple[nn.Linear, Activation], ...] = (
-            (self.first, "relu"),
-            (self.second, "relu"),
-            (self.output, self.activation),
-        )
-        return HashFunction(tuple(_exported(layer.weight, layer.bias, activation) for layer, activation in layers))
+        activations: tuple[Activation, ...] = ("relu", "relu", self.activation)
+        layers = zip((self.first, self.second, self.output), activations, strict=True)
+        return HashFunction(tuple(_layer(linear.weight, linear.bias, activation) for linear, activation in layers))
 
 
 def _linear(inputs: int, outputs: int) -> nn.Linear:
@@ -180,11 +173,5 @@ def _linear(inputs: int, outputs: int) -> nn.Linear:
     return layer
 
 
-def _running(statistic: Tensor | None) -> Tensor:
-    if statistic is None:
-        raise TypeError("a batch normalisation without running statistics cannot be exported")
-    return statistic
-
-
-def _exported(weight: Tensor, bias: Tensor, activation: Activation) -> Layer:
+def _layer(weight: Tensor, bias: Tensor, activation: Activation) -> Layer:
     return Layer(np.ascontiguousarray(weight.numpy().T), bias.numpy().copy(), activation)

@@ -1,39 +1,37 @@
-"""Triplets inside a batch: who is compared with whom, who is the reference, who is nearer.
+"""The triplets of RMSH inside a batch: which items are compared, which is the reference, and the margin-adaptive loss.
 
-A triplet has three members and three pairs, always in the order (1,2), (1,3), (2,3). Anything about pairs (similarity,
-distance) is a tensor of shape (..., 3, t) in that order, t triplets.
+A triplet has three members and three pairs, always in the order (1,2), (1,3), (2,3). Values per pair (similarities,
+distances) are tensors of shape (..., 3, t) in that order, for t triplets.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-__all__ = ["MEMBERS_OF_PAIR", "Order", "draw", "order_by", "pairs_of", "similarity"]
+import torch.nn.functional as F  # noqa: N812  # its customary name
+from torch import Tensor
 
 MEMBERS_OF_PAIR = ((0, 1), (0, 2), (1, 2))
-# The two pairs that contain member 1, 2 or 3, as positions in them.
+# Indices of the two pairs that contain member 1, 2 or 3.
 _PAIRS_OF_MEMBER = ((0, 1), (0, 2), (1, 2))
 
 
 class Order(NamedTuple):
-    """Which two pairs of each triplet are compared: those of the reference, the more similar one first."""
+    """The two compared pairs of each triplet: both contain the reference, and the more similar pair is ``near``."""
 
-    near: Tensor  # (..., t) position of the pair that is more similar
+    near: Tensor  # (..., t) index of the more similar pair
     far: Tensor  # (..., t)
     near_similarity: Tensor  # (..., t)
     far_similarity: Tensor  # (..., t)
 
 
 def draw(n: int, per_item: int = 1) -> Tensor:
-    """Indices (3, t) of triplets in a batch of n items, ``per_item`` for each; its members differ.
+    """Indices (3, t) of triplets in a batch of n items, ``per_item`` for each, with three different members.
 
-    Each item stands once in each place of a set of n triplets: the second and third members are the first ones shifted
-    cyclically by two random, different offsets. A batch is in random order already, so shifts are random partners.
+    In a set of n triplets each item is once the first, once the second and once the third member: the second and
+    third members are the first ones shifted cyclically by two different random offsets. A batch is already in random
+    order, so the partners are random.
 
     Example:
         >>> members = draw(4)
@@ -57,7 +55,7 @@ def similarity(shared: Tensor, sizes_a: Tensor, sizes_b: Tensor) -> Tensor:
 
 
 def pairs_of(members: Tensor) -> tuple[Tensor, Tensor]:
-    """The two members of each pair, each (..., 3, t), of triplets (..., 3, t).
+    """The first and second member of each pair, both (..., 3, t), of triplets (..., 3, t).
 
     Example:
         >>> first, second = pairs_of(torch.tensor([[7], [8], [9]]))
@@ -70,10 +68,10 @@ def pairs_of(members: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def order_by(reference: Tensor, similarities: Tensor) -> Order:
-    """The more similar partner of the reference is the near one, the first of equals.
+    """Order the two pairs of the reference by similarity; of equals, the first is the near one.
 
     Args:
-        reference: (..., t) position of a member. The paper takes the one with most tags, the first of equals:
+        reference: (..., t) index of a member. The paper takes the one with most tags, the first of equals:
             ``sizes.argmax(dim=0)``.
         similarities: (3, t) of each pair.
 
@@ -91,3 +89,46 @@ def order_by(reference: Tensor, similarities: Tensor) -> Order:
         near_similarity=torch.where(swap, s_second, s_first),
         far_similarity=torch.where(swap, s_first, s_second),
     )
+
+
+def squared_distances(z: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """||z_i - z_j||^2 of pairs of rows of z (n, K), in the shape of the indices ``first`` and ``second``.
+
+    One matrix product gives all inner products; only the required ones are gathered, because the n^2 values are cheap
+    to compute but expensive to process further.
+
+    Example:
+        >>> z = torch.tensor([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])
+        >>> squared_distances(z, torch.tensor([0, 0]), torch.tensor([1, 2])).tolist()
+        [4.0, 8.0]
+    """
+    norms = z.square().sum(dim=1)
+    # Rounding may leave a tiny negative number for two equal rows.
+    return (norms[first] + norms[second] - 2 * (z @ z.T)[first, second]).clamp_min(0)
+
+
+def margin_triplet_loss(distances: Tensor, order: Order, *, delta: float, mask_equal: bool = True) -> Tensor:
+    """Eq. (triplet_definition), the margin-adaptive triplet loss, (..., t).
+
+    Two similar partners must keep their order with the margin delta * (S_near - S_far); a partner that shares no label
+    must be at least delta away.
+
+    Args:
+        distances: (..., 3, t), of the pairs of each triplet.
+        order: which pairs are compared.
+        delta: the robust parameter, in the unit of the distances.
+        mask_equal: omit the ranking term of two equally similar partners. The formula in the paper penalises their
+            arbitrary order; its goal (1) is stated for a strict inequality.
+    """
+    near, far = _gather(distances, order.near), _gather(distances, order.far)
+    higher, lower = order.near_similarity, order.far_similarity
+    ranked = (lower > 0) & (higher > lower) if mask_equal else lower > 0
+    # Converted to float once: a product with booleans would convert them each time.
+    both, no_near, no_far = (mask.to(near.dtype) for mask in (ranked, higher == 0, lower == 0))
+    margin = delta * (higher - lower)
+    return both * F.relu(near - far + margin) + no_near * F.relu(delta - near) + no_far * F.relu(delta - far)
+
+
+def _gather(distances: Tensor, pair: Tensor) -> Tensor:
+    index = pair.unsqueeze(-2).expand(*distances.shape[:-2], 1, -1)
+    return distances.gather(-2, index).squeeze(-2)
