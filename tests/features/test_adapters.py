@@ -105,7 +105,7 @@ def test_the_fingerprint_is_of_the_weights(timm: list[dict[str, Any]], monkeypat
     assert restore(described).describe() == described
     assert Timm("four").fingerprint != described["fingerprint"]
     monkeypatch.setattr(sys.modules["timm"], "create_model", lambda name, **_: Network(0.5))
-    with pytest.raises(FormatError, match="made by timm:net"):
+    with pytest.raises(FormatError, match="timm:net"):
         restore(described)
 
 

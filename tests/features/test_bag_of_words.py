@@ -33,7 +33,7 @@ def test_a_restored_bag_is_the_same() -> None:
 
 
 def test_texts_without_a_recurring_word_are_refused() -> None:
-    with pytest.raises(DataError, match="No word occurs in 1 of the 2 texts"):
+    with pytest.raises(DataError, match=r"1 .*of the 2 texts"):
         BagOfWords.prepare(["", "!?"])
 
 

@@ -101,7 +101,7 @@ def test_no_images_have_no_features(encoder: EfficientNet) -> None:
 
 def test_a_description_of_other_weights_is_refused(encoder: EfficientNet) -> None:
     assert EfficientNet.restore(encoder.describe()).fingerprint == encoder.fingerprint
-    with pytest.raises(FormatError, match="made by efficientnet-lite0 0123, at hand is"):
+    with pytest.raises(FormatError, match="efficientnet-lite0 0123"):
         EfficientNet.restore({"name": "efficientnet-lite0", "fingerprint": "0123"})
 
 
@@ -109,5 +109,5 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "weights.pth"
     for content in (b"", b"PK\x03\x04", locate("efficientnet-lite0").read_bytes()[:100_000]):
         path.write_bytes(content)
-        with pytest.raises(FormatError, match="not a file of weights in torch's old form"):
+        with pytest.raises(FormatError, match=r"weights\.pth"):
             read_tensors(path)
