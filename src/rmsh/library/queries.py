@@ -124,12 +124,12 @@ def code_blocks(
     """
     found = connection.execute(_BLOCKS[modality], (generation.number, after))
     while block := found.fetchmany(BLOCK):
-        intact = intact_code_rows(block, generation.bits)
-        if len(intact) < len(block):
-            for row in sorted({each[0] for each in block} - {each[0] for each in intact}):
-                if on_damage is None:
-                    raise FormatError(damaged_codes_message(connection, row))
-                on_damage(row)
+        damaged = damaged_code_rows(block, generation.bits)
+        for row in sorted(damaged):
+            if on_damage is None:
+                raise FormatError(damaged_codes_message(connection, row))
+            on_damage(row)
+        intact = [each for each in block if each[0] not in damaged] if damaged else block
         yield _to_arrays(intact, modality, generation)
 
 
@@ -143,26 +143,27 @@ def codes_of_ids(
     generation = generation_of(connection)
     items, damaged = intact_items(connection, rows_of_ids(connection, ids).values())
     found: list[CodeRow] = connection.execute(_CODES_OF_ROWS, (generation.number, json.dumps(sorted(items)))).fetchall()
-    intact = intact_code_rows(found, generation.bits)
-    damaged |= {row: damaged_codes_message(connection, row) for row, *_ in set(found) - set(intact)}
+    wrong = damaged_code_rows(found, generation.bits)
+    damaged |= {row: damaged_codes_message(connection, row) for row in wrong}
     for message in damaged.values():
         on_damage(message)
-    code_of = {items[each[0]].id: each for each in intact if each[_COLUMN[modality]] is not None}
+    column = _COLUMN[modality]
+    code_of = {items[each[0]].id: each for each in found if each[0] not in wrong and each[column] is not None}
     present = [name for name in ids if name in code_of]
     _, packed = _to_arrays([code_of[name] for name in present], modality, generation)
     return Codes(packed, generation.bits, np.array(present))
 
 
-def intact_code_rows(block: Sequence[CodeRow], bits: int) -> list[CodeRow]:
-    """The entries that match their checksum and have the right length."""
+def damaged_code_rows(block: Sequence[CodeRow], bits: int) -> set[int]:
+    """The rows whose codes do not match their checksum, or have the wrong length."""
     width = -(-bits // 8)
-    return [
-        each
+    return {
+        each[0]
         for each in block
-        if is_code_row_intact(each)
-        and (each[2] is None or len(each[2]) == width)
-        and (each[3] is None or len(each[3]) == width)
-    ]
+        if not is_code_row_intact(*each)
+        or (each[2] is not None and len(each[2]) != width)
+        or (each[3] is not None and len(each[3]) != width)
+    }
 
 
 def _to_arrays(block: Sequence[CodeRow], modality: Modality, generation: Generation) -> tuple[IntArray, PackedArray]:

@@ -193,7 +193,7 @@ class _RowRepair:
             return None
         statement, values = f"{CODE_ROW} WHERE row = ? AND generation = ?", (row, self._generation.number)
         copy = self._backup.execute(statement, values).fetchone()
-        if copy is None or not is_code_row_intact(copy):
+        if copy is None or not is_code_row_intact(*copy):
             return None
         stored = self._connection.execute(statement, values).fetchone()
         image, text = copy[2:4]

@@ -142,10 +142,10 @@ def is_item_intact(stored: StoredItem) -> bool:
         return False
 
 
-def is_code_row_intact(stored: CodeRow) -> bool:
+def is_code_row_intact(row: int, generation: int, image: bytes | None, text: bytes | None, checksum: int) -> bool:
     """Whether the codes of one row match their checksum; a damaged database may return values of any type."""
     try:
-        return codes_checksum(*stored[:4]) == stored[4]
+        return codes_checksum(row, generation, image, text) == checksum
     except (TypeError, struct.error):
         return False
 

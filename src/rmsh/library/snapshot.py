@@ -16,7 +16,7 @@ import logging
 import sqlite3
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -82,38 +82,34 @@ def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:
     Only the database is read, so damage of an older snapshot is never copied. Damaged codes in the database raise
     FormatError, and the older snapshot remains.
     """
-    stamp, generation = Stamp.of(connection), generation_of(connection)
+    stamp = Stamp.of(connection)
     parts: dict[str, dict[str, Any]] = {}
     with atomic(path) as file:
         file.write(_MAGIC)
         for modality in MODALITIES:
-            rows, words = [], _Section(file)
-            for block, packed in code_blocks(connection, modality, generation=generation):
-                rows.append(block)
-                words.write(to_words(packed).astype("<u8", copy=False))
-            numbers = _Section(file)
-            for block in rows:
-                numbers.write(block.astype("<i8", copy=False))
-            parts[modality] = {"count": sum(map(len, rows)), "words": words.facts(), "rows": numbers.facts()}
+            rows: list[IntArray] = []
+            words = _write_blocks(file, _words(connection, modality, rows))
+            numbers = _write_blocks(file, (block.astype("<i8", copy=False) for block in rows))
+            parts[modality] = {"count": sum(map(len, rows)), "words": words, "rows": numbers}
         facts = json.dumps({"stamp": asdict(stamp), "block": BLOCK, "parts": parts}).encode()
         file.write(facts + _END.pack(len(facts), zlib.crc32(facts)))
     return max(int(part["count"]) for part in parts.values())
 
 
-class _Section:
-    """An array that is written block by block."""
+def _words(connection: sqlite3.Connection, modality: Modality, rows: list[IntArray]) -> Iterator[NDArray[Any]]:
+    """The codes of a modality as words, block by block; their rows are appended to ``rows``."""
+    for block, packed in code_blocks(connection, modality, generation=generation_of(connection)):
+        rows.append(block)
+        yield to_words(packed).astype("<u8", copy=False)
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._offset = file.tell()
-        self._checksums: list[int] = []
 
-    def write(self, block: NDArray[Any]) -> None:
-        self._checksums.append(zlib.crc32(block.data))
-        self._file.write(block.data)
-
-    def facts(self) -> dict[str, Any]:
-        return {"offset": self._offset, "checksums": self._checksums}
+def _write_blocks(file: IO[bytes], blocks: Iterable[NDArray[Any]]) -> dict[str, Any]:
+    """Write an array block by block, and return its offset and checksums."""
+    offset, checksums = file.tell(), []
+    for block in blocks:
+        checksums.append(zlib.crc32(block.data))
+        file.write(block.data)
+    return {"offset": offset, "checksums": checksums}
 
 
 class Snapshot:

@@ -26,10 +26,10 @@ from rmsh.library.folder import check_is_library, load_model, read_manifest
 from rmsh.library.queries import (
     CODE_ROW,
     code_blocks,
+    damaged_code_rows,
     damaged_item_message,
     generation_of,
     id_of_row,
-    intact_code_rows,
     library_id,
     missing_item_message,
     ranges_removed,
@@ -252,7 +252,7 @@ def _difference(snapshot: Snapshot, codes: SnapshotCodes, connection: sqlite3.Co
 def _damaged_codes(connection: sqlite3.Connection) -> Iterator[tuple[int, int]]:
     bits = dict(connection.execute("SELECT generation, bits FROM generations"))
     for each in connection.execute(CODE_ROW):
-        if each[1] not in bits or not intact_code_rows([each], bits[each[1]]):
+        if each[1] not in bits or damaged_code_rows([each], bits[each[1]]):
             yield each[:2]
 
 
