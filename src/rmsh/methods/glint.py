@@ -175,17 +175,18 @@ class Objective(HashObjective):
 
     def export(self) -> dict[Modality, HashFunction]:
         """The hash functions as plain arrays: classifier, square roots of probabilities, coder."""
-        networks = {"image": (self.image, self.image_coder), "text": (self.text, self.text_coder)}
-        functions: dict[Modality, HashFunction] = {}
-        for modality, (classifier, coder) in networks.items():
-            functions[modality] = HashFunction(
-                (*classifier.export(output="root-sigmoid").layers, *coder.export().layers)
-            )
-        return functions
+        return {
+            "image": _chain(self.image, self.image_coder),
+            "text": _chain(self.text, self.text_coder),
+        }
 
     def facts(self) -> dict[str, Any]:
         """The temperature, and the mean probability that labels are correct."""
         return {"temperature": self.temperature, "trusted": round(self.label_weights.mean().item(), 4)}
+
+
+def _chain(classifier: HashNetwork, coder: HashNetwork) -> HashFunction:
+    return HashFunction((*classifier.export(output="root-sigmoid").layers, *coder.export().layers))
 
 
 def _coder(data: TrainingSet, config: GLINTConfig) -> HashNetwork:
