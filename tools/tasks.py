@@ -1,4 +1,4 @@
-"""What `make` runs, and what Windows users run without it: python tools/tasks.py demo, test, check, bench.
+"""What `make` runs, and what Windows users run without it: python tools/tasks.py demo, test, check, lab.
 
 Each task first sees to `.venv`: it is created where absent, and installed into when `pyproject.toml` or
 `constraints.txt` changed since the last time. Only the standard library is used. Which package index is asked is pip's
