@@ -87,7 +87,7 @@ def test_a_picture_that_is_new_finds_captions_of_what_it_shows(page: Page, serve
     page.locator("#file").set_input_files(served.picture_of("guitar"))
     expect(page.locator("#title")).to_have_text("24 nearest texts for your image")
     assert _with(page, "guitar|strings|music", nearest=4) == 4
-    page.get_by_role("radio", name="Pictures").check()
+    page.get_by_role("radio", name="Images").check()
     expect(page.locator("#title")).to_have_text("24 nearest images for your image")
     assert _with(page, "guitar", nearest=4) == 4
 

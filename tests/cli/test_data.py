@@ -86,7 +86,7 @@ def test_real_tags_and_features_of_real_labels_are_learned_to_twice_chance(
     np.save(tmp_path / "images.npy", labels + np.random.default_rng(0).normal(0, 0.7, labels.shape))
     files = ["--root", mirflickr_root, "--images", tmp_path / "images.npy", "--out", tmp_path / "pairs", "--quiet"]
     out, _ = told(capsys, "data", "prepare", "mirflickr25k", *files)
-    assert "18,006 are searched, 2,000 ask" in out
+    assert "database 18,006, queries 2,000" in out
     options = ["--bits", "64", "--set", "epochs=4", "--set", "hidden=256"]
     assert all(score["value"] > 2 * score["chance"] for score in ndcg(capsys, tmp_path, *options, k=500))
 
