@@ -33,7 +33,7 @@ def test_json_holds_all_methods_with_typed_options() -> None:
 
 def test_one_method_shows_what_its_options_do() -> None:
     done = runner.invoke(app, ["methods", "seph"], env={"COLUMNS": "300"})
-    for shown in ("CVPR 2015", "needs labels", "k-means, random"):
+    for shown in ("CVPR 2015", "needs labels", "k-means, random", "number of training pairs, drawn at random"):
         assert shown in done.stdout
 
 
