@@ -37,15 +37,7 @@ from rmsh.library.folder import (
     write_manifest,
 )
 from rmsh.library.maintenance import upgrade
-from rmsh.library.queries import (
-    change_token,
-    count_items,
-    generation_of,
-    image_folder,
-    image_paths,
-    last_change,
-    library_id,
-)
+from rmsh.library.queries import count_items, generation_of, image_folder, last_change, library_id
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
 from rmsh.library.verify import verify
 from rmsh.library.writing import log_new_codes
@@ -93,7 +85,7 @@ def _copy_images(source: Path, target: Path, connection: sqlite3.Connection, *, 
     if image_folder(connection) is not None:
         return 0
     missing = 0
-    for name in image_paths(connection):
+    for (name,) in connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL"):
         if not (source / name).is_file():
             missing += 1
         elif except_in is None or not _is_same_file(source / name, except_in / name):
@@ -216,7 +208,7 @@ def _flush(folder: Path) -> None:
 def _replace(work: Path, to: Path, backup: Path, *, timeout: float) -> None:
     """Replace the files of a library by the verified copy."""
     with closing(connect_reader(work / "new")) as connection:
-        token = change_token(connection, last_change(connection))
+        _, token = last_change(connection)
     usable = _announce(work, to, {"token": token, "backup": str(backup)}, timeout=timeout)
     _copy_replaced(to, work / "replaced")
     shutil.rmtree(to / NEXT_MODEL, ignore_errors=True)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import checked_format, flush_folder, read_json, temporary_path, write_json
 from rmsh.library.database import DATABASE, RESTORING, connect_reader, connect_writer, is_restoring, translate_errors
-from rmsh.library.queries import change_token, generation_of, last_change, library_id
+from rmsh.library.queries import generation_of, last_change, library_id
 from rmsh.library.schema import VERSION, create_tables
 from rmsh.library.snapshot import SNAPSHOT
 from rmsh.model import load
@@ -205,7 +205,7 @@ def _is_database_restored(folder: Path) -> bool:
     token = read_json(folder / RESTORING / "restore.json")["token"]
     try:
         with closing(connect_reader(folder)) as connection:
-            return bool(change_token(connection, last_change(connection)) == token)
+            return bool(last_change(connection)[1] == token)
     except sqlite3.Error:
         return False
 

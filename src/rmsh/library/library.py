@@ -8,8 +8,8 @@ read; writers take turns, one batch at a time, and wait for each other up to a t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -37,7 +37,7 @@ from rmsh.library.queries import (
 )
 from rmsh.library.schema import check_version
 from rmsh.library.snapshot import SnapshotWriter
-from rmsh.library.views import DamageLog, Views
+from rmsh.library.views import Views
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
@@ -74,10 +74,9 @@ class Library:
     def __init__(self, folder: Path, *, engine: type[StoredIndex]) -> None:
         self.folder = folder
         self._readers = Readers(folder)
-        self._damage = DamageLog()
-        self._views = Views(folder, engine=engine, damage=self._damage)
+        self._views = Views(folder, engine=engine)
+        self._snapshot = SnapshotWriter(folder, self._readers)
         self._writer: Writer | None = None
-        self._snapshot: SnapshotWriter | None = None
 
     @classmethod
     def create(cls, folder: Path | str, model: Model, *, source: Path | str | None = None) -> Self:
@@ -115,7 +114,10 @@ class Library:
         try:
             library._check()
             if writable:
-                library._begin_writing(timeout)
+                library._writer = Writer(library.folder, timeout=timeout)
+                if read_manifest(library.folder).get("model") != library.generation().fingerprint:
+                    library.update_files()  # recoding was interrupted after the new codes had been put to use
+                library._snapshot.check()
         except BaseException:
             library.close()
             raise
@@ -143,12 +145,6 @@ class Library:
             f"{self.folder} contains files of two libraries; restore a backup with `rmsh library restore --replace`."
         )
 
-    def _begin_writing(self, timeout: float) -> None:
-        self._writer = Writer(self.folder, timeout=timeout)
-        if read_manifest(self.folder).get("model") != self.generation().fingerprint:
-            self.update_files()  # recoding was interrupted after the new codes had been put to use
-        self._snapshot = SnapshotWriter(self.folder, self._readers)
-
     def __enter__(self) -> Self:
         return self
 
@@ -161,11 +157,9 @@ class Library:
         if self._writer is not None:
             self._writer.close()
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """A connection to the database; everything read in the block belongs to one state."""
-        with self._readers.reading() as connection:
-            yield connection
+        return self._readers.reading()
 
     def generation(self) -> Generation:
         """The fingerprint of the current model, and the length of its codes."""
@@ -215,7 +209,7 @@ class Library:
             found = codes_of_ids(connection, names, modality, on_damage=damaged.append)
         if damaged and len(names) == 1:
             raise FormatError(damaged[0])
-        self._damage.warn(damaged)
+        self._views.warn(damaged)
         return found
 
     def picture_path(self, item: Item) -> Path | None:
@@ -275,7 +269,7 @@ class Library:
                 items, damaged = intact_items(connection, {row for hits in queries for row, _ in hits})
                 if not damaged:
                     return [[Hit(items[row], distance, row) for row, distance in hits] for hits in queries]
-                self._damage.warn(damaged.values())
+                self._views.warn(damaged.values())
                 intact = ~view.mask_of([np.array(sorted(damaged), dtype=np.int64)])
                 mask = intact if mask is None else mask & intact
 
@@ -304,20 +298,15 @@ class Library:
     def _write(self, batch: T, change: Callable[[sqlite3.Connection, T], int]) -> None:
         with self.transaction() as connection:
             rows = change(connection, batch)
-        if self._snapshot is not None:
-            self._snapshot.changed(rows)
+        self._snapshot.changed(rows)
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
         """A block of changes to the database that is committed as a whole or not at all."""
-        with self._writable().transaction() as connection:
-            yield connection
+        return self._writable().transaction()
 
-    @contextmanager
-    def maintenance(self) -> Iterator[sqlite3.Connection]:
+    def maintenance(self) -> AbstractContextManager[sqlite3.Connection]:
         """The connection for writing outside a transaction, for statements such as VACUUM."""
-        with self._writable().exclusive() as connection:
-            yield connection
+        return self._writable().exclusive()
 
     def _writable(self) -> Writer:
         if self._writer is None:
@@ -328,14 +317,12 @@ class Library:
         """Make model folder, manifest and snapshot follow the database after its codes were replaced."""
         with self.transaction() as connection:
             update_files(self.folder, connection)
-        if self._snapshot is not None:
-            self._snapshot.update()
+        self._snapshot.update()
 
     def write_snapshot(self) -> None:
         """Write a snapshot of the current state."""
         self._writable()
-        if self._snapshot is not None:
-            self._snapshot.write()
+        self._snapshot.write()
 
 
 def _per_query(found: Hits | Neighbours) -> list[list[tuple[int, int]]]:

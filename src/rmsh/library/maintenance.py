@@ -45,7 +45,7 @@ def compact(library: Library) -> None:
     database raises FormatError; the snapshot, which may have the only intact copy, is then not overwritten.
     """
     with library.transaction() as connection:
-        for message in find_damage(library.folder, connection).messages():
+        for message in find_damage(library.folder, connection).messages:
             raise FormatError(message)
         update_files(library.folder, connection)
         for statement in _DELETE_UNUSED:
@@ -83,7 +83,7 @@ class Description:
 def describe(library: Library) -> Description:
     """Describe a library; counting reads the whole database."""
     with library.reading() as connection:
-        generation, seq = generation_of(connection), last_change(connection)
+        generation, (seq, _) = generation_of(connection), last_change(connection)
         files = sorted(path for path in library.folder.rglob("*") if path.is_file())
         return Description(
             id=library_id(connection),

@@ -22,18 +22,13 @@ from rmsh.library.items import Item
 from rmsh.library.schema import is_code_row_intact, is_item_intact
 
 if TYPE_CHECKING:
-    from rmsh.core.types import IntArray, Modality, PackedArray
+    from rmsh.core.types import BitArray, IntArray, Modality, PackedArray
     from rmsh.library.schema import CodeRow, StoredItem
 
 BLOCK = 1 << 16  # codes read at once: a few megabytes of Python objects, whatever the size of the library
 
 CODE_ROW = "SELECT row, generation, image, text, checksum FROM codes"
-_BLOCKS = {  # a column name cannot be a bound parameter
-    "image": f"{CODE_ROW} WHERE generation = ? AND row > ? AND image IS NOT NULL ORDER BY row",
-    "text": f"{CODE_ROW} WHERE generation = ? AND row > ? AND text IS NOT NULL ORDER BY row",
-}
-_CODES_OF_ROWS = CODE_ROW + " WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"  # noqa: S608
-_COLUMN = {"image": 2, "text": 3}  # in a CodeRow
+COLUMN = {"image": 2, "text": 3}  # in a CodeRow
 
 
 class Generation(NamedTuple):
@@ -42,6 +37,10 @@ class Generation(NamedTuple):
     number: int
     fingerprint: str
     bits: int
+
+    def to_array(self, codes: Sequence[bytes]) -> PackedArray:
+        """Packed codes, uint8 (n, bytes), from the bytes of each."""
+        return np.frombuffer(b"".join(codes), dtype=np.uint8).reshape(len(codes), -(-self.bits // 8))
 
     def check(self, model: str, *given: Codes) -> None:
         """Raise CodesError for codes of another model or length."""
@@ -74,39 +73,30 @@ def image_folder(connection: sqlite3.Connection) -> str | None:
     return None if source is None else str(source)
 
 
-def image_paths(connection: sqlite3.Connection) -> Iterator[str]:
-    """The image paths of all items, each once."""
-    found = connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL")
-    return (path for (path,) in found)
-
-
 def count_items(connection: sqlite3.Connection) -> int:
     """The number of items."""
     return int(connection.execute("SELECT count(*) FROM items").fetchone()[0])
 
 
-def change_token(connection: sqlite3.Connection, seq: int) -> str:
-    """The token of a change, or "" if the log does not contain it."""
-    found = connection.execute("SELECT token FROM changes WHERE seq = ?", (seq,)).fetchone()
-    return str(found[0]) if found else ""
+def last_change(connection: sqlite3.Connection) -> tuple[int, str]:
+    """The number and the token of the last change; 0 and "" if there was none yet."""
+    found = connection.execute("SELECT seq, token FROM changes ORDER BY seq DESC LIMIT 1").fetchone()
+    return found or (0, "")
 
 
-def last_change(connection: sqlite3.Connection) -> int:
-    """The number of the last change, 0 if there was none yet."""
-    return int(connection.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0])
+def has_change(connection: sqlite3.Connection, seq: int, token: str) -> bool:
+    """Whether the log contains a change, given by its number and token."""
+    found = connection.execute("SELECT 1 FROM changes WHERE seq = ? AND token = ?", (seq, token))
+    return found.fetchone() is not None
 
 
-def log_covers(connection: sqlite3.Connection, since: int) -> bool:
-    """Whether the log contains all changes after one, and none of them replaced the codes."""
-    (oldest,) = connection.execute("SELECT coalesce(min(seq), 0) FROM changes").fetchone()
-    recoded = connection.execute("SELECT 1 FROM changes WHERE seq > ? AND kind = 'recode' LIMIT 1", (since,))
-    return int(oldest) <= since + 1 and recoded.fetchone() is None
-
-
-def ranges_removed(connection: sqlite3.Connection, since: int) -> IntArray:
-    """First and last rows of the ranges removed after a change, int64 (n, 2)."""
-    found = connection.execute("SELECT first, last FROM changes WHERE seq > ? AND kind = 'remove'", (since,))
-    return np.array(found.fetchall(), dtype=np.int64).reshape(-1, 2)
+def is_removed(connection: sqlite3.Connection, rows: IntArray, *, since: int) -> BitArray:
+    """Which of some increasing rows were removed after a change, bool (n,)."""
+    ranges = connection.execute("SELECT first, last + 1 FROM changes WHERE seq > ? AND kind = 'remove'", (since,))
+    removed = np.zeros(len(rows), dtype=np.bool_)
+    for begin, end in np.searchsorted(rows, np.array(ranges.fetchall(), dtype=np.int64).reshape(-1, 2)):
+        removed[begin:end] = True
+    return removed
 
 
 def code_blocks(
@@ -122,7 +112,10 @@ def code_blocks(
     ``on_damage`` is called with each row whose codes do not match their checksum, and the row is skipped; without it,
     such a row raises FormatError.
     """
-    found = connection.execute(_BLOCKS[modality], (generation.number, after))
+    found = connection.execute(
+        f"{CODE_ROW} WHERE generation = ? AND row > ? AND {modality} IS NOT NULL ORDER BY row",
+        (generation.number, after),
+    )
     while block := found.fetchmany(BLOCK):
         damaged = damaged_code_rows(block, generation.bits)
         for row in sorted(damaged):
@@ -130,7 +123,8 @@ def code_blocks(
                 raise FormatError(damaged_codes_message(connection, row))
             on_damage(row)
         intact = [each for each in block if each[0] not in damaged] if damaged else block
-        yield _to_arrays(intact, modality, generation)
+        rows = np.array([each[0] for each in intact], dtype=np.int64)
+        yield rows, generation.to_array([each[COLUMN[modality]] for each in intact])
 
 
 def codes_of_ids(
@@ -142,16 +136,15 @@ def codes_of_ids(
     """
     generation = generation_of(connection)
     items, damaged = intact_items(connection, rows_of_ids(connection, ids).values())
-    found: list[CodeRow] = connection.execute(_CODES_OF_ROWS, (generation.number, json.dumps(sorted(items)))).fetchall()
+    statement = f"{CODE_ROW} WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"  # noqa: S608
+    found = connection.execute(statement, (generation.number, json.dumps(sorted(items)))).fetchall()
     wrong = damaged_code_rows(found, generation.bits)
     damaged |= {row: damaged_codes_message(connection, row) for row in wrong}
     for message in damaged.values():
         on_damage(message)
-    column = _COLUMN[modality]
-    code_of = {items[each[0]].id: each for each in found if each[0] not in wrong and each[column] is not None}
-    present = [name for name in ids if name in code_of]
-    _, packed = _to_arrays([code_of[name] for name in present], modality, generation)
-    return Codes(packed, generation.bits, np.array(present))
+    code_of = {items[each[0]].id: each[COLUMN[modality]] for each in found if each[0] not in wrong}
+    present = {name: code_of[name] for name in ids if code_of.get(name) is not None}
+    return Codes(generation.to_array(list(present.values())), generation.bits, np.array(list(present)))
 
 
 def damaged_code_rows(block: Sequence[CodeRow], bits: int) -> set[int]:
@@ -164,13 +157,6 @@ def damaged_code_rows(block: Sequence[CodeRow], bits: int) -> set[int]:
         or (each[2] is not None and len(each[2]) != width)
         or (each[3] is not None and len(each[3]) != width)
     }
-
-
-def _to_arrays(block: Sequence[CodeRow], modality: Modality, generation: Generation) -> tuple[IntArray, PackedArray]:
-    column = _COLUMN[modality]
-    joined = b"".join([each[column] for each in block])  # type: ignore[misc]  # callers pass rows that have this code
-    packed = np.frombuffer(joined, dtype=np.uint8).reshape(len(block), -(-generation.bits // 8))
-    return np.array([each[0] for each in block], dtype=np.int64), packed
 
 
 def damaged_codes_message(connection: sqlite3.Connection, row: int) -> str:
@@ -247,19 +233,10 @@ def rows_of_ids(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str,
     return dict(connection.execute("SELECT id, row FROM items WHERE id IN (SELECT value FROM json_each(?))", (wanted,)))
 
 
-_FILTERS: dict[type[Leaf], str] = {  # at most LIMIT rows after one, as a comma-separated list
-    Label: """
-        SELECT group_concat(row) FROM (
-            SELECT row FROM item_labels WHERE label = (SELECT label FROM labels WHERE name = ?) AND row > ?
-            ORDER BY row LIMIT ?
-        )
-    """,
-    Id: "SELECT group_concat(row) FROM (SELECT row FROM items WHERE id = ? AND row > ? ORDER BY row LIMIT ?)",
-    Text: """
-        SELECT group_concat(rowid) FROM (
-            SELECT rowid FROM texts WHERE texts MATCH ? AND rowid > ? ORDER BY rowid LIMIT ?
-        )
-    """,
+_FILTERS: dict[type[Leaf], str] = {
+    Label: "SELECT row FROM item_labels WHERE label = (SELECT label FROM labels WHERE name = ?)",
+    Id: "SELECT row FROM items WHERE id = ?",
+    Text: "SELECT rowid AS row FROM texts WHERE texts MATCH ?",
 }
 _FILTER_BLOCK = 1 << 20
 
@@ -270,8 +247,9 @@ def matching_rows(connection: sqlite3.Connection, condition: Leaf) -> Iterator[I
     SQLite joins the numbers of a block into one string; a Python object per row would take three times as long.
     """
     value = to_phrases(condition.value) if isinstance(condition, Text) else condition.value
+    block = f"SELECT group_concat(row) FROM ({_FILTERS[type(condition)]} AND row > ? ORDER BY row LIMIT ?)"  # noqa: S608
     last = 0
-    while numbers := connection.execute(_FILTERS[type(condition)], (value, last, _FILTER_BLOCK)).fetchone()[0]:
+    while numbers := connection.execute(block, (value, last, _FILTER_BLOCK)).fetchone()[0]:
         rows = np.sort(np.fromstring(numbers, dtype=np.int64, sep=","))
         yield rows
         last = int(rows[-1])

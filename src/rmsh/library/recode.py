@@ -21,8 +21,7 @@ from rmsh.core.types import Modality
 from rmsh.library.folder import find_model, install_model, stage_model
 from rmsh.library.items import Batch, Item
 from rmsh.library.queries import Generation, count_items, generation_of, items_of_rows
-from rmsh.library.schema import codes_checksum
-from rmsh.library.writing import log_new_codes
+from rmsh.library.writing import insert_codes, log_new_codes
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
@@ -52,7 +51,11 @@ def recode(
     start, last = time.perf_counter(), 0
     pending, done, total = _begin(library, model)
     while not _switch(library, pending, last):
-        while items := _next_items(library, pending, last, batch):
+        while True:
+            with library.reading() as connection:
+                items = items_of_rows(connection, _pending_rows(connection, pending, last, batch))
+            if not items:
+                break
             _write(library, items, encode(list(items.values())), pending)
             last, done = max(items), done + len(items)
             on_progress(Progress("recode", done, max(done, total), "item", time.perf_counter() - start))
@@ -68,20 +71,21 @@ def _begin(library: Library, model: Model) -> tuple[Generation, int, int]:
         current = generation_of(connection)
         install_model(library.folder, current)  # otherwise a staged model would be lost
         stage_model(library.folder, model)
+        total = count_items(connection)
         started = connection.execute(
-            "SELECT generation, fingerprint FROM generations WHERE generation > ?", (current.number,)
+            "SELECT generation, fingerprint, bits FROM generations WHERE generation > ?", (current.number,)
         ).fetchall()
-        for number, fingerprint in started:
-            if fingerprint == model.fingerprint:
-                count = "SELECT count(*) FROM codes WHERE generation = ?"
-                done = int(connection.execute(count, (number,)).fetchone()[0])
-                return Generation(number, fingerprint, model.bits), done, count_items(connection)
-            connection.execute("DELETE FROM codes WHERE generation = ?", (number,))
-            connection.execute("DELETE FROM generations WHERE generation = ?", (number,))
+        for pending in map(Generation._make, started):
+            own = "FROM codes WHERE generation = ?"
+            if pending.fingerprint == model.fingerprint:
+                (done,) = connection.execute(f"SELECT count(*) {own}", (pending.number,)).fetchone()
+                return pending, done, total
+            connection.execute(f"DELETE {own}", (pending.number,))
+            connection.execute("DELETE FROM generations WHERE generation = ?", (pending.number,))
         added = connection.execute(
             "INSERT INTO generations (fingerprint, bits) VALUES (?, ?)", (model.fingerprint, model.bits)
         )
-        return Generation(int(added.lastrowid or 0), model.fingerprint, model.bits), 0, count_items(connection)
+        return Generation(int(added.lastrowid or 0), model.fingerprint, model.bits), 0, total
 
 
 def _switch(library: Library, pending: Generation, last: int) -> bool:
@@ -108,29 +112,16 @@ def _pending_rows(connection: sqlite3.Connection, pending: Generation, last: int
     return [row for (row,) in connection.execute(_PENDING_ROWS, (last, pending.number, limit))]
 
 
-def _next_items(library: Library, pending: Generation, last: int, batch: int) -> dict[int, Item]:
-    """The next items without a new code, by row."""
-    with library.reading() as connection:
-        return items_of_rows(connection, _pending_rows(connection, pending, last, batch))
-
-
 def _write(library: Library, items: Mapping[int, Item], codes: Mapping[Modality, Codes], pending: Generation) -> None:
     """Write the new codes of items; items without any, and items removed meanwhile, are skipped."""
     coded = {name for of_modality in codes.values() for name in of_modality.ids.tolist()}
     with_code = {row: item for row, item in items.items() if item.id in coded}
     batch = Batch(tuple(with_code.values()), codes, pending.fingerprint)
     pending.check(batch.model, *codes.values())
-    number = pending.number
     with library.transaction() as connection:
         _check_pending(connection, pending)
-        connection.executemany(
-            "INSERT INTO codes (row, generation, image, text, checksum) "
-            "SELECT row, ?, ?, ?, ? FROM items WHERE row = ? ON CONFLICT DO NOTHING",
-            [
-                (number, image, text, codes_checksum(row, number, image, text), row)
-                for row, image, text in zip(with_code, batch.blobs("image"), batch.blobs("text"), strict=True)
-            ],
-        )
+        blobs = zip(with_code, batch.blobs("image"), batch.blobs("text"), strict=True)
+        insert_codes(connection, pending.number, blobs)
 
 
 def _check_pending(connection: sqlite3.Connection, pending: Generation) -> None:

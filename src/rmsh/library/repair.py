@@ -7,30 +7,30 @@ the damaged row should have, or comes from the same history, in which rows never
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
+
+import numpy as np
 
 from rmsh.core.errors import FormatError, InputError
 from rmsh.library.database import Writer, connect_reader, translate_errors
 from rmsh.library.folder import check_is_library, find_model, finish_restore, read_manifest
 from rmsh.library.queries import (
     CODE_ROW,
-    change_token,
     generation_of,
+    has_change,
     id_of_row,
+    is_removed,
     last_change,
-    ranges_removed,
     stored_items,
 )
-from rmsh.library.schema import KEEP_ROWS, check_version, codes_checksum, is_code_row_intact, is_item_intact
+from rmsh.library.schema import KEEP_ROWS, check_version, is_code_row_intact, is_item_intact
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
 from rmsh.library.verify import Damage, find_damage, is_text_index_intact
-from rmsh.library.writing import insert_labels, log_new_codes
-
-_Codes: TypeAlias = tuple[bytes | None, bytes | None]  # image and text
+from rmsh.library.writing import insert_codes, insert_labels, log_new_codes
 
 
 @dataclass
@@ -57,17 +57,18 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
             find_model(folder, generation_of(connection))
             _rebuild_indexes(connection, result)
             damage = find_damage(folder, connection)
-            if damage.in_database:
-                _RowRepair(connection, other, damage, result).run()
+            if other is not None and damage.items:
+                result.restored += _restore_items(connection, other, damage.items)
+            result.restored += _restore_codes(connection, other, damage)
             if not is_text_index_intact(connection):
                 connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
                 result.restored.append("The full-text index was rebuilt.")
             if result.restored:
                 log_new_codes(connection)
             after = find_damage(folder, connection)
-            result.lost += after.messages()
+            result.lost += after.messages
         # A snapshot that may have the only intact copy of damaged codes is not overwritten.
-        if not after.in_database and (damage.snapshot_problem or result.restored):
+        if not after.messages and (damage.snapshot_problem or result.restored):
             with closing(connect_reader(folder)) as connection:
                 connection.execute("BEGIN")
                 write_snapshot(folder / SNAPSHOT, connection)
@@ -107,94 +108,66 @@ def _rebuild_indexes(connection: sqlite3.Connection, result: RepairResult) -> No
     result.restored.append("The indexes of the database were rebuilt.")
 
 
-class _RowRepair:
-    """Restores damaged rows, inside a write transaction."""
-
-    def __init__(
-        self, connection: sqlite3.Connection, backup: sqlite3.Connection | None, damage: Damage, result: RepairResult
-    ) -> None:
-        self._connection = connection
-        self._backup = backup
-        self._damage = damage
-        self._result = result
-        self._generation = generation_of(connection)
-        self._common_seq: int | None = None  # last change of a backup that is an earlier state of this library
-        if backup is not None:
-            seq = last_change(backup)
-            token = change_token(backup, seq)
-            self._common_seq = seq if token and token == change_token(connection, seq) else None
-
-    def run(self) -> None:
-        """Restore every row that has an intact copy."""
-        self._connection.execute("DROP TRIGGER item_kept")
-        for row in self._damage.items:
-            self._restore_item(row)
-        self._connection.execute(KEEP_ROWS)
-        current = self._generation.number
-        for row, number in self._damage.codes:
-            if number != current:  # older codes are unused, and `rmsh recode` computes newer ones again
-                self._connection.execute("DELETE FROM codes WHERE row = ? AND generation = ?", (row, number))
-                self._result.restored.append(f"Damaged codes of row {row} and another model were deleted.")
-        for row in sorted({row for row, number in self._damage.codes if number == current} | self._damage.uncoded):
-            self._restore_codes(row)
-
-    def _restore_item(self, row: int) -> None:
-        stored = next(stored_items(self._connection, [row]), None)
-        copy = None if self._backup is None else next(stored_items(self._backup, [row]), None)
-        if copy is None or not is_item_intact(copy) or not self._is_same(row, stored, copy):
-            return
+def _restore_items(connection: sqlite3.Connection, backup: sqlite3.Connection, rows: Iterable[int]) -> Iterator[str]:
+    """Restore the items that have an intact copy in the backup, and yield a message for each."""
+    connection.execute("DROP TRIGGER item_kept")
+    for row in rows:
+        stored, copy = (next(stored_items(each, [row]), None) for each in (connection, backup))
+        if copy is None or not is_item_intact(copy) or not _is_same(stored, copy, connection, backup):
+            continue
         _, name, text, picture, labels, checksum = copy
-        self._connection.execute(
+        connection.execute(
             "INSERT INTO items (row, id, text, picture, checksum) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (row) DO UPDATE SET id = excluded.id, text = excluded.text, picture = excluded.picture, "
             "checksum = excluded.checksum",
             (row, name, text, picture, checksum),
         )
-        self._connection.execute("DELETE FROM item_labels WHERE row = ?", (row,))
-        insert_labels(self._connection, [(row, label) for label in labels])
-        self._result.restored.append(f"The item {name!r} (row {row}) was restored from the backup.")
+        connection.execute("DELETE FROM item_labels WHERE row = ?", (row,))
+        insert_labels(connection, [(row, label) for label in labels])
+        yield f"The item {name!r} (row {row}) was restored from the backup."
+    connection.execute(KEEP_ROWS)
 
-    def _is_same(self, row: int, stored: tuple[Any, ...] | None, copy: tuple[Any, ...]) -> bool:
-        """Whether a copy has the expected checksum or content, or comes from the same history."""
-        if stored is not None and (stored[-1] == copy[-1] or stored[:-1] == copy[:-1]):
-            return True
-        if self._common_seq is None:
-            return False
-        return not any(first <= row <= last for first, last in ranges_removed(self._connection, self._common_seq))
 
-    def _restore_codes(self, row: int) -> None:
-        name = id_of_row(self._connection, row)
-        if name is None:
-            return  # codes need an item
-        copy, source = self._codes_of_snapshot(row), "snapshot"
-        if copy is None:
-            copy, source = self._codes_of_backup(row), "backup"
-        if copy is None:
-            return
-        number = self._generation.number
-        self._connection.execute(
-            "INSERT OR REPLACE INTO codes (row, generation, image, text, checksum) VALUES (?, ?, ?, ?, ?)",
-            (row, number, *copy, codes_checksum(row, number, *copy)),
-        )
-        self._result.restored.append(f"The codes of the item {name!r} (row {row}) were restored from the {source}.")
+def _is_same(
+    stored: tuple[Any, ...] | None, copy: tuple[Any, ...], connection: sqlite3.Connection, backup: sqlite3.Connection
+) -> bool:
+    """Whether a copy has the expected checksum or content, or comes from the same history."""
+    if stored is not None and (stored[-1] == copy[-1] or stored[:-1] == copy[:-1]):
+        return True
+    seq, token = last_change(backup)
+    return has_change(connection, seq, token) and not is_removed(connection, np.array(copy[:1]), since=seq).any()
 
-    def _codes_of_snapshot(self, row: int) -> _Codes | None:
-        snapshot = self._damage.snapshot
-        if snapshot is None:
-            return None
-        copy = snapshot.packed(row, "image"), snapshot.packed(row, "text")
-        return None if copy == (None, None) else copy
 
-    def _codes_of_backup(self, row: int) -> _Codes | None:
-        if self._backup is None:
-            return None
-        same_model = "SELECT 1 FROM generations WHERE generation = ? AND fingerprint = ? AND bits = ?"
-        if self._backup.execute(same_model, tuple(self._generation)).fetchone() is None:
-            return None
-        statement, values = f"{CODE_ROW} WHERE row = ? AND generation = ?", (row, self._generation.number)
-        copy = self._backup.execute(statement, values).fetchone()
-        if copy is None or not is_code_row_intact(*copy):
-            return None
-        stored = self._connection.execute(statement, values).fetchone()
-        image, text = copy[2:4]
-        return (image, text) if self._is_same(row, stored, copy) else None
+def _restore_codes(connection: sqlite3.Connection, backup: sqlite3.Connection | None, damage: Damage) -> Iterator[str]:
+    """Restore the codes that have an intact copy, delete damaged ones of other models, and yield a message for each."""
+    current = generation_of(connection).number
+    for row, number in sorted(damage.codes):
+        if number != current:  # older codes are unused, and `rmsh recode` computes newer ones again
+            connection.execute("DELETE FROM codes WHERE row = ? AND generation = ?", (row, number))
+            yield f"Damaged codes of row {row} and another model were deleted."
+            continue
+        image, text = damage.snapshot.packed(row)
+        source = "snapshot"
+        if image is None and text is None and backup is not None:
+            image, text = _codes_of_backup(row, connection, backup)
+            source = "backup"
+        name = id_of_row(connection, row)
+        if name is not None and not (image is None and text is None):
+            insert_codes(connection, current, [(row, image, text)])
+            yield f"The codes of the item {name!r} (row {row}) were restored from the {source}."
+
+
+def _codes_of_backup(
+    row: int, connection: sqlite3.Connection, backup: sqlite3.Connection
+) -> tuple[bytes | None, bytes | None]:
+    statement = (
+        f"{CODE_ROW} JOIN generations USING (generation) "
+        "WHERE row = ? AND generation = ? AND fingerprint = ? AND bits = ?"
+    )
+    stored, copy = (
+        each.execute(statement, (row, *generation_of(connection))).fetchone() for each in (connection, backup)
+    )
+    if copy is None or not is_code_row_intact(*copy) or not _is_same(stored, copy, connection, backup):
+        return None, None
+    image, text = copy[2:4]
+    return image, text

@@ -17,7 +17,7 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from rmsh.codes import to_words
 from rmsh.core.errors import FormatError, RmshError
 from rmsh.core.files import atomic
 from rmsh.core.types import MODALITIES
-from rmsh.library.queries import BLOCK, change_token, code_blocks, generation_of, last_change, library_id
+from rmsh.library.queries import BLOCK, code_blocks, generation_of, has_change, last_change, library_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,12 +68,10 @@ class Stamp:
     token: str  # of that change: distinguishes histories with the same numbers
 
     @classmethod
-    def of(cls, connection: sqlite3.Connection, seq: int | None = None) -> Stamp:
-        """The stamp of the current state, or of an earlier change; the token of an unknown change is empty."""
+    def of(cls, connection: sqlite3.Connection) -> Stamp:
+        """The stamp of the current state."""
         generation = generation_of(connection)
-        number = last_change(connection) if seq is None else seq
-        token = change_token(connection, number)
-        return cls(library_id(connection), generation.number, generation.bits, number, token)
+        return cls(library_id(connection), generation.number, generation.bits, *last_change(connection))
 
 
 def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:
@@ -82,7 +80,6 @@ def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:
     Only the database is read, so damage of an older snapshot is never copied. Damaged codes in the database raise
     FormatError, and the older snapshot remains.
     """
-    stamp = Stamp.of(connection)
     parts: dict[str, dict[str, Any]] = {}
     with atomic(path) as file:
         file.write(_MAGIC)
@@ -91,7 +88,7 @@ def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:
             words = _write_blocks(file, _words(connection, modality, rows))
             numbers = _write_blocks(file, (block.astype("<i8", copy=False) for block in rows))
             parts[modality] = {"count": sum(map(len, rows)), "words": words, "rows": numbers}
-        facts = json.dumps({"stamp": asdict(stamp), "block": BLOCK, "parts": parts}).encode()
+        facts = json.dumps({"stamp": asdict(Stamp.of(connection)), "block": BLOCK, "parts": parts}).encode()
         file.write(facts + _END.pack(len(facts), zlib.crc32(facts)))
     return max(int(part["count"]) for part in parts.values())
 
@@ -120,26 +117,23 @@ class Snapshot:
         empty = np.empty(0, dtype=np.uint8)  # an empty file cannot be mapped
         self._bytes = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else empty
         try:
-            facts = self._facts()
+            size, checksum = _END.unpack(self._bytes[-_END.size :].tobytes())
+            begin = max(len(self._bytes) - _END.size - size, 0)
+            content = self._bytes[begin : begin + size].tobytes()
+            if self._bytes[: len(_MAGIC)].tobytes() != _MAGIC or zlib.crc32(content) != checksum:
+                raise ValueError("truncated, or not a snapshot")
+            facts = json.loads(content)
             self.stamp = Stamp(**facts["stamp"])
             self._block, self._parts = int(facts["block"]), dict(facts["parts"])
             self.counts = {modality: int(self._parts[modality]["count"]) for modality in MODALITIES}
         except (ValueError, KeyError, TypeError, struct.error) as error:
             raise FormatError(f"The snapshot {path} is damaged ({error})") from error
 
-    def _facts(self) -> dict[str, Any]:
-        size, checksum = _END.unpack(self._bytes[-_END.size :].tobytes())
-        begin = max(len(self._bytes) - _END.size - size, 0)
-        facts = self._bytes[begin : begin + size].tobytes()
-        if self._bytes[: len(_MAGIC)].tobytes() != _MAGIC or zlib.crc32(facts) != checksum:
-            raise ValueError("truncated, or not a snapshot")
-        return dict(json.loads(facts))
-
     def arrays(self, modality: Modality) -> tuple[IntArray, WordArray]:
         """Rows, int64 (n,), and words, uint64 (n, width); FormatError if they do not match their checksums."""
-        part, count, width = self._parts[modality], self.counts[modality], -(-self.stamp.bits // 64)
+        part, count = self._parts[modality], self.counts[modality]
         rows = self._section(part["rows"], count, 1, "<i8").reshape(-1)
-        words = self._section(part["words"], count, width, "<u8")
+        words = self._section(part["words"], count, -(-self.stamp.bits // 64), "<u8")
         return rows.astype(np.int64, copy=False), words.astype(np.uint64, copy=False)
 
     def _section(self, facts: Mapping[str, Any], count: int, width: int, dtype: str) -> NDArray[Any]:
@@ -161,24 +155,22 @@ def open_snapshot(folder: Path, connection: sqlite3.Connection) -> Snapshot | No
         snapshot = Snapshot(folder / SNAPSHOT)
     except OSError:
         return None
-    stamp = snapshot.stamp
-    return snapshot if stamp.token and stamp == Stamp.of(connection, stamp.seq) else None
+    shown = snapshot.stamp
+    same_codes = shown == replace(Stamp.of(connection), seq=shown.seq, token=shown.token)
+    return snapshot if same_codes and has_change(connection, shown.seq, shown.token) else None
 
 
 class SnapshotWriter:
-    """Rewrites the snapshot of a library that is open for writing if it is missing, damaged or stale."""
+    """Rewrites the snapshot of a library that is open for writing if it is damaged or stale."""
 
     def __init__(self, folder: Path, readers: Readers) -> None:
         self._folder = folder
         self._readers = readers
-        self._count, self._behind = 0, 0
-        if self._is_damaged():
-            self.update()
-        else:
-            self.changed(0)
+        self._count, self._behind = 0, 0  # rows in the snapshot, and rows changed since
 
-    def _is_damaged(self) -> bool:
-        """Check every bit of the snapshot, and count its rows and the rows changed since."""
+    def check(self) -> None:
+        """Check every bit of the snapshot, and rewrite it if it is damaged or stale."""
+        damaged = False
         with self._readers.reading() as connection:
             (self._behind,) = connection.execute("SELECT coalesce(max(row), 0) FROM items").fetchone()
             try:
@@ -189,8 +181,9 @@ class SnapshotWriter:
                     (self._behind,) = connection.execute(behind, (snapshot.stamp.seq,)).fetchone()
             except FormatError as error:
                 _log.warning("%s; it is rewritten", error)
-                return True
-        return False
+                damaged = True
+        if damaged or is_stale(self._behind, self._count):
+            self.update()
 
     def changed(self, rows: int) -> None:
         """Count rows that were added or removed, and rewrite the snapshot if it is stale."""
@@ -200,11 +193,11 @@ class SnapshotWriter:
 
     def update(self) -> None:
         """Write the snapshot; if that fails, the database is used instead until the next attempt."""
-        self._behind = 0
         try:
             self.write()
         except RmshError as error:
             _log.warning("the snapshot could not be written: %s", error)
+            self._behind = 0
 
     def write(self) -> None:
         """Write the snapshot; RmshError if that fails, and the old one remains."""

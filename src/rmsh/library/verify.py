@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,15 +27,13 @@ from rmsh.library.queries import (
     CODE_ROW,
     code_blocks,
     damaged_code_rows,
-    damaged_item_message,
     generation_of,
     id_of_row,
+    intact_items,
+    is_removed,
     library_id,
-    missing_item_message,
-    ranges_removed,
-    stored_items,
 )
-from rmsh.library.schema import check_version, is_item_intact
+from rmsh.library.schema import check_version
 from rmsh.library.snapshot import open_snapshot
 
 if TYPE_CHECKING:
@@ -114,7 +112,7 @@ def is_text_index_intact(connection: sqlite3.Connection) -> bool:
 
 def _check_rows(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
     damage = find_damage(folder, connection)
-    yield from itertools.islice(damage.messages(), _MAX_REPORTED)
+    yield from damage.messages[:_MAX_REPORTED]
     if damage.snapshot_problem:
         yield damage.snapshot_problem
 
@@ -141,53 +139,30 @@ def _check_manifest(folder: Path, connection: sqlite3.Connection) -> Iterator[st
 
 @dataclass(frozen=True, eq=False)
 class SnapshotCodes:
-    """The codes of an intact snapshot, without rows that were removed since."""
+    """The codes of an intact snapshot, without rows that were removed since; none if there is no such snapshot."""
 
     bits: int
     of: Mapping[Modality, tuple[IntArray, WordArray]]  # rows, int64 (n,) increasing, and words, uint64 (n, width)
 
-    def rows(self) -> IntArray:
-        """Every row that has a code, int64 (n,) increasing."""
-        return np.unique(np.concatenate([rows for rows, _ in self.of.values()]))
-
-    def packed(self, row: int, modality: Modality) -> bytes | None:
-        """The code of a row as the database stores it, or None."""
-        rows, words = self.of[modality]
-        at = int(np.searchsorted(rows, row))
-        if at == len(rows) or rows[at] != row:
-            return None
-        packed: bytes = words[at].astype("<u8").tobytes()
-        return packed[: -(-self.bits // 8)]
+    def packed(self, row: int) -> tuple[bytes | None, ...]:
+        """The image code and the text code of a row as the database stores them, or None."""
+        codes: list[bytes | None] = []
+        for rows, words in self.of.values():
+            at = int(np.searchsorted(rows, row))
+            exists = at < len(rows) and rows[at] == row
+            codes.append(words[at].astype("<u8").tobytes()[: -(-self.bits // 8)] if exists else None)
+        return tuple(codes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Damage:
     """The damaged rows of a library."""
 
-    items: Mapping[int, str]  # a message for each row whose item is damaged or missing
-    codes: frozenset[tuple[int, int]]  # row and generation of damaged codes
-    uncoded: frozenset[int]  # rows whose codes of the current generation are missing
-    names: Mapping[int, str | None]  # the ID of each row above, as far as it is known
-    snapshot: SnapshotCodes | None  # None if there is no intact snapshot
+    messages: tuple[str, ...]  # about the database, one per damaged or missing item and row of codes
+    items: Collection[int]  # rows whose item is damaged or missing
+    codes: Collection[tuple[int, int]]  # row and generation of codes that are damaged or missing
+    snapshot: SnapshotCodes
     snapshot_problem: str | None  # a message if the snapshot is damaged, or differs from intact rows
-
-    @property
-    def in_database(self) -> bool:
-        """Whether the database is damaged."""
-        return bool(self.items or self.codes or self.uncoded)
-
-    def messages(self) -> Iterator[str]:
-        """One message per damaged row of the database."""
-        yield from self.items.values()
-        for row in sorted({row for row, _ in self.codes} | self.uncoded):
-            if row in self.items and not self.names.get(row):
-                continue  # the whole item is missing, which was reported above
-            problem = "are missing" if row in self.uncoded else "do not match their checksum"
-            if self.snapshot is not None and any(self.snapshot.packed(row, m) for m in MODALITIES):
-                remedy = "the snapshot has an intact copy: run `rmsh library repair`."
-            else:
-                remedy = "run `rmsh library repair --backup BACKUP`."
-            yield f"The codes of the item {self.names.get(row)!r} (row {row}) {problem} in the database; {remedy}"
 
 
 def find_damage(folder: Path, connection: sqlite3.Connection) -> Damage:
@@ -195,36 +170,44 @@ def find_damage(folder: Path, connection: sqlite3.Connection) -> Damage:
 
     Damage to the structure of the database raises sqlite3.DatabaseError.
     """
-    snapshot, problem = None, None
-    try:
-        opened = open_snapshot(folder, connection)
-        if opened is not None:
-            snapshot = _existing_codes(opened, connection)
-            problem = _difference(opened, snapshot, connection)
-    except FormatError as error:
-        snapshot, problem = None, f"{error}; searches use the database instead, and `rmsh library compact` rewrites it."
-    in_snapshot = np.empty(0, dtype=np.int64) if snapshot is None else snapshot.rows()
-    codes = frozenset(_damaged_codes(connection))
-    current = generation_of(connection).number
-    uncoded = _rows_without_codes(connection, current, in_snapshot) - {
-        row for row, number in codes if number == current
-    }
+    snapshot, problem = _read_snapshot(folder, connection)
+    in_snapshot = np.unique(np.concatenate([rows for rows, _ in snapshot.of.values()]))
     items = dict(_damaged_items(connection, in_snapshot))
-    names = {row: id_of_row(connection, row) for row in {*items, *uncoded, *(row for row, _ in codes)}}
-    return Damage(items, codes, frozenset(uncoded), names, snapshot, problem)
+    damaged = set(_damaged_codes(connection))
+    current = generation_of(connection).number
+    missing = {(row, current) for row in _rows_without_codes(connection, current, in_snapshot)}
+    messages = list(items.values())
+    for row in sorted({row for row, _ in damaged | missing}):
+        name = id_of_row(connection, row)
+        if name is None:
+            continue  # the whole item is missing, which was reported above
+        state = "are missing" if (row, current) in missing else "do not match their checksum"
+        if any(snapshot.packed(row)):
+            remedy = "the snapshot has an intact copy: run `rmsh library repair`."
+        else:
+            remedy = "run `rmsh library repair --backup BACKUP`."
+        messages.append(f"The codes of the item {name!r} (row {row}) {state} in the database; {remedy}")
+    return Damage(tuple(messages), items.keys(), damaged | missing, snapshot, problem)
 
 
-def _existing_codes(snapshot: Snapshot, connection: sqlite3.Connection) -> SnapshotCodes:
-    """The codes of a snapshot, checked, without rows that were removed since; FormatError if it is damaged."""
-    removed = ranges_removed(connection, snapshot.stamp.seq)
-    kept = {}
-    for modality in MODALITIES:
-        rows, words = snapshot.arrays(modality)
-        alive = np.ones(len(rows), dtype=np.bool_)
-        for begin, end in np.searchsorted(rows, removed + np.array([0, 1])):
-            alive[begin:end] = False
+def _read_snapshot(folder: Path, connection: sqlite3.Connection) -> tuple[SnapshotCodes, str | None]:
+    """The codes of the snapshot, and a message if it is damaged or differs from the database."""
+    bits = generation_of(connection).bits
+    empty = np.empty(0, dtype=np.int64), np.empty((0, -(-bits // 64)), dtype=np.uint64)
+    kept = dict.fromkeys(MODALITIES, empty)
+    try:
+        snapshot = open_snapshot(folder, connection)
+        if snapshot is None:
+            return SnapshotCodes(bits, kept), None
+        arrays = {modality: snapshot.arrays(modality) for modality in MODALITIES}
+    except FormatError as error:
+        problem = f"{error}; searches use the database instead, and `rmsh library compact` rewrites it."
+        return SnapshotCodes(bits, kept), problem
+    for modality, (rows, words) in arrays.items():
+        alive = ~is_removed(connection, rows, since=snapshot.stamp.seq)
         kept[modality] = (rows, words) if alive.all() else (rows[alive], words[alive])
-    return SnapshotCodes(snapshot.stamp.bits, kept)
+    codes = SnapshotCodes(bits, kept)
+    return codes, _difference(snapshot, codes, connection)
 
 
 def _difference(snapshot: Snapshot, codes: SnapshotCodes, connection: sqlite3.Connection) -> str | None:
@@ -232,8 +215,7 @@ def _difference(snapshot: Snapshot, codes: SnapshotCodes, connection: sqlite3.Co
     later = "SELECT min(first) FROM changes WHERE seq > ? AND kind = 'add'"
     (first_later,) = connection.execute(later, (snapshot.stamp.seq,)).fetchone()
     generation = generation_of(connection)
-    for modality in MODALITIES:
-        rows, words = codes.of[modality]
+    for modality, (rows, words) in codes.of.items():
         for found, packed in code_blocks(connection, modality, generation=generation, on_damage=lambda _: None):
             known = np.ones(len(found), np.bool_) if first_later is None else found < first_later
             at = np.searchsorted(rows, found[known])
@@ -257,10 +239,10 @@ def _damaged_codes(connection: sqlite3.Connection) -> Iterator[tuple[int, int]]:
 
 
 def _rows_without_codes(connection: sqlite3.Connection, generation: int, in_snapshot: IntArray) -> set[int]:
-    without = "SELECT row FROM items WHERE row NOT IN (SELECT row FROM codes WHERE generation = ?)"
+    """The rows of items, and of codes in the snapshot, that have no codes."""
     coded = _rows(connection, "SELECT row FROM codes WHERE generation = ?", generation)
-    lost = np.setdiff1d(in_snapshot, coded, assume_unique=True)
-    return {*_rows(connection, without, generation).tolist(), *lost.tolist()}
+    wanted = np.union1d(_rows(connection, "SELECT row FROM items"), in_snapshot)
+    return set(np.setdiff1d(wanted, coded, assume_unique=True).tolist())
 
 
 def _rows(connection: sqlite3.Connection, statement: str, *values: int) -> IntArray:
@@ -268,12 +250,9 @@ def _rows(connection: sqlite3.Connection, statement: str, *values: int) -> IntAr
 
 
 def _damaged_items(connection: sqlite3.Connection, in_snapshot: IntArray) -> Iterator[tuple[int, str]]:
-    existing = _rows(connection, "SELECT row FROM items ORDER BY row")
-    for begin in range(0, len(existing), _BLOCK):
-        for stored in stored_items(connection, existing[begin : begin + _BLOCK].tolist()):
-            if not is_item_intact(stored):
-                yield stored[0], damaged_item_message(stored[0], stored[1])
-    orphans = "SELECT row FROM codes UNION SELECT row FROM item_labels EXCEPT SELECT row FROM items"
-    missing = {*_rows(connection, orphans).tolist(), *np.setdiff1d(in_snapshot, existing, assume_unique=True).tolist()}
-    for row in sorted(missing):
-        yield row, missing_item_message(row)
+    """Rows whose item is damaged, or is missing although codes, labels or the snapshot mention it, with a message."""
+    mentioned = _rows(connection, "SELECT row FROM items UNION SELECT row FROM codes UNION SELECT row FROM item_labels")
+    mentioned = np.union1d(mentioned, in_snapshot)
+    for begin in range(0, len(mentioned), _BLOCK):
+        _, damaged = intact_items(connection, mentioned[begin : begin + _BLOCK].tolist())
+        yield from damaged.items()

@@ -1,8 +1,8 @@
 """Views: the codes of one modality after one change, ready for searching.
 
 A view never changes; a newer state is a new view. Its base is the snapshot, memory-mapped and shared by all views that
-follow from it; its tail holds the codes added since; a mask shows which rows still exist. Rows increase through base
-and tail, so equal distances are ordered by row. Without a usable snapshot, the base is read from the database.
+follow from it, with a mask of the rows that still exist; its tail holds the codes added since. Rows increase through
+base and tail, so equal distances are ordered by row. Without a usable snapshot, the base is read from the database.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +21,12 @@ from rmsh.codes import to_words
 from rmsh.core.errors import FormatError
 from rmsh.index.base import FAR, ROW_BITS, check_k, to_hits, to_neighbours
 from rmsh.library.queries import (
-    change_token,
     code_blocks,
     damaged_codes_message,
     generation_of,
+    has_change,
+    is_removed,
     last_change,
-    log_covers,
-    ranges_removed,
 )
 from rmsh.library.snapshot import is_stale, open_snapshot
 
@@ -50,39 +49,32 @@ class Segment:
     rows: IntArray
     words: WordArray
     index: StoredIndex
+    alive: BitArray | None = None  # bool (n,): which rows still exist; None if all do
 
-    @classmethod
-    def of(cls, rows: IntArray, words: WordArray, *, bits: int, engine: type[StoredIndex]) -> Segment:
-        """Index words without copying them."""
-        return cls(rows, words, engine.over(words, bits))
+    @property
+    def removed(self) -> int:
+        """The number of rows that do not exist any more."""
+        return 0 if self.alive is None else int(np.count_nonzero(~self.alive))
 
     def keys(self, hits: Hits | Neighbours) -> IntArray:
         """Hits of the index as sort keys of distance and library row (see index/base.py)."""
         keys: IntArray = hits.distances.astype(np.int64) << ROW_BITS | self.rows[hits.rows]
         return keys
 
-    def positions(self, rows: IntArray) -> IntArray:
-        """The positions of some increasing rows in this segment; other rows are ignored."""
-        at = np.searchsorted(self.rows, rows)
-        inside = at < len(self.rows)
-        found: IntArray = at[inside][self.rows[at[inside]] == rows[inside]]
-        return found
-
-    def nearest(self, codes: Codes, k: int, *, alive: BitArray | None, where: BitArray | None) -> IntArray:
-        """Keys of the k nearest codes that pass both masks, int64 (queries, at most k), unsorted.
+    def nearest(self, codes: Codes, k: int, where: BitArray | None) -> IntArray:
+        """Keys of the k nearest existing codes that pass a mask, int64 (queries, at most k), unsorted.
 
         An index is much faster without a mask. As long as few rows were removed, it therefore returns so many more
         hits, and the removed ones are dropped afterwards.
         """
-        removed = 0 if alive is None else int(np.count_nonzero(~alive))
-        if where is None and removed <= _FEW_REMOVED:
-            hits = self.index.search(codes, k + removed)
-            if alive is None or not removed:
-                return self.keys(hits)
-            keys = np.where(alive[hits.rows], self.keys(hits), FAR)
-            return np.sort(keys, axis=1)[:, : min(k, alive.size - removed)]
-        masks = [mask for mask in (alive, where) if mask is not None]
-        return self.keys(self.index.search(codes, k, where=np.logical_and.reduce(masks)))
+        if self.alive is None:
+            return self.keys(self.index.search(codes, k, where=where))
+        if where is not None or self.removed > _FEW_REMOVED:
+            mask = self.alive if where is None else self.alive & where
+            return self.keys(self.index.search(codes, k, where=mask))
+        hits = self.index.search(codes, k + self.removed)
+        keys = np.where(self.alive[hits.rows], self.keys(hits), FAR)
+        return np.sort(keys, axis=1)[:, : min(k, self.alive.size - self.removed)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,126 +85,102 @@ class View:
     token: str  # token of the change
     generation: Generation
     base: Segment  # codes after an earlier change
-    tail: Segment  # codes added since
+    tail: Segment  # codes added since that still exist
     base_seq: int  # number of that earlier change
-    alive: BitArray | None = None  # bool (len(base) + len(tail),): which rows still exist; None if all do
 
     def __len__(self) -> int:
         return len(self.base.rows) + len(self.tail.rows)
 
-    @property
-    def last_row(self) -> int:
-        """The last row, 0 if there is none."""
-        return int(max(self.base.rows[-1:].sum(), self.tail.rows[-1:].sum()))
-
-    @property
-    def behind(self) -> int:
-        """The number of rows added or removed since the base."""
-        removed = 0 if self.alive is None else int(np.count_nonzero(~self.alive))
-        return len(self.tail.rows) + removed
-
-    def after(self, seq: int, *, token: str, removed: IntArray, rows: IntArray, words: WordArray) -> View:
-        """The view after a later change, given the ranges of removed rows and the added rows with their words."""
-        tail = self.tail
-        if len(rows):
-            joined = np.concatenate((tail.rows, rows)), np.concatenate((tail.words, words))
-            tail = Segment.of(*joined, bits=self.generation.bits, engine=type(tail.index))
-        if self.alive is None and not len(removed):
-            return replace(self, seq=seq, token=token, tail=tail)
-        known = np.ones(len(self), dtype=np.bool_) if self.alive is None else self.alive
-        alive = np.concatenate((known, np.ones(len(rows), dtype=np.bool_)))
-        later = replace(self, seq=seq, token=token, tail=tail, alive=alive)
-        for part, segment in zip(later._split(alive), (later.base, later.tail), strict=True):
-            for begin, end in np.searchsorted(segment.rows, removed + np.array([0, 1])):
-                part[begin:end] = False
-        return later
+    def _segments(self, mask: BitArray | None) -> Iterator[tuple[Segment, BitArray | None]]:
+        """Base and tail, each with its part of a mask."""
+        size = len(self.base.rows)
+        yield self.base, None if mask is None else mask[:size]
+        yield self.tail, None if mask is None else mask[size:]
 
     def mask_of(self, rows: Iterable[IntArray]) -> BitArray:
         """A mask over the codes of this view that admits some rows, given in increasing blocks."""
         mask = np.zeros(len(self), dtype=np.bool_)
         for block in rows:
-            for part, segment in zip(self._split(mask), (self.base, self.tail), strict=True):
-                part[segment.positions(block)] = True
+            for segment, part in self._segments(mask):
+                at = np.searchsorted(segment.rows, block)
+                inside = at < len(segment.rows)
+                at, wanted = at[inside], block[inside]
+                part[at[segment.rows[at] == wanted]] = True  # type: ignore[index]  # the mask is not None
         return mask
-
-    def _split(self, mask: BitArray) -> tuple[BitArray, BitArray]:
-        """The parts of a mask that belong to the base and to the tail."""
-        return mask[: len(self.base.rows)], mask[len(self.base.rows) :]
-
-    def _parts(self, where: BitArray | None) -> list[tuple[Segment, BitArray | None, BitArray | None]]:
-        """Base and tail, each with its parts of the two masks: existing rows, and rows that pass the filter."""
-        alive, admitted = ((None, None) if mask is None else self._split(mask) for mask in (self.alive, where))
-        return list(zip((self.base, self.tail), alive, admitted, strict=True))
 
     def search(self, codes: Codes, k: int, *, where: BitArray | None = None) -> Hits:
         """The k nearest rows of each query that pass a mask."""
         check_k(k)
-        found = [segment.nearest(codes, k, alive=alive, where=mask) for segment, alive, mask in self._parts(where)]
+        found = [segment.nearest(codes, k, mask) for segment, mask in self._segments(where)]
         return to_hits(np.sort(np.concatenate(found, axis=1), axis=1)[:, :k])
 
     def within(self, codes: Codes, radius: int, *, where: BitArray | None = None) -> Neighbours:
         """All rows within a distance of ``radius`` of each query that pass a mask."""
         owners, keys = [], []
-        for segment, alive, admitted in self._parts(where):
-            near = segment.index.within(codes, radius, where=admitted)
-            existing = slice(None) if alive is None else alive[near.rows]
+        for segment, mask in self._segments(where):
+            near = segment.index.within(codes, radius, where=mask)
+            existing = slice(None) if segment.alive is None else segment.alive[near.rows]
             owners.append(np.repeat(np.arange(len(codes)), np.diff(near.offsets))[existing])
             keys.append(segment.keys(near)[existing])
         return to_neighbours(np.concatenate(owners), np.concatenate(keys), queries=len(codes))
 
 
-class DamageLog:
-    """Logs each message about a damaged item once."""
-
-    def __init__(self) -> None:
-        self._known: set[str] = set()
-
-    def warn(self, messages: Iterable[str]) -> None:
-        """Log the messages that are new."""
-        for message in messages:
-            if message not in self._known:
-                self._known.add(message)
-                _log.warning("%s Until then, results do not include it.", message)
-
-
 class Views:
     """The newest view of each modality."""
 
-    def __init__(self, folder: Path, *, engine: type[StoredIndex], damage: DamageLog) -> None:
+    def __init__(self, folder: Path, *, engine: type[StoredIndex]) -> None:
         self._folder = folder
         self._engine = engine
-        self._damage = damage
         self._newest: dict[Modality, View] = {}
         self._lock = threading.Lock()
+        self._warned: set[str] = set()
+
+    def warn(self, messages: Iterable[str]) -> None:
+        """Log each message about a damaged item once."""
+        for message in messages:
+            if message not in self._warned:
+                self._warned.add(message)
+                _log.warning("%s Until then, results do not include it.", message)
 
     def at(self, connection: sqlite3.Connection, modality: Modality) -> View:
         """The view of the state that a connection sees; its transaction may be restarted."""
         view = self._newest.get(modality)
-        seq = last_change(connection)
-        if view is not None and _is_current(view, connection, seq):
+        change = last_change(connection)
+        if view is not None and (view.seq, view.token) == change:
             return view
         with self._lock:
             view = self._newest.get(modality)
-            if view is not None and view.seq >= seq:
+            if view is not None and view.seq >= change[0]:
                 # Either another thread has seen a later state, or the database was restored from a backup. Views are
                 # replaced only under this lock, so a transaction that starts now sees at least their state.
                 connection.rollback()
                 connection.execute("BEGIN")
-                seq = last_change(connection)
-            if view is None or not _is_current(view, connection, seq):
-                view = self._newest[modality] = self._advance(view, connection, modality, seq)
+                change = last_change(connection)
+            if view is None or (view.seq, view.token) != change:
+                view = self._newest[modality] = self._advance(view, connection, modality)
             return view
 
-    def _advance(self, view: View | None, connection: sqlite3.Connection, modality: Modality, seq: int) -> View:
-        if view is None or not _can_advance(view, connection, seq) or self._has_newer_base(view, connection):
-            view = self._load(connection, modality, seq)
-        removed = ranges_removed(connection, view.seq)
-        rows, words = self._read(connection, modality, after=view.last_row)
-        return view.after(seq, token=change_token(connection, seq), removed=removed, rows=rows, words=words)
+    def _advance(self, view: View | None, connection: sqlite3.Connection, modality: Modality) -> View:
+        """The view of the current state, from an earlier view if possible."""
+        if view is None or not _can_advance(view, connection) or self._has_newer_base(view, connection):
+            view = self._load(connection, modality)
+        base, tail = view.base, view.tail
+        removed = is_removed(connection, base.rows, since=view.seq)
+        if removed.any():
+            base = replace(base, alive=~removed if base.alive is None else base.alive & ~removed)
+        last_row = max([*base.rows[-1:].tolist(), *tail.rows[-1:].tolist()], default=0)
+        rows, words = self._read(connection, modality, after=last_row)
+        kept = ~is_removed(connection, tail.rows, since=view.seq)
+        if len(rows) or not kept.all():
+            words = np.concatenate((tail.words[kept], words))
+            index = self._engine.over(words, view.generation.bits)
+            tail = Segment(np.concatenate((tail.rows[kept], rows)), words, index)
+        seq, token = last_change(connection)
+        return replace(view, seq=seq, token=token, base=base, tail=tail)
 
     def _has_newer_base(self, view: View, connection: sqlite3.Connection) -> bool:
         """Whether much has changed since the base of a view, and there is a newer snapshot."""
-        if not is_stale(view.behind, len(view.base.rows)):
+        if not is_stale(len(view.tail.rows) + view.base.removed, len(view.base.rows)):
             return False
         try:
             snapshot = open_snapshot(self._folder, connection)
@@ -220,10 +188,9 @@ class Views:
             return False
         return snapshot is not None and snapshot.stamp.seq > view.base_seq
 
-    def _load(self, connection: sqlite3.Connection, modality: Modality, seq: int) -> View:
+    def _load(self, connection: sqlite3.Connection, modality: Modality) -> View:
         """A view of the snapshot, or else of the current state."""
-        generation = generation_of(connection)
-        arrays, token = None, change_token(connection, seq)
+        generation, (seq, token), arrays = generation_of(connection), last_change(connection), None
         try:
             snapshot = open_snapshot(self._folder, connection)
             if snapshot is not None:
@@ -231,39 +198,31 @@ class Views:
                 seq, token = snapshot.stamp.seq, snapshot.stamp.token
         except FormatError as error:
             _log.warning("%s; the codes are read from the database instead", error)
-        if arrays is None:
-            arrays = self._read(connection, modality, after=0)
-        base = Segment.of(*arrays, bits=generation.bits, engine=self._engine)
-        tail = Segment.of(*_no_codes(generation), bits=generation.bits, engine=self._engine)
+        rows, words = arrays or self._read(connection, modality, after=0)
+        base = Segment(rows, words, self._engine.over(words, generation.bits))
+        tail = Segment(rows[:0], words[:0], self._engine.over(words[:0], generation.bits))
         return View(seq, token, generation, base, tail, base_seq=seq)
 
     def _read(self, connection: sqlite3.Connection, modality: Modality, *, after: int) -> tuple[IntArray, WordArray]:
         """Rows greater than ``after`` and their words, from the database, without damaged ones."""
-
-        def warn(row: int) -> None:
-            self._damage.warn([damaged_codes_message(connection, row)])
-
         generation = generation_of(connection)
-        blocks = [
-            (rows, to_words(packed))
-            for rows, packed in code_blocks(connection, modality, generation=generation, after=after, on_damage=warn)
-        ]
-        rows, words = zip(*[_no_codes(generation), *blocks], strict=True)
+        rows: list[IntArray] = [np.empty(0, dtype=np.int64)]
+        words: list[WordArray] = [np.empty((0, -(-generation.bits // 64)), dtype=np.uint64)]
+        damaged: list[int] = []
+        blocks = code_blocks(connection, modality, generation=generation, after=after, on_damage=damaged.append)
+        for found, packed in blocks:
+            rows.append(found)
+            words.append(to_words(packed))
+        self.warn(damaged_codes_message(connection, row) for row in damaged)
         return np.concatenate(rows), np.concatenate(words)
 
 
-def _is_current(view: View, connection: sqlite3.Connection, seq: int) -> bool:
-    """Whether a view shows the state after the last change, whose number is ``seq``."""
-    return view.seq == seq and view.token == change_token(connection, seq)
-
-
-def _can_advance(view: View, connection: sqlite3.Connection, seq: int) -> bool:
-    """Whether the log leads from a view to the last change.
+def _can_advance(view: View, connection: sqlite3.Connection) -> bool:
+    """Whether the log leads from a view to the current state: it contains every change since, and none replaced codes.
 
     The database may have been restored from a backup: the token shows whether its history includes that of the view.
     """
-    return view.seq <= seq and view.token == change_token(connection, view.seq) and log_covers(connection, view.seq)
-
-
-def _no_codes(generation: Generation) -> tuple[IntArray, WordArray]:
-    return np.empty(0, dtype=np.int64), np.empty((0, -(-generation.bits // 64)), dtype=np.uint64)
+    if not has_change(connection, view.seq, view.token):
+        return False
+    recoded = connection.execute("SELECT 1 FROM changes WHERE seq > ? AND kind = 'recode' LIMIT 1", (view.seq,))
+    return recoded.fetchone() is None

@@ -47,26 +47,29 @@ def _insert(connection: sqlite3.Connection, batch: Batch) -> int:
     generation.check(batch.model, *batch.codes.values())
     (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'items'").fetchone()
     rows = range(last + 1, last + 1 + len(batch.items))
+    numbered = list(zip(rows, batch.items, strict=True))
     connection.executemany(
         "INSERT INTO items (row, id, text, picture, checksum) VALUES (?, ?, ?, ?, ?)",
         [
             (row, item.id, item.text, item.picture, item_checksum(row, item.id, item.text, item.picture, item.labels))
-            for row, item in zip(rows, batch.items, strict=True)
+            for row, item in numbered
         ],
     )
-    number = generation.number
-    connection.executemany(
-        "INSERT INTO codes (row, generation, image, text, checksum) VALUES (?, ?, ?, ?, ?)",
-        [
-            (row, number, image, text, codes_checksum(row, number, image, text))
-            for row, image, text in zip(rows, batch.blobs("image"), batch.blobs("text"), strict=True)
-        ],
-    )
-    insert_labels(
-        connection, [(row, name) for row, item in zip(rows, batch.items, strict=True) for name in item.labels]
-    )
+    insert_codes(connection, generation.number, zip(rows, batch.blobs("image"), batch.blobs("text"), strict=True))
+    insert_labels(connection, [(row, name) for row, item in numbered for name in item.labels])
     log_change(connection, "add", rows)
     return len(rows)
+
+
+def insert_codes(
+    connection: sqlite3.Connection, generation: int, codes: Iterable[tuple[int, bytes | None, bytes | None]]
+) -> None:
+    """Add or replace codes, given as row, image code and text code; rows without an item are skipped."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO codes (row, generation, image, text, checksum) "
+        "SELECT row, ?, ?, ?, ? FROM items WHERE row = ?",
+        [(generation, image, text, codes_checksum(row, generation, image, text), row) for row, image, text in codes],
+    )
 
 
 def insert_labels(connection: sqlite3.Connection, labels: Sequence[tuple[int, str]]) -> None:
