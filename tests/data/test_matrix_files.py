@@ -74,7 +74,7 @@ def test_hdf5_without_its_library_says_which_extra_brings_it(tmp_path: Path, mon
 def test_a_place_reads_as_a_person_writes_it():
     place = MatrixKey(Path("some/labels.mat"), "LAll", (20015, 24))
     assert str(place) == "key 'LAll' (20,015 x 24) of labels.mat"
-    assert MatrixKey(Path("a.npy"), "a", ()).size == "a single value"
+    assert str(MatrixKey(Path("a.npy"), "a", ())) == "key 'a' (a single value) of a.npy"
 
 
 def test_an_archive_tells_its_shapes_and_gives_its_arrays(tmp_path: Path):

@@ -17,7 +17,7 @@ from rmsh.data.pairs import listed
 from rmsh.data.readers.feature_files import ROLES, locate, pairs_from_matrices, read_matrix_pairs, transposed_hint
 from rmsh.data.readers.folder import METADATA_SUFFIXES, is_image_folder, read_folder
 from rmsh.data.readers.matrix_files import SUFFIXES, matrix_files
-from rmsh.data.readers.prepared import is_prepared, prepared_note, read_prepared
+from rmsh.data.readers.prepared import SPLIT, is_prepared, read_prepared
 from rmsh.data.readers.tar_shards import read_shards, shards_in, shards_key
 from rmsh.data.records import Origin, count_skipped, refuse_skipped, to_pairs
 from rmsh.data.splits import Split, random_split
@@ -38,21 +38,13 @@ _FIELDS = {"images": ("images", "has_image"), "texts": ("texts", "has_text"), "l
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """Data with what is known about it.
-
-    Args:
-        pairs: the items.
-        split: the split that comes with the data, or None.
-        notes: sentences for the user about what was guessed and what was skipped.
-        name: a short name of the data, such as "coco66k".
-        origin: for a user's own images and texts, their folder and what was left out.
-    """
+    """Data with what is known about it."""
 
     pairs: Pairs
-    split: Split | None
-    notes: tuple[str, ...]
-    name: str
-    origin: Origin | None = None
+    split: Split | None  # the split that comes with the data
+    notes: tuple[str, ...]  # sentences for the user about what was guessed and what was skipped
+    name: str  # short, such as "coco66k"
+    origin: Origin | None = None  # for a user's own images and texts, their folder and what was left out
 
     def __post_init__(self) -> None:
         if self.split is not None:
@@ -111,14 +103,22 @@ def _open_spec(spec: str, keys: Mapping[str, str], skip: Collection[Role]) -> Op
     if name == "generated":
         return _open_generated(argument, skip)
     if name == "coco66k" or coco66k.is_coco66k(path):
-        folder = _coco66k_folder(argument) if name == "coco66k" else path
-        pairs, split = coco66k.read_coco66k(folder, image_features="images" not in skip)
+        folder = (argument or os.environ.get(COCO66K_VARIABLE)) if name == "coco66k" else spec
+        if not folder:
+            raise DataError(f"The folder of coco66k is unknown; set {COCO66K_VARIABLE} or write 'coco66k:FOLDER'.")
+        pairs, split = coco66k.read_coco66k(Path(folder), image_features="images" not in skip)
         return Opened(_without(pairs, skip), split, (), "coco66k")
     if is_prepared(path):
         pairs, split, manifest = read_prepared(path, skip)
-        return Opened(pairs, split, (prepared_note(manifest),), manifest["benchmark"])
+        note = (
+            f"{manifest['benchmark']} with the split {split.name!r}, seed {manifest['protocol']['seed']}, "
+            f"SHA-256 {manifest['splits'][SPLIT]}"
+        )
+        return Opened(pairs, split, (note,), manifest["benchmark"])
     if _has_raw_items(path):
-        return _open_raw_items(path, keys, skip)
+        if keys:
+            raise DataError(f"Keys were given ({', '.join(keys)}), but {path} is not a matrix file; omit the keys.")
+        return _open_raw_items(path, skip)
     pairs, found, notes = read_matrix_pairs(matrix_files(path, allowed=_ALLOWED), keys, skip=skip, source=spec)
     return Opened(pairs, found, notes, path.resolve().name if path.is_dir() else path.stem)
 
@@ -132,9 +132,7 @@ def _has_raw_items(path: Path) -> bool:
     return bool(shards_in(path)) or is_image_folder(path)
 
 
-def _open_raw_items(path: Path, keys: Mapping[str, str], skip: Collection[Role]) -> Opened:
-    if keys:
-        raise DataError(f"Keys were given ({', '.join(keys)}), but {path} is not a matrix file; omit the keys.")
+def _open_raw_items(path: Path, skip: Collection[Role]) -> Opened:
     if shards := shards_in(path):
         origin, notes = read_shards(shards, into=cache_folder() / "unpacked" / shards_key(shards))
     else:
@@ -155,16 +153,10 @@ def _open_generated(argument: str, skip: Collection[Role]) -> Opened:
     return Opened(_without(pairs, skip), split, (note,), "generated")
 
 
-def _coco66k_folder(argument: str) -> Path:
-    folder = argument or os.environ.get(COCO66K_VARIABLE)
-    if not folder:
-        raise DataError(f"The folder of coco66k is unknown; set {COCO66K_VARIABLE} or write 'coco66k:FOLDER'.")
-    return Path(folder)
-
-
 def _without(pairs: Pairs, skip: Collection[Role]) -> Pairs:
-    dropped: dict[str, Any] = {name: None for role in skip for name in _FIELDS.get(role, ())}
-    return replace(pairs, **(dropped | ({"class_names": ()} if "labels" in skip else {})))
+    dropped = [name for role in skip for name in _FIELDS.get(role, ())]
+    changed: dict[str, Any] = {name: () if name == "class_names" else None for name in dropped}
+    return replace(pairs, **changed)
 
 
 def _with_files(base: Opened | None, files: Mapping[Role, str]) -> Opened:

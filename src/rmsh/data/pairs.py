@@ -54,51 +54,41 @@ def checked_ids(ids: IdArray | Sequence[str], source: str) -> IdArray:
 
 def checked_column(column: Any, n: int, source: str) -> Column:
     """A column of ``n`` items: float32 features (n, d), dense or CSR, or strings (n,)."""
-    values = _as_column(column, source)
-    wanted = 1 if is_raw(values) else 2
-    if values.ndim != wanted or values.shape[0] != n:
-        shape = f"({n},)" if wanted == 1 else f"({n}, features)"
+    values: Any = column if sparse.issparse(column) else np.asarray(column)
+    if values.dtype.kind in "fiub":
+        as_float32 = sparse.csr_array if sparse.issparse(values) else np.ascontiguousarray
+        with np.errstate(over="ignore"):  # a number beyond the range of float32 becomes infinite and is refused below
+            values, shape = as_float32(values, dtype=np.float32), f"({n}, features)"
+    elif values.dtype.kind == "U" or (values.dtype == object and all(isinstance(value, str) for value in values.flat)):
+        values, shape = values.astype(np.str_, copy=False), f"({n},)"
+    else:
+        raise DataError(f"{source}: got values of dtype {values.dtype}; give numbers, or strings for raw items.")
+    if values.ndim != (1 if is_raw(values) else 2) or values.shape[0] != n:
         raise DataError(f"{source}: the shape is {values.shape}, but there are {n} items; {shape} is expected.")
-    if wanted == 2:
-        _check_features(cast("Features", values), source)
-    return values
-
-
-def _as_column(column: Any, source: str) -> Column:
-    # A number beyond the range of float32 becomes infinite; _check_features then names its row.
-    with np.errstate(over="ignore"):
-        if sparse.issparse(column):
-            return cast("Column", sparse.csr_array(column, dtype=np.float32))
-        values = np.asarray(column)
-        if values.dtype.kind in "fiub":
-            return np.ascontiguousarray(values, dtype=np.float32)
-    if values.dtype.kind == "U" or (values.dtype.kind == "O" and all(isinstance(value, str) for value in values.flat)):
-        return values.astype(np.str_, copy=False)
-    raise DataError(f"{source}: got values of dtype {values.dtype}; give numbers, or strings for raw items.")
+    if not is_raw(values):
+        _check_features(values, source)
+    return cast("Column", values)
 
 
 def _check_features(values: Features, source: str) -> None:
     if values.shape[1] == 0:
         raise DataError(f"{source}: the matrix has no columns; at least one feature is needed.")
+    flat = values.reshape(-1) if isinstance(values, np.ndarray) else values.data
+    found = [np.empty(0, dtype=np.int64)]
+    for start in range(0, len(flat), CHECKED_TOGETHER):
+        finite = np.isfinite(flat[start : start + CHECKED_TOGETHER])
+        if not finite.all():
+            found.append(start + np.flatnonzero(~finite))
+    places = np.concatenate(found)
+    if not places.size:
+        return
     if isinstance(values, np.ndarray):
-        rows, columns = np.divmod(_places_not_finite(values.reshape(-1)), values.shape[1])
+        rows, columns = np.divmod(places, values.shape[1])
     else:
-        places = _places_not_finite(values.data)
         rows, columns = np.searchsorted(values.indptr, places, side="right") - 1, values.indices[places]
-    if rows.size:
-        rows, first = np.unique(rows, return_index=True)
-        cells = (f"row {row}, column {column}" for row, column in zip(rows, columns[first], strict=True))
-        raise DataError(f"{source}: these values are not finite 32-bit numbers: {listed(cells)}; correct them.")
-
-
-def _places_not_finite(values: FloatArray) -> IntArray:
-    """Positions of numbers that are not finite, found block by block."""
-    blocks = (
-        (start, np.isfinite(values[start : start + CHECKED_TOGETHER]))
-        for start in range(0, len(values), CHECKED_TOGETHER)
-    )
-    found = [start + np.flatnonzero(~finite) for start, finite in blocks if not finite.all()]
-    return np.concatenate([np.empty(0, np.int64), *found])
+    rows, first = np.unique(rows, return_index=True)
+    cells = (f"row {row}, column {column}" for row, column in zip(rows, columns[first], strict=True))
+    raise DataError(f"{source}: these values are not finite 32-bit numbers: {listed(cells)}; correct them.")
 
 
 def checked_mask(mask: BitArray | None, present: bool, n: int, source: str) -> BitArray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -25,6 +26,8 @@ Part: TypeAlias = Literal["item", "picture", "text"]
 
 LONGEST_TEXT = 2_000  # characters; encoders read fewer, and an array of strings is as wide as its longest
 LONGEST_NAME = 500  # characters of an ID or a label
+_NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")  # control characters and lone surrogates
+_NOT_IN_TEXTS = re.compile(r"[\x00\ud800-\udfff]")
 
 # field of a record -> the columns that may contain it; the first one present is used
 COLUMNS = {"picture": ("file_name",), "text": ("text", "caption"), "labels": ("labels", "label"), "id": ("id",)}
@@ -104,20 +107,19 @@ def record_from_cells(
 
     ``file_name`` is relative to the folder ``inside``. A value of the wrong type raises a ValueError with the reason.
     """
-    image = _string(_cell(cells, "picture"), "file_name")
+    found = {
+        field: next((cells[name] for name in columns if cells.get(name) is not None), None)
+        for field, columns in COLUMNS.items()
+    }
+    labels = found.pop("labels")
+    if not isinstance(labels, list):
+        labels = (_string(labels, "labels") or "").split(";") if labels is not None else []
+    image, text, name = (_string(value, COLUMNS[field][0]) for field, value in found.items())
     if image:
         # Windows writes backslashes; check_records refuses paths that lead out of the folder.
         image = "/".join(filter(None, [inside, image.replace("\\", "/").removeprefix("./")]))
-    name = _string(_cell(cells, "id"), "id") or key or image or f"{file}:{row}"
-    labels = _cell(cells, "labels")
-    if not isinstance(labels, list):
-        labels = [] if labels is None else str(_string(labels, "labels")).split(";")
-    label_names = tuple(str(_string(label, "labels") or "").strip() for label in labels)
-    return Record(file, row, name, image or None, _string(_cell(cells, "text"), "text"), label_names)
-
-
-def _cell(cells: Mapping[str, Any], field: str) -> Any:
-    return next((cells[name] for name in COLUMNS[field] if cells.get(name) is not None), None)
+    label_names = tuple((_string(label, "labels") or "").strip() for label in labels)
+    return Record(file, row, name or key or image or f"{file}:{row}", image or None, text, label_names)
 
 
 def _string(value: Any, column: str) -> str | None:
@@ -134,62 +136,49 @@ def check_records(records: Iterable[Record], folder: Path) -> tuple[list[Record]
     skipped: list[Skipped] = []
     root = folder.resolve()
     for record in records:
-        usable, problems = _check_record(record, root, kept)
-        skipped += problems
-        if usable is not None:
+        labels = tuple(dict.fromkeys(name for label in record.labels if (name := label.strip())))
+        usable, problems = _usable_parts(replace(record, id=record.id.strip(), labels=labels), root)
+        problem = _name_problem(usable, kept)
+        if problem is None and usable.picture is None and usable.text is None:
+            problem = "; ".join(problems.values()) or "it has neither an image nor a text"
+        if problem is None:
             kept[usable.id] = usable
+        else:
+            problems = {"item": problem}
+        name = _printable(usable.id)
+        skipped += [Skipped(record.file, record.row, name, part, reason) for part, reason in problems.items()]
     return list(kept.values()), skipped
 
 
-def _check_record(record: Record, root: Path, first_of: dict[str, Record]) -> tuple[Record | None, list[Skipped]]:
-    labels = tuple(dict.fromkeys(name for label in record.labels if (name := label.strip())))
-    found = replace(record, id=record.id.strip(), labels=labels)
-
-    def skip(part: Part, reason: str) -> Skipped:
-        return Skipped(found.file, found.row, _printable(found.id), part, reason)
-
-    problem = _name_problem(found, first_of)
-    if problem:
-        return None, [skip("item", problem)]
-    reasons: dict[Part, str] = {}
-    if found.picture is not None and (problem := image_problem(root, found.picture)):
-        reasons["picture"], found = problem, replace(found, picture=None)
-    if found.text is not None:
-        text, problem = _usable_text(found.text)
-        found = replace(found, text=text)
-        if problem:
-            reasons["text"] = problem
-    if found.picture is None and found.text is None:
-        return None, [skip("item", "; ".join(reasons.values()) or "it has neither an image nor a text")]
-    return found, [skip(part, reason) for part, reason in reasons.items()]
+def _usable_parts(record: Record, root: Path) -> tuple[Record, dict[Part, str]]:
+    """The record without an unusable image or text, and what is wrong with them."""
+    problems: dict[Part, str] = {}
+    if record.picture is not None and (problem := image_problem(root, record.picture)):
+        problems["picture"], record = problem, replace(record, picture=None)
+    if record.text is not None:
+        text = record.text.strip()
+        valid = bool(text) and _NOT_IN_TEXTS.search(text) is None
+        if not valid:
+            problems["text"] = "the text is not valid Unicode" if text else "the text is empty"
+        elif len(text) > LONGEST_TEXT:
+            problems["text"] = f"the text has {len(text):,} characters; only {LONGEST_TEXT:,} are used"
+        record = replace(record, text=text[:LONGEST_TEXT] if valid else None)
+    return record, problems
 
 
-def _name_problem(record: Record, first_of: dict[str, Record]) -> str | None:
+def _name_problem(record: Record, first_of: Mapping[str, Record]) -> str | None:
     """What is wrong with the ID or a label, or None."""
-    if not record.id or not _is_name(record.id):
+    if not record.id or _NOT_IN_NAMES.search(record.id):
         return "its id is blank, not valid Unicode, or has a control character"
     if len(record.id) > LONGEST_NAME:
         return f"its id is longer than {LONGEST_NAME} characters"
-    if record.id in first_of:
-        first = first_of[record.id]
+    if (first := first_of.get(record.id)) is not None:
         row = "" if first.row is None else f", row {first.row}"
         return f"its id {record.id!r} is already used by {first.file}{row}; a column 'id' with unique ids keeps both"
     for label in record.labels:
-        if len(label) > LONGEST_NAME or not _is_name(label):
+        if len(label) > LONGEST_NAME or _NOT_IN_NAMES.search(label):
             return f"its label {_printable(label)[:40]!r} is too long, not valid Unicode, or has a control character"
     return None
-
-
-def _usable_text(text: str) -> tuple[str | None, str | None]:
-    """The usable part of a text, and what is wrong with it."""
-    stripped = text.strip()
-    if not stripped:
-        return None, "the text is empty"
-    if not _is_unicode(stripped) or "\0" in stripped:
-        return None, "the text is not valid Unicode"
-    if len(stripped) > LONGEST_TEXT:
-        return stripped[:LONGEST_TEXT], f"the text has {len(stripped):,} characters; only {LONGEST_TEXT:,} are used"
-    return stripped, None
 
 
 def leads_out(name: str) -> bool:
@@ -200,7 +189,7 @@ def leads_out(name: str) -> bool:
 
 def image_problem(root: Path, name: str) -> str | None:
     """Why a path is not a file inside the resolved folder ``root``, or None if it is one."""
-    if not _is_name(name):
+    if _NOT_IN_NAMES.search(name):
         return f"{_printable(name)!r} is not a valid file name"
     if leads_out(name):
         return f"{name!r} leads out of the folder"
@@ -211,14 +200,6 @@ def image_problem(root: Path, name: str) -> str | None:
         return None if path.is_file() else f"{name!r} does not exist"
     except (OSError, RuntimeError) as error:  # a loop of links, a name too long, no permission
         return f"{name!r} cannot be accessed ({error})"
-
-
-def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _is_name(text: str) -> bool:
-    return _is_unicode(text) and not any(character < " " or character == "\x7f" for character in text)
 
 
 def _printable(text: str) -> str:

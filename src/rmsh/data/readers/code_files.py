@@ -114,21 +114,19 @@ def decode_labels(
     if classes is not None and array.ndim == 2 and array.dtype == np.uint8 and array.shape[1] != classes:
         return unpack_labels(array, classes), f"{classes} classes packed into bytes"
     needed = class_count(array)
-    if needed is not None:
-        return _one_hot(array.ravel(), max(needed, classes or 0, at_least), source), "class numbers"
-    return checked_labels(array, len(array) if array.ndim else 0, source), "0 and 1"
-
-
-def _one_hot(numbers: NDArray[Any], classes: int, source: str) -> LabelArray:
+    if needed is None:
+        return checked_labels(array, len(array) if array.ndim else 0, source), "0 and 1"
+    numbers = array.ravel()
+    columns = max(needed, classes or 0, at_least)
     whole = numbers.astype(np.int64)
-    if (whole != numbers).any() or whole.min() < 0 or classes > _MOST_CLASSES:
+    if (whole != numbers).any() or whole.min() < 0 or columns > _MOST_CLASSES:
         raise DataError(
             f"{source}: got a list of numbers from {numbers.min()} to {numbers.max()}; class numbers are integers "
             f"from 0 to {_MOST_CLASSES - 1}. Give those, or 0/1 with one column per class."
         )
-    labels = np.zeros((len(whole), classes), dtype=np.uint8)
+    labels = np.zeros((len(whole), columns), dtype=np.uint8)
     labels[np.arange(len(whole)), whole] = 1
-    return labels
+    return labels, "class numbers"
 
 
 def _dense(values: Any) -> NDArray[Any]:
@@ -137,32 +135,33 @@ def _dense(values: Any) -> NDArray[Any]:
 
 Part: TypeAlias = Literal["all", "query", "database"]
 Kind: TypeAlias = Literal["codes", "image", "text", "labels"]
+Meaning: TypeAlias = tuple[Part, Kind]
 
 _PARTS: dict[Part, tuple[str, ...]] = {
+    "all": ("",),
     "query": ("query", "queries", "q", "qu", "test", "te"),
     "database": ("database", "retrieval", "gallery", "db", "re", "r"),
 }
 _KINDS: dict[Kind, tuple[str, ...]] = {
-    "codes": ("b", "code", "codes", "bits", "binary", "hash", "hashes", "hashcodes"),
+    "codes": ("", "b", "code", "codes", "bits", "binary", "hash", "hashes", "hashcodes"),
     "image": ("image", "images", "img", "i", "bi", "bx", "imagecodes", "imgcodes"),
     "text": ("text", "texts", "txt", "t", "bt", "by", "textcodes", "txtcodes"),
     "labels": ("l", "label", "labels", "target", "targets"),
 }
 
 
-def _known_keys() -> dict[str, tuple[Part, Kind]]:
-    known: dict[str, tuple[Part, Kind]] = {word: ("all", kind) for kind, words in _KINDS.items() for word in words}
-    for part, names in _PARTS.items():
-        known |= dict.fromkeys(names, (part, "codes"))
-        for kind, words in _KINDS.items():
-            known |= {key: (part, kind) for name in names for word in words for key in (name + word, word + name)}
-    return known
+_KNOWN_KEYS: dict[str, Meaning] = {
+    key: (part, kind)
+    for part, names in _PARTS.items()
+    for kind, words in _KINDS.items()
+    for name in names
+    for word in words
+    for key in (name + word, word + name)
+    if key
+}
 
 
-_KNOWN_KEYS = _known_keys()
-
-
-def key_meaning(key: str) -> tuple[Part, Kind] | None:
+def key_meaning(key: str) -> Meaning | None:
     """The part and the kind that a key implies, or None."""
     return _KNOWN_KEYS.get(re.sub(r"[^a-z0-9]", "", key.lower()))
 
@@ -170,7 +169,7 @@ def key_meaning(key: str) -> tuple[Part, Kind] | None:
 class FoundCodes(NamedTuple):
     """The codes of a file by part and kind, and notes on how they were read."""
 
-    codes: Mapping[tuple[Part, Kind], Codes]
+    codes: Mapping[Meaning, Codes]
     notes: tuple[str, ...]
 
 
@@ -194,11 +193,8 @@ class FoundLabels(NamedTuple):
 
 def find_codes(path: Path, *, bits: int | None = None) -> FoundCodes:
     """Read the codes of a matrix file."""
-    matrices = _matrices(path)
-    found = {meaning: matrix for meaning, matrix in _by_meaning(matrices).items() if meaning[1] != "labels"}
-    found = found or _only_one(matrices, "codes", path)
     codes, notes = {}, []
-    for meaning, matrix in found.items():
+    for meaning, matrix in _select(path, "codes")[0].items():
         values, reading = decode_codes(read_matrix(matrix), bits, source=matrix.where)
         codes[meaning] = Codes(pack(values), values.shape[1], np.arange(len(values)).astype(np.str_))
         notes.append(f"{_described(meaning)} were taken from {matrix}: {reading}")
@@ -207,57 +203,48 @@ def find_codes(path: Path, *, bits: int | None = None) -> FoundCodes:
 
 def find_labels(path: Path) -> FoundLabels:
     """Read the labels of a matrix file; class numbers become one column per class, the same for all parts."""
-    matrices = _matrices(path)
-    named = _by_meaning(matrices)
-    found = {meaning: matrix for meaning, matrix in named.items() if meaning[1] == "labels"}
-    if not found:  # a file of labels alone may call them "query" and "database"
-        found = {meaning: matrix for meaning, matrix in named.items() if meaning[0] != "all" and meaning[1] == "codes"}
-    found = found or _only_one(matrices, "labels", path)
-    arrays = {meaning: read_matrix(matrix) for meaning, matrix in found.items()}
+    found, matrices = _select(path, "labels")
+    arrays = {part: (matrix, read_matrix(matrix)) for (part, _), matrix in found.items()}
     lists = {role_of_key(matrix.key): matrix for matrix in reversed(matrices) if len(matrix.shape) == 1}
     names, ids = lists.get(("class_names", "all")), lists.get(("ids", "all"))
     classes = None if names is None else names.shape[0]
-    columns = max(class_count(array) or 0 for array in arrays.values())
+    columns = max(class_count(array) or 0 for _, array in arrays.values())
     labels, notes = {}, []
-    for meaning, array in arrays.items():
-        part, matrix = meaning[0], found[meaning]
+    for part, (matrix, array) in arrays.items():
         labels[part], reading = decode_labels(array, classes, at_least=columns, source=matrix.where)
         notes.append(f"{_described((part, 'labels'))} were taken from {matrix}: {reading}")
     return FoundLabels(labels, None if ids is None else np.asarray(read_matrix(ids), dtype=np.str_), tuple(notes))
 
 
-def _matrices(path: Path) -> list[MatrixKey]:
+def _select(path: Path, wanted: Literal["codes", "labels"]) -> tuple[dict[Meaning, MatrixKey], list[MatrixKey]]:
+    """The arrays of a file that contain codes or labels, by meaning, and all its arrays."""
     if path.is_dir():
         raise DataError(f"{path} is a folder; give a single matrix file.")
-    return list_matrices(*matrix_files(path))
-
-
-def _by_meaning(matrices: list[MatrixKey]) -> dict[tuple[Part, Kind], MatrixKey]:
-    found: dict[tuple[Part, Kind], MatrixKey] = {}
+    matrices = list_matrices(*matrix_files(path))
+    named: dict[Meaning, MatrixKey] = {}
     for matrix in matrices:
         meaning = key_meaning(matrix.key)
-        if meaning is None:
-            continue
-        if meaning in found:
-            raise DataError(f"Two keys match {_described(meaning)}: {found[meaning]} and {matrix}; remove one.")
-        found[meaning] = matrix
-    return found
-
-
-def _only_one(matrices: list[MatrixKey], kind: Kind, path: Path) -> dict[tuple[Part, Kind], MatrixKey]:
-    """The only array of a file that can be of a kind, whatever its key; labels may be class numbers."""
-    dimensions, lists = (1, 2) if kind == "labels" else (2,), (("ids", "all"), ("class_names", "all"))
+        if meaning in named:
+            raise DataError(f"Two keys match {_described(meaning)}: {named[meaning]} and {matrix}; remove one.")
+        if meaning is not None:
+            named[meaning] = matrix
+    found = {(part, kind): m for (part, kind), m in named.items() if (kind == "labels") == (wanted == "labels")}
+    if not found and wanted == "labels":  # a file of labels alone may call them "query" and "database"
+        found = {(part, kind): m for (part, kind), m in named.items() if part != "all" and kind == "codes"}
+    if found:
+        return found, matrices
+    # The only array that can be meant, whatever its key; labels may be class numbers.
+    dimensions, lists = (1, 2) if wanted == "labels" else (2,), (("ids", "all"), ("class_names", "all"))
     fitting = [m for m in matrices if len(m.shape) in dimensions and role_of_key(m.key) not in lists]
     if len(fitting) != 1:
-        there = ", ".join(str(matrix) for matrix in matrices) or "none"
         raise DataError(
-            f"{path} has no key for {kind}; its keys are {there}. Name the array {kind!r}, or two arrays "
-            f"'query_{kind}' and 'database_{kind}'."
+            f"{path} has no key for {wanted}; its keys are {', '.join(map(str, matrices)) or 'none'}. Name the array "
+            f"{wanted!r}, or two arrays 'query_{wanted}' and 'database_{wanted}'."
         )
-    return {("all", kind): fitting[0]}
+    return {("all", wanted): fitting[0]}, matrices
 
 
-def _described(meaning: tuple[Part, Kind]) -> str:
+def _described(meaning: Meaning) -> str:
     part, kind = meaning
     what = {"image": "image codes", "text": "text codes"}.get(kind, kind)
     return what if part == "all" else f"{part} {what}"

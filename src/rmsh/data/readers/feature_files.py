@@ -32,33 +32,28 @@ Part: TypeAlias = Literal["all", "database", "train", "query"]
 ROLES: tuple[Role, ...] = get_args(Role)
 BAG_DENSITY = 0.1  # a binary matrix with a smaller share of ones is a bag of words and is kept sparse
 
-_WORDS: dict[Role, tuple[str, ...]] = {
-    "images": ("images", "image", "imgs", "img", "imagefeatures"),
-    "texts": ("texts", "text", "txt", "tags", "captions", "textfeatures"),
-    "labels": ("labels", "label"),
+# A single letter is ambiguous unless it has an ending; only L alone always means labels.
+_STEMS: dict[Role, tuple[str, ...]] = {
+    "images": ("images", "image", "imgs", "img", "imagefeatures", "i"),
+    "texts": ("texts", "text", "txt", "tags", "captions", "textfeatures", "t"),
+    "labels": ("labels", "label", "l"),
     "ids": ("ids", "id"),
     "class_names": ("classnames", "names", "labelnames"),
 }
-# A single letter is ambiguous unless it has an ending; only L alone always means labels.
-_LETTERS: dict[Role, str] = {"images": "i", "texts": "t", "labels": "l"}
 _ENDINGS: dict[Part, tuple[str, ...]] = {
-    "all": ("all",),
+    "all": ("", "all"),
     "database": ("db", "database", "retrieval"),
     "train": ("tr", "train"),
     "query": ("te", "test", "query"),
 }
-
-
-def _known_names() -> dict[str, tuple[Role, Part]]:
-    known: dict[str, tuple[Role, Part]] = {"xall": ("images", "all"), "yall": ("texts", "all"), "l": ("labels", "all")}
-    for role, words in _WORDS.items():
-        known |= dict.fromkeys(words, (role, "all"))
-        stems = (*words, _LETTERS[role]) if role in _LETTERS else words
-        known |= {stem + end: (role, part) for part, ends in _ENDINGS.items() for end in ends for stem in stems}
-    return known
-
-
-_KNOWN_NAMES = _known_names()
+_KNOWN_NAMES: dict[str, tuple[Role, Part]] = {
+    stem + ending: (role, part)
+    for role, stems in _STEMS.items()
+    for part, endings in _ENDINGS.items()
+    for stem in stems
+    for ending in endings
+    if stem + ending not in ("i", "t")
+} | {"xall": ("images", "all"), "yall": ("texts", "all")}
 
 
 def role_of_key(key: str) -> tuple[Role, Part] | None:
@@ -86,24 +81,23 @@ def select_matrices(
     for role in ROLES:
         if role in named:
             found[role] = {"all": _find_key(matrices, named[role], source)}
-        elif role not in skip:
-            found[role] = _guess(matrices, role, notes)
-    found = {role: parts for role, parts in found.items() if parts}
+        elif role not in skip and (guessed := _guess(matrices, role, notes)):
+            found[role] = guessed
     if "labels" not in found:
         found.pop("class_names", None)
-    if not {"images", "texts", "labels", "ids"} & found.keys():
+    parts = {role: tuple(by_part) for role, by_part in found.items() if role != "class_names"}
+    if not parts:
         raise DataError(
             f"{source}: no key is named like images, texts or labels; the keys are {_described(matrices)}. "
             "Name them as 'FILE:KEY'."
         )
-    chosen = {role: tuple(parts.values()) for role, parts in found.items()}
-    used = {matrix for parts in chosen.values() for matrix in parts}
-    unused = ((matrix, role_of_key(matrix.key)) for matrix in matrices if matrix not in used)
-    notes += [f"{matrix} was not used" for matrix, role in unused if role is None or role[0] in named]
-    parts = {role: tuple(matrices) for role, matrices in found.items() if role != "class_names"}
     if len(set(parts.values())) > 1:
         shown = ", ".join(f"{role} for {' and '.join(names)}" for role, names in parts.items())
         raise DataError(f"{source}: the matrices come in different parts ({shown}); all need the same parts.")
+    chosen = {role: tuple(by_part.values()) for role, by_part in found.items()}
+    unused = [matrix for matrix in matrices if not any(matrix in used for used in chosen.values())]
+    implied = ((matrix, role_of_key(matrix.key)) for matrix in unused)
+    notes += [f"{matrix} was not used" for matrix, role in implied if role is None or role[0] in named]
     return Selection(chosen, next(iter(parts.values())), tuple(notes))
 
 
@@ -165,19 +159,18 @@ def read_matrix_pairs(
     pairs, more = pairs_from_matrices(selected, source=source)
     split = None
     if len(parts) == 2:
-        rows = next(_rows(role, found[0]) for role, found in selected.items() if role != "class_names")
-        database = np.arange(rows)
-        split = Split(Path(source).stem, database, np.arange(rows, len(pairs)), database)
+        first: dict[Role, MatrixKey] = {role: found[0] for role, found in selected.items() if role != "class_names"}
+        database, query = np.split(np.arange(len(pairs)), [_common_rows(first, source)])
+        split = Split(Path(source).stem, database, query, database)
     return pairs, split, notes + more
 
 
 def pairs_from_matrices(matrices: Mapping[Role, Sequence[MatrixKey]], *, source: str) -> tuple[Pairs, tuple[str, ...]]:
     """Pairs from one matrix per role, or from consecutive parts; items without IDs are numbered."""
     by_item = {role: parts for role, parts in matrices.items() if role != "class_names"}
-    for part in zip(*by_item.values(), strict=True):
-        _check_rows(dict(zip(by_item, part, strict=True)), source)
-    columns: dict[str, Any] = {role: _read_parts(role, parts) for role, parts in matrices.items()}
-    n = sum(_rows(role, matrix) for role, parts in [*by_item.items()][:1] for matrix in parts)
+    parts = [dict(zip(by_item, part, strict=True)) for part in zip(*by_item.values(), strict=True)]
+    n = sum(_common_rows(part, source) for part in parts)
+    columns: dict[str, Any] = {role: _read_parts(role, matrices[role]) for role in matrices}
     if n == 0:
         raise DataError(f"{source}: the matrices have no rows; at least one item is needed.")
     pairs = Pairs(**({"ids": np.arange(n)} | columns), source=source)
@@ -186,17 +179,15 @@ def pairs_from_matrices(matrices: Mapping[Role, Sequence[MatrixKey]], *, source:
     return pairs, (f"{empty:,} of {n:,} texts have no words",) if empty else ()
 
 
-def _rows(role: Role, matrix: MatrixKey) -> int:
-    """The number of items; a list of IDs may be a row or a column."""
-    if not matrix.shape:
-        raise DataError(f"{matrix.where} is a single value; a matrix with one row per item is expected.")
-    return math.prod(matrix.shape) if role == "ids" else matrix.shape[0]
-
-
-def _check_rows(matrices: Mapping[Role, MatrixKey], source: str) -> None:
-    counts = {role: _rows(role, matrix) for role, matrix in matrices.items()}
+def _common_rows(matrices: Mapping[Role, MatrixKey], source: str) -> int:
+    """The number of items, which must be the same in all matrices; a list of IDs may be a row or a column."""
+    counts: dict[Role, int] = {}
+    for role, matrix in matrices.items():
+        if not matrix.shape:
+            raise DataError(f"{matrix.where} is a single value; a matrix with one row per item is expected.")
+        counts[role] = math.prod(matrix.shape) if role == "ids" else matrix.shape[0]
     if len(set(counts.values())) == 1:
-        return
+        return counts.popitem()[1]
     shown = ", ".join(f"{counts[role]} of {role} ({matrix})" for role, matrix in matrices.items())
     widths = {matrix.shape[1:] for matrix in matrices.values()}
     rows = widths.pop() if len(widths) == 1 else counts.values()  # equal widths: all of them may be transposed
@@ -231,10 +222,13 @@ def _column(role: Role, matrix: Any, source: str) -> Any:
         return checked_ids(_strings(matrix, source), source)
     if role == "labels":
         return checked_labels(matrix, matrix.shape[0], source)
-    if not sparse.issparse(matrix):
-        if matrix.dtype.kind in "SU":
-            return _strings(matrix, source)
-        matrix = _bag_of_words(matrix) if role == "texts" else matrix
+    if matrix.dtype.kind in "SU":
+        return _strings(matrix, source)
+    if role == "texts" and not sparse.issparse(matrix) and matrix.ndim == 2 and matrix.dtype.kind in "fiub":
+        # A thin binary matrix is a bag of words.
+        thin = np.count_nonzero(matrix) < BAG_DENSITY * matrix.size
+        bag = sparse.csr_array(matrix) if thin else None
+        matrix = bag if bag is not None and (bag.data == 1).all() else matrix
     return checked_column(matrix, matrix.shape[0], source)
 
 
@@ -255,14 +249,6 @@ def _strings(values: Any, source: str) -> NDArray[np.str_]:
     return np.asarray(flat, dtype=np.str_)
 
 
-def _bag_of_words(matrix: NDArray[Any]) -> Any:
-    """A thin binary matrix as CSR, any other unchanged."""
-    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub" or np.count_nonzero(matrix) >= BAG_DENSITY * matrix.size:
-        return matrix
-    bag = sparse.csr_array(matrix)
-    return bag if (bag.data == 1).all() else matrix
-
-
 def read_features(
     text: str, role: Role, ids: IdArray, *, wanted: IntArray, canonical_id: Callable[[str], str]
 ) -> tuple[Column, str]:
@@ -272,12 +258,14 @@ def read_features(
     for each of ``ids``, in their order.
     """
     matrix = locate(text, role)
+    found: dict[Role, Sequence[MatrixKey]] = {role: (matrix,)}
     id_lists = [other for other in list_matrices(matrix.path) if role_of_key(other.key) == ("ids", "all")]
-    pairs, _ = pairs_from_matrices({role: (matrix,)}, source=matrix.where)
+    if id_lists:
+        found["ids"] = id_lists[:1]
+    pairs, _ = pairs_from_matrices(found, source=matrix.where)
     column = cast("Column", pairs.images if role == "images" else pairs.texts)
     if id_lists:
-        listing, _ = pairs_from_matrices({"ids": (id_lists[0],)}, source=id_lists[0].where)
-        row_of = {canonical_id(str(name)): row for row, name in enumerate(listing.ids)}
+        row_of = {canonical_id(str(name)): row for row, name in enumerate(pairs.ids)}
         absent = [str(name) for name in ids[wanted] if str(name) not in row_of]
         if absent:
             raise DataError(

@@ -14,7 +14,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
@@ -74,64 +73,54 @@ def _is_image(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES
 
 
-def _is_text(name: str) -> bool:
-    return name.lower().endswith(".txt") and name != CREDIT
-
-
 def _is_metadata(name: str) -> bool:
     path = PurePosixPath(name.lower())
     return path.stem == "metadata" and path.suffix in METADATA_SUFFIXES
 
 
 def _read_files(folder: Path, files: Sequence[str]) -> _Found:
-    """A record for each image, and for each .txt without an image."""
+    """A record for each image, and for each .txt without an image.
+
+    The folder of an image is its label if every image is in a folder, and there are at least two folders.
+    """
     images = [name for name in files if _is_image(name)]
-    stems = set(map(_stem, images))
-    text_of = {_stem(name): name for name in files if _is_text(name)}
-    records = _with_folder_labels([Record(name, None, name, picture=name) for name in images])
-    records += [Record(text, None, text) for stem, text in text_of.items() if stem not in stems]
+    text_of = {_stem(name): name for name in files if name.lower().endswith(".txt") and name != CREDIT}
+    texts_alone = [text_of[stem] for stem in text_of.keys() - set(map(_stem, images))]
+    classes = {PurePosixPath(name).parent.name for name in images}
+    labelled = len(classes) > 1 and "" not in classes
+    records: list[Record] = []
     skipped: list[Skipped] = []
-    for i, record in enumerate(records):
-        if (file := text_of.get(_stem(record.id))) is not None:
-            text, problem = _read_text(folder / file)
-            records[i] = replace(record, text=text)
-            skipped += [Skipped(file, None, record.id, "text", problem)] if problem else []
-    return records, skipped, list(_file_notes(files, records))
+    for name in (*images, *sorted(texts_alone)):
+        text, problem = None, ""
+        if (file := text_of.get(_stem(name))) is not None:
+            try:
+                if (folder / file).stat().st_size > LARGEST_TEXT:
+                    problem = f"it is larger than {LARGEST_TEXT >> 20} MB"
+                else:
+                    text = (folder / file).read_text(encoding="utf-8-sig")
+            except (OSError, UnicodeDecodeError) as error:
+                problem = f"it is not a text in UTF-8 ({error})"
+            if problem:
+                skipped.append(Skipped(file, None, name, "text", problem))
+        if _is_image(name):
+            labels = (PurePosixPath(name).parent.name,) if labelled else ()
+            records.append(Record(name, None, name, name, text, labels))
+        else:
+            records.append(Record(name, None, name, text=text))
+    texts = sum(record.text is not None for record in records)
+    notes = [f"{len(images):,} images; {texts:,} of the items have a text"]
+    if labelled:
+        notes.append(f"folder names are used as labels, {len(classes):,} classes")
+    others = {*files}.difference(images, text_of.values())
+    if others:
+        counts = Counter(PurePosixPath(name).suffix.lower() or "no suffix" for name in sorted(others))
+        shown = ", ".join(f"{count:,} {suffix}" for suffix, count in counts.most_common(5))
+        notes.append(f"files that are neither images nor texts were ignored: {shown}")
+    return records, skipped, notes
 
 
 def _stem(name: str) -> str:
     return str(PurePosixPath(name).with_suffix(""))
-
-
-def _read_text(path: Path) -> tuple[str | None, str | None]:
-    """The text of a file, or the reason why there is none."""
-    try:
-        if path.stat().st_size > LARGEST_TEXT:
-            return None, f"it is larger than {LARGEST_TEXT >> 20} MB"
-        return path.read_text(encoding="utf-8-sig"), None
-    except (OSError, UnicodeDecodeError) as error:
-        return None, f"it is not a text in UTF-8 ({error})"
-
-
-def _with_folder_labels(records: list[Record]) -> list[Record]:
-    """Label images by their folder if every image is in a folder, and there are at least two."""
-    parents = [PurePosixPath(record.id).parent.name for record in records]
-    if not all(parents) or len(set(parents)) < 2:
-        return records
-    return [replace(record, labels=(parent,)) for record, parent in zip(records, parents, strict=True)]
-
-
-def _file_notes(files: Sequence[str], records: Sequence[Record]) -> Iterator[str]:
-    images = sum(record.picture is not None for record in records)
-    yield f"{images:,} images; {sum(record.text is not None for record in records):,} of the items have a text"
-    classes = {label for record in records for label in record.labels}
-    if classes:
-        yield f"folder names are used as labels, {len(classes):,} classes"
-    others = (PurePosixPath(name).suffix.lower() for name in files if not _is_image(name) and not _is_text(name))
-    counts = Counter(suffix or "no suffix" for suffix in others)
-    if counts:
-        shown = ", ".join(f"{count:,} {suffix}" for suffix, count in counts.most_common(5))
-        yield f"files that are neither images nor texts were ignored: {shown}"
 
 
 def _read_tables(folder: Path, tables: Sequence[str], files: Sequence[str]) -> _Found:
@@ -179,7 +168,9 @@ def _csv_rows(path: Path) -> Iterator[_Row]:
     try:
         # utf-8-sig: spreadsheets start the file with a byte-order mark
         with path.open(encoding="utf-8-sig", newline="") as file:
-            delimiter = _delimiter(file.readline())
+            first = file.readline()
+            names = {mark: {name.strip(' "\r\n').lower() for name in first.split(mark)} for mark in ",;\t"}
+            delimiter = max(names, key=lambda mark: len(names[mark] & KNOWN_COLUMNS))
             file.seek(0)
             reader = csv.reader(file, delimiter=delimiter, strict=True)
             header = [name.strip().lower() for name in next(reader, [])]
@@ -192,12 +183,6 @@ def _csv_rows(path: Path) -> Iterator[_Row]:
         raise DataError(f"{path} is not in UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8.") from error
     except csv.Error as error:
         raise DataError(f"{path} cannot be read as CSV ({error}); check its quotes, or write it again.") from error
-
-
-def _delimiter(header: str) -> str:
-    """The delimiter that finds most known columns in a header."""
-    columns = {mark: {name.strip(' "\r\n').lower() for name in header.split(mark)} for mark in ",;\t"}
-    return max(columns, key=lambda mark: len(columns[mark] & KNOWN_COLUMNS))
 
 
 def _jsonl_rows(path: Path) -> Iterator[_Row]:

@@ -39,17 +39,13 @@ class MatrixKey:
     shape: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"key {self.key!r} ({self.size}) of {self.path.name}"
+        size = " x ".join(f"{length:,}" for length in self.shape) or "a single value"
+        return f"key {self.key!r} ({size}) of {self.path.name}"
 
     @property
     def where(self) -> str:
         """The whole path and the key, for error messages."""
         return f"{self.path}, key {self.key!r}"
-
-    @property
-    def size(self) -> str:
-        """The shape for people, such as "20,015 x 24"."""
-        return " x ".join(f"{length:,}" for length in self.shape) or "a single value"
 
 
 def matrix_files(path: Path, *, allowed: str = "a matrix file") -> list[Path]:
@@ -91,18 +87,15 @@ def _parser_errors(path: Path, source: str) -> Iterator[None]:
 
 
 def _reader(path: Path) -> tuple[Callable[[Path], Shapes], Callable[[Path, str], Any]]:
+    """The functions that list and read the matrices of a file."""
     suffix = path.suffix.lower()
     if suffix in (".npz", ".npy"):
         return _numpy_shapes, _read_numpy
-    if suffix == ".mat" and not _is_hdf5(path):
-        return _matlab_shapes, _read_matlab
-    return _hdf5_shapes, _read_hdf5
-
-
-def _is_hdf5(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(USER_BLOCK + len(HDF5_SIGNATURE))
-    return head.startswith(HDF5_SIGNATURE) or head.endswith(HDF5_SIGNATURE)
+    if suffix == ".mat" and not (head.startswith(HDF5_SIGNATURE) or head.endswith(HDF5_SIGNATURE)):
+        return lambda path: {name: tuple(shape) for name, shape, _ in io.whosmat(path)}, _read_matlab
+    return _hdf5_shapes, _read_hdf5
 
 
 def _numpy_shapes(path: Path) -> Shapes:
@@ -134,10 +127,6 @@ def _read_numpy(path: Path, key: str) -> Any:
         if {*arrays} >= SPARSE_MEMBERS:
             return sparse.csr_array(sparse.load_npz(path))
         return arrays[key]
-
-
-def _matlab_shapes(path: Path) -> Shapes:
-    return {name: tuple(shape) for name, shape, _ in io.whosmat(path)}
 
 
 def _read_matlab(path: Path, key: str) -> Any:
@@ -180,24 +169,6 @@ def _hdf5_shapes(path: Path) -> Shapes:
     return found
 
 
-def _read_hdf5(path: Path, key: str) -> Any:
-    h5py = require("h5py", "hdf5")
-    with h5py.File(path, "r") as file:
-        node = file[key]
-        if "MATLAB_sparse" in node.attrs:
-            return _read_sparse(node)
-        matlab_class = _matlab_class(node)
-        if matlab_class == "cell":
-            return _read_cells(node, file, path, key)
-        if matlab_class == "char":
-            return np.array(["".join(map(chr, row)).rstrip() for row in node[()].T], dtype=np.str_)
-        if node.dtype.kind != "O":
-            return node[()].T if matlab_class else node[()]
-        if h5py.check_string_dtype(node.dtype) is None:
-            raise DataError(f"{path}, key {key!r} contains objects of dtype {node.dtype}; store numbers or strings.")
-        return np.array(node.asstr()[()], dtype=np.str_)
-
-
 def _matlab_class(node: Any) -> str:
     value = node.attrs.get("MATLAB_class", "")
     return value.decode() if isinstance(value, bytes) else str(value)
@@ -207,18 +178,27 @@ def _sparse_shape(group: Any) -> tuple[int, int]:
     return int(group.attrs["MATLAB_sparse"]), len(group["jc"]) - 1
 
 
-def _read_sparse(group: Any) -> Any:
-    starts = group["jc"][()].astype(np.int64)
-    empty = "data" not in group  # MATLAB omits both arrays if nothing is stored
-    rows = np.empty(0, dtype=np.int64) if empty else group["ir"][()].astype(np.int64)
-    values = np.empty(0, dtype=np.float32) if empty else group["data"][()]
-    return sparse.csr_array(sparse.csc_array((values, rows, starts), shape=_sparse_shape(group)))
-
-
-def _read_cells(node: Any, file: Any, path: Path, key: str) -> Any:
-    cells = [file[reference] for reference in node[()].T.flat]
-    if any(_matlab_class(cell) != "char" for cell in cells):
-        raise _not_strings(path, key)
-    # MATLAB stores an empty string as its size, marked by an attribute.
-    texts = ["" if "MATLAB_empty" in cell.attrs else "".join(map(chr, cell[()].T.flat)) for cell in cells]
-    return np.array(texts, dtype=np.str_).reshape(node.shape[::-1])
+def _read_hdf5(path: Path, key: str) -> Any:
+    h5py = require("h5py", "hdf5")
+    with h5py.File(path, "r") as file:
+        node = file[key]
+        matlab_class = _matlab_class(node)
+        if "MATLAB_sparse" in node.attrs:
+            # MATLAB omits the values and rows if nothing is stored.
+            values, rows = (node[name][()] if name in node else np.empty(0) for name in ("data", "ir"))
+            parts = values, rows.astype(np.int64), node["jc"][()].astype(np.int64)
+            return sparse.csr_array(sparse.csc_array(parts, shape=_sparse_shape(node)))
+        if matlab_class == "cell":
+            cells = [file[reference] for reference in node[()].T.flat]
+            if any(_matlab_class(cell) != "char" for cell in cells):
+                raise _not_strings(path, key)
+            # MATLAB stores an empty string as its size, marked by an attribute.
+            texts = ["" if "MATLAB_empty" in cell.attrs else "".join(map(chr, cell[()].T.flat)) for cell in cells]
+            return np.array(texts, dtype=np.str_).reshape(node.shape[::-1])
+        if matlab_class == "char":
+            return np.array(["".join(map(chr, row)).rstrip() for row in node[()].T], dtype=np.str_)
+        if node.dtype.kind != "O":
+            return node[()].T if matlab_class else node[()]
+        if h5py.check_string_dtype(node.dtype) is None:
+            raise DataError(f"{path}, key {key!r} contains objects of dtype {node.dtype}; store numbers or strings.")
+        return np.array(node.asstr()[()], dtype=np.str_)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rmsh.data.readers.feature_files import Role
 
 FORMAT, VERSION = "rmsh-pairs", 1
-MANIFEST, ITEMS, LABELS = "manifest.json", "items.parquet", "labels.npy"
+MANIFEST, ITEMS = "manifest.json", "items.parquet"
 SPLIT, VALIDATION = "split.json", "validation.json"
 RAW = {"images": "image", "texts": "text"}  # the column of items.parquet for a raw modality
 
@@ -48,7 +48,14 @@ def write_prepared(folder: Path, pairs: Pairs, split: Split, *, facts: Mapping[s
     items = {"id": pairs.ids, "has_image": pairs.has_image, "has_text": pairs.has_text, **raw}
     with atomic(folder / ITEMS) as file:
         parquet.write_table(pa.table({name: pa.array(column) for name, column in items.items()}), file)
-    files = [ITEMS, *(_write_column(folder, name, column) for name, column in columns.items())]
+    files = [ITEMS]
+    for name, column in columns.items():
+        files.append(f"{name}.npz" if sparse.issparse(column) else f"{name}.npy")
+        with atomic(folder / files[-1]) as file:
+            if sparse.issparse(column):
+                sparse.save_npz(file, column)
+            else:
+                np.save(file, column, allow_pickle=False)
     held = hold_out_validation(split)
     splits = {SPLIT: split.save(folder / SPLIT, pairs.ids), VALIDATION: held.save(folder / VALIDATION, pairs.ids)}
     parts = {part: len(getattr(split, part)) for part in PARTS}
@@ -66,28 +73,9 @@ def write_prepared(folder: Path, pairs: Pairs, split: Split, *, facts: Mapping[s
     return manifest
 
 
-def _write_column(folder: Path, name: str, column: Any) -> str:
-    """Write a matrix, and return the name of its file."""
-    file_name = f"{name}.npz" if sparse.issparse(column) else f"{name}.npy"
-    with atomic(folder / file_name) as file:
-        if sparse.issparse(column):
-            sparse.save_npz(file, column)
-        else:
-            np.save(file, column, allow_pickle=False)
-    return file_name
-
-
 def is_prepared(folder: Path) -> bool:
     """Whether a folder contains finished prepared pairs of any version."""
     return (folder / ITEMS).is_file() and (folder / MANIFEST).is_file()
-
-
-def prepared_note(manifest: Mapping[str, Any]) -> str:
-    """A sentence that names the benchmark and its split."""
-    return (
-        f"{manifest['benchmark']} with the split {manifest['split']['name']!r}, seed {manifest['protocol']['seed']}, "
-        f"SHA-256 {manifest['splits'][SPLIT]}"
-    )
 
 
 def read_prepared(folder: Path, skip: Collection[Role] = ()) -> tuple[Pairs, Split, dict[str, Any]]:
@@ -101,32 +89,14 @@ def read_prepared(folder: Path, skip: Collection[Role] = ()) -> tuple[Pairs, Spl
         items = parquet.read_table(folder / ITEMS)
     except pa.ArrowException as error:
         raise FormatError(f"{folder / ITEMS} is damaged ({error}); restore it or prepare the pairs again.") from error
-    columns = {role: _read_column(folder, role, items, manifest) for role in RAW if role not in skip}
-    masks = {f"has_{RAW[role]}": items[f"has_{RAW[role]}"].to_numpy() for role in columns if columns[role] is not None}
-    labelled = LABELS in manifest["files"] and "labels" not in skip
-    pairs = Pairs(
-        ids=_strings(items, "id"),
-        labels=_read_file(folder / LABELS) if labelled else None,
-        class_names=tuple(manifest["class_names"]) if labelled else (),
-        source=str(folder),
-        **columns,
-        **masks,
-    )
+    columns: dict[str, Any] = {"ids": items["id"].to_numpy().astype(np.str_)}
+    for role in ("images", "texts", "labels"):
+        files = [] if role in skip else [folder / name for name in manifest["files"] if Path(name).stem == role]
+        if files:
+            columns[role] = read_matrix(*list_matrices(*files))
+        elif role not in skip and RAW.get(role) in items.column_names:
+            columns[role] = items[RAW[role]].to_numpy().astype(np.str_)
+    columns |= {f"has_{name}": items[f"has_{name}"].to_numpy() for role, name in RAW.items() if role in columns}
+    names = tuple(manifest["class_names"]) if "labels" in columns else ()
+    pairs = Pairs(**columns, class_names=names, source=str(folder))
     return pairs, Split.load(folder / SPLIT, pairs.ids), manifest
-
-
-def _read_column(folder: Path, role: str, items: Any, manifest: Mapping[str, Any]) -> Any:
-    """A modality, raw from the items or as features from its file, or None."""
-    if RAW[role] in items.column_names:
-        return _strings(items, RAW[role])
-    names = [name for name in manifest["files"] if Path(name).stem == role]
-    return _read_file(folder / names[0]) if names else None
-
-
-def _read_file(path: Path) -> Any:
-    (matrix,) = list_matrices(path)
-    return read_matrix(matrix)
-
-
-def _strings(items: Any, name: str) -> Any:
-    return items[name].to_numpy().astype(np.str_)

@@ -11,14 +11,12 @@ from __future__ import annotations
 import json
 import os
 import tarfile
-import time
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from rmsh.core.errors import DataError
-from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.data.readers.folder import IMAGE_SUFFIXES, LARGEST_TEXT
 from rmsh.data.records import Origin, Record, Skipped, check_records, leads_out, record_from_cells
 
@@ -38,13 +36,12 @@ def shards_key(shards: Sequence[Path]) -> str:
     return sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def read_shards(shards: Sequence[Path], *, into: Path, on_progress: OnProgress = ignore) -> tuple[Origin, list[str]]:
+def read_shards(shards: Sequence[Path], *, into: Path) -> tuple[Origin, list[str]]:
     """The checked records of uncompressed shards, and notes; images are unpacked into a folder unless already there."""
     records: list[Record] = []
     skipped: list[Skipped] = []
-    start = time.perf_counter()
     into.mkdir(parents=True, exist_ok=True)
-    for done, shard in enumerate(shards, start=1):
+    for shard in shards:
         samples, problems = _read_members(shard, into, prefix=f"{shard.stem}/" if len(shards) > 1 else "")
         skipped += problems
         for row, (key, cells) in enumerate(samples.items(), start=1):
@@ -52,7 +49,6 @@ def read_shards(shards: Sequence[Path], *, into: Path, on_progress: OnProgress =
                 records.append(record_from_cells(cells, file=shard.name, row=row, key=key))
             except ValueError as error:
                 skipped.append(Skipped(shard.name, row, key, "item", str(error)))
-        on_progress(Progress("unpack", done, len(shards), "shard", time.perf_counter() - start))
     kept, more = check_records(records, into)
     notes = [f"{len(shards):,} shards, {len(records):,} items"]
     return Origin(into, tuple(kept), (*skipped, *more), unpacked=True), notes
@@ -67,28 +63,23 @@ def _read_members(shard: Path, into: Path, prefix: str) -> tuple[dict[str, dict[
             for member in archive:
                 if member.isdir():
                     continue
-                key, suffix = _key_and_suffix(member.name)
+                path = PurePosixPath(member.name.removeprefix("./"))
+                stem, dot, ending = path.name.partition(".")
+                key, suffix = prefix + str(path.with_name(stem) if stem else path), (dot + ending).lower()
                 problem = _member_problem(member, suffix)
                 if problem is None and (file := archive.extractfile(member)) is not None:
-                    cells = samples.setdefault(prefix + key, {})
+                    cells = samples.setdefault(key, {})
                     if suffix in IMAGE_SUFFIXES:
-                        problem = _add_image(cells, file, member, into=into, prefix=prefix)
+                        problem = _add_image(cells, file, f"{prefix}{path}", size=member.size, into=into)
                     else:
                         problem = _add_text(cells, file, suffix)
                 if problem:
-                    skipped.append(Skipped(shard.name, None, prefix + key, "item", f"{member.name!r}: {problem}"))
+                    skipped.append(Skipped(shard.name, None, key, "item", f"{member.name!r}: {problem}"))
     except (tarfile.TarError, EOFError, OSError) as error:
         raise DataError(
             f"{shard} cannot be read as an uncompressed tar file ({error}); decompress it or download it again."
         ) from error
     return samples, skipped
-
-
-def _key_and_suffix(name: str) -> tuple[str, str]:
-    """A member's name up to the first dot of its last part, and the rest."""
-    path = PurePosixPath(name.removeprefix("./"))
-    stem, dot, suffix = path.name.partition(".")
-    return str(path.with_name(stem)) if stem else str(path), (dot + suffix).lower()
 
 
 def _member_problem(member: tarfile.TarInfo, suffix: str) -> str | None:
@@ -100,16 +91,13 @@ def _member_problem(member: tarfile.TarInfo, suffix: str) -> str | None:
     return f"it has {member.size:,} bytes, {limit:,} are allowed" if member.size > limit else None
 
 
-def _add_image(
-    cells: dict[str, Any], file: IO[bytes], member: tarfile.TarInfo, *, into: Path, prefix: str
-) -> str | None:
+def _add_image(cells: dict[str, Any], file: IO[bytes], name: str, *, size: int, into: Path) -> str | None:
     """Unpack an image unless a file of its size is there, or return the reason why it was skipped."""
     if "file_name" in cells:
         return f"its item already has the image {cells['file_name']!r}"
-    cells["file_name"] = prefix + member.name.removeprefix("./")
-    path = into / cells["file_name"]
+    cells["file_name"], path = name, into / name
     try:
-        if path.is_file() and path.stat().st_size == member.size:
+        if path.is_file() and path.stat().st_size == size:
             return None
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f".{path.name}.tmp")
