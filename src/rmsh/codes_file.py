@@ -16,7 +16,7 @@ import numpy as np
 
 from rmsh.codes import Codes, check_unique_ids
 from rmsh.core.errors import CodesError, DataError, FormatError, InputError
-from rmsh.core.files import atomic
+from rmsh.core.files import atomic, checked_format
 from rmsh.core.types import MODALITIES
 from rmsh.data.labels import pack_labels, unpack_labels
 from rmsh.data.pairs import checked_labels, checked_mask, checked_names
@@ -52,14 +52,20 @@ class CodesFile:
         if not coded:
             raise CodesError("There are neither image nor text codes; a codes file contains at least one of them.")
         first = next(iter(coded.values()))
-        check_unique_ids(first.ids)
-        checked: dict[str, Any] = {"ids": first.ids, "bits": first.bits}
+        ids, n = first.ids, len(first)
+        check_unique_ids(ids)
+        checked: dict[str, Any] = {"ids": ids, "bits": first.bits}
         checked |= {m: codes.packed for m, codes in coded.items()}
         for m in MODALITIES:
-            checked[f"has_{m}"] = checked_mask(getattr(self, f"has_{m}"), m in coded, len(first), f"codes: has_{m}")
-        checked["labels"] = None if self.labels is None else checked_labels(self.labels, len(first), "codes")
+            checked[f"has_{m}"] = checked_mask(getattr(self, f"has_{m}"), m in coded, n, f"codes: has_{m}")
+        checked["labels"] = None if self.labels is None else checked_labels(self.labels, n, "codes")
         checked["classes"] = checked_names(self.classes, checked["labels"], "codes")
-        checked["split"] = None if self.split is None else _checked_split(self.split, len(first))
+        if self.split is not None:
+            checked["split"] = split = np.asarray(self.split, dtype=np.str_)
+            unknown = sorted({str(role) for role in np.unique(split)} - set(_ROLES))
+            if split.shape != ids.shape or unknown:
+                received = f"the roles {', '.join(unknown)}" if unknown else f"{split.size} roles for {n} items"
+                raise DataError(f'The split has {received}; give "database", "query" or "" for each item.')
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -115,13 +121,17 @@ class CodesFile:
     @classmethod
     def load(cls, path: Path) -> CodesFile:
         """Read a codes file, or raise FormatError if it is damaged, not ours, or written by a newer rmsh."""
-        arrays = _read(path)
+        if not path.is_file():
+            raise InputError(f"{path} is not a file; give a codes file written by `rmsh encode`.")
         try:
-            version = int(arrays.pop("version"))
-            if version > VERSION:
-                raise FormatError(
-                    f"{path} has version {version} of the codes file, this rmsh reads up to {VERSION}; update rmsh."
-                )
+            # np.load accepts any file and leaves a damaged archive open; zipfile rejects what is not an archive
+            with zipfile.ZipFile(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                arrays: dict[str, Any] = dict(archive.items())
+        except Exception as error:  # parsers raise almost anything on a damaged archive
+            raise FormatError(f"{path} cannot be read as a codes file ({error}); recreate it.") from error
+        found = {name: arrays.pop(name).tolist() for name in ("format", "version") if name in arrays}
+        checked_format(found, path, name=FORMAT, version=VERSION, hint="`rmsh audit` reads codes of other programs")
+        try:
             arrays |= {"bits": int(arrays["bits"]), "model": str(arrays["model"])}
             arrays["classes"] = tuple(str(name) for name in arrays["classes"])
             if "labels" in arrays:
@@ -138,26 +148,3 @@ def is_codes_file(path: Path) -> bool:
             return {"format.npy", "version.npy", "bits.npy", "ids.npy"} <= set(archive.namelist())
     except (OSError, zipfile.BadZipFile):
         return False
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise InputError(f"{path} is not a file; give a codes file written by `rmsh encode`.")
-    try:
-        # np.load accepts any file and leaves a damaged archive open; zipfile rejects what is not an archive
-        with zipfile.ZipFile(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = dict(archive.items())
-    except Exception as error:  # parsers raise almost anything on a damaged archive
-        raise FormatError(f"{path} cannot be read as a codes file ({error}); recreate it.") from error
-    if str(arrays.pop("format", "")) != FORMAT or "version" not in arrays:
-        raise FormatError(f"{path} is not a codes file of rmsh; `rmsh audit` reads codes of other programs.")
-    return arrays
-
-
-def _checked_split(split: Any, n: int) -> NDArray[np.str_]:
-    array = np.asarray(split, dtype=np.str_)
-    unknown = sorted({str(role) for role in np.unique(array)} - set(_ROLES))
-    if array.shape != (n,) or unknown:
-        found = f"the roles {', '.join(unknown)}" if unknown else f"{array.size} roles for {n} items"
-        raise DataError(f'The split has {found}; give "database", "query" or "" for each item.')
-    return array
