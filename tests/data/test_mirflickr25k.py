@@ -86,7 +86,7 @@ def test_a_missing_topic_is_named_with_the_owners_page(root: Path):
 
 
 def test_an_empty_folder_says_what_is_missing_and_that_nothing_is_downloaded(tmp_path: Path):
-    with pytest.raises(DataError, match=r"lacks meta/tags, .*animals.txt, .* and 21 more\. .* rmsh downloads nothing"):
+    with pytest.raises(DataError, match=r"lacks meta/tags, .*animals.txt, .* and 15 more\. .* rmsh downloads nothing"):
         read(tmp_path)
 
 

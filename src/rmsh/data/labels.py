@@ -88,13 +88,15 @@ def mine_classes(texts: Sequence[str], *, most: int = MOST_CLASSES) -> Classes:
         {'cat': ['cat', 'cats'], 'dog': ['dog', 'dogs'], 'play': ['play']}
     """
     terms = _terms(texts)
-    singular = _singulars({term for found in terms for term in found})
+    known = {term for found in terms for term in found}
+    singular = {}  # a plural counts as its singular if that occurs too
+    for term in known:
+        bases = (term.removesuffix(ending) for ending in ("s", "es"))
+        singular[term] = next((base for base in bases if base != term and len(base) > 2 and base in known), term)
     words_of: defaultdict[str, set[str]] = defaultdict(set)
-    counts: Counter[str] = Counter()
-    for found in terms:
-        counts.update({singular[term] for term in found})
-        for term in found:
-            words_of[singular[term]].add(term)
+    for term in known:
+        words_of[singular[term]].add(term)
+    counts = Counter(name for found in terms for name in {singular[term] for term in found})
     least, largest = max(2, len(texts) // 500), max(2, _LARGEST_SHARE * len(texts))
     frequent = sorted((c for c, n in counts.items() if least <= n <= largest), key=lambda name: (-counts[name], name))
     if not frequent:
@@ -120,28 +122,16 @@ def _terms(texts: Sequence[str]) -> list[set[str]]:
     return [{word for word in _WORD.findall(text.casefold()) if word not in ENGLISH_STOP_WORDS} for text in texts]
 
 
-def _singulars(terms: set[str]) -> dict[str, str]:
-    """Map each term to its singular if that occurs too, otherwise to itself."""
-    found = {}
-    for term in terms:
-        bases = (term.removesuffix(ending) for ending in ("s", "es"))
-        found[term] = next((base for base in bases if base != term and len(base) > 2 and base in terms), term)
-    return found
-
-
 def label_texts(texts: Iterable[str], classes: Classes) -> LabelArray:
     """The classes of each text, 0/1 (n, classes): a text has a class if it contains one of its words or phrases."""
-    patterns = {name: _pattern(words) for name, words in classes.items()}
+    patterns = {}
+    for name, words in classes.items():
+        longest_first = sorted(words, key=len, reverse=True)
+        options = "|".join(r"\s+".join(map(re.escape, word.casefold().split())) for word in longest_first)
+        patterns[name] = re.compile(rf"(?<!\w)(?:{options})(?!\w)")
     lowered = (text.casefold() for text in texts)
     found = [[name for name, pattern in patterns.items() if pattern.search(text)] for text in lowered]
     return multi_hot(found, [*classes])
-
-
-def _pattern(words: Sequence[str]) -> re.Pattern[str]:
-    """A pattern for any of the words, as whole words."""
-    longest_first = sorted(words, key=len, reverse=True)
-    options = "|".join(r"\s+".join(map(re.escape, word.casefold().split())) for word in longest_first)
-    return re.compile(rf"(?<!\w)(?:{options})(?!\w)")
 
 
 def write_classes(path: Path, classes: Classes, labels: LabelArray) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from rmsh.core.errors import ConfigError, DataError
+from rmsh.data.pairs import listed
 
 if TYPE_CHECKING:
     from typing import Any
@@ -80,8 +81,7 @@ class Benchmark:
         found = {name: find(root, *names) for name, names in files.items()}
         missing = [name for name, path in found.items() if path is None]
         if missing:
-            shown = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
-            raise DataError(f"{root} lacks {shown}. {self.missing}")
+            raise DataError(f"{root} lacks {listed(missing)}. {self.missing}")
         return {name: path for name, path in found.items() if path is not None}
 
 

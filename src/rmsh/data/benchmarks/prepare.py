@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +69,15 @@ def prepare(
             f"{root} has no images. Give their features with --images, or omit them with --without-images. "
             f"{benchmark.missing}"
         )
-    notes = [*source.notes, *_removal_notes(source, usable, len(rows)), *feature_notes]
-    missing = int((~pairs.has_image).sum())
+    counts = [int((~mask).sum()) for mask in (whole.labelled, source.worded, usable, pairs.has_image)]
+    unlabelled, wordless, removed, missing = counts
+    notes = [
+        *source.notes,
+        f"{unlabelled:,} of {len(whole):,} pairs have no label, {wordless:,} no word; {removed:,} were removed",
+    ]
+    if left_out := len(whole) - removed - len(rows):
+        notes.append(f"{left_out:,} pairs are in no part of the split and were omitted")
+    notes += feature_notes
     if 0 < missing < len(pairs):
         notes.append(f"{missing:,} images are missing; their texts are kept")
     facts = {
@@ -138,13 +144,6 @@ def _with_frequent_classes(source: Source, count: int | None) -> Source:
     return replace(source, pairs=pairs, notes=(*source.notes, note))
 
 
-def _removal_notes(source: Source, usable: BitArray, kept: int) -> list[str]:
-    unlabelled, wordless, removed = (int((~mask).sum()) for mask in (source.pairs.labelled, source.worded, usable))
-    notes = [f"{unlabelled:,} of {len(usable):,} pairs have no label, {wordless:,} no word; {removed:,} were removed"]
-    left_out = len(usable) - removed - kept
-    return notes + [f"{left_out:,} pairs are in no part of the split and were omitted"] * (left_out > 0)
-
-
 def _with_features(source: Source, rows: IntArray, files: Mapping[Role, str | None]) -> tuple[Pairs, list[str]]:
     """The given rows, with features from files instead of the published images or texts."""
     pairs, notes = source.pairs.take(rows), []
@@ -200,24 +199,20 @@ def draw_split(
             f"{len(candidates):,} and {len(of_database):,} pairs to draw from; give the whole data set, or use the "
             "split 'tenth'."
         )
-    pick = _drawer(protocol, labels, seed=seed, stratified=stratified)
+    rng = np.random.default_rng(seed)
+
+    def pick(rows: IntArray, count: int) -> IntArray:
+        if protocol.in_order:
+            return rows[:count]
+        if stratified:
+            return stratified_rows(rows, count, stratum=rarest_label(labels), rng=rng)
+        return np.sort(rng.choice(rows, count, replace=False))
+
     query = pick(candidates, queries)
     rest = np.setdiff1d(of_database, query)
     database = rest if protocol.database is None else pick(rest, protocol.database)
     train = database if protocol.train is None else pick(database, protocol.train)
     return Split(protocol.name + ("-stratified" if stratified else ""), database, query, train)
-
-
-def _drawer(
-    protocol: Protocol, labels: LabelArray, *, seed: int, stratified: bool
-) -> Callable[[IntArray, int], IntArray]:
-    """A function that draws a number of the given rows, in increasing order."""
-    if protocol.in_order:
-        return lambda rows, count: rows[:count]
-    rng = np.random.default_rng(seed)
-    if stratified:
-        return partial(stratified_rows, stratum=rarest_label(labels), rng=rng)
-    return lambda rows, count: np.sort(rng.choice(rows, count, replace=False))
 
 
 def stratified_rows(rows: IntArray, count: int, *, stratum: IntArray, rng: np.random.Generator) -> IntArray:

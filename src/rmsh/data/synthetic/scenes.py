@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,24 +65,17 @@ class SceneObject:
 
 
 def _read_objects() -> tuple[SceneObject, ...]:
+    objects = []
     with Path(__file__).with_name("scene_objects.csv").open(encoding="utf-8", newline="") as file:
-        rows = [(row["theme"], row["icon"], row["names"].split("|")) for row in csv.DictReader(file)]
-    return tuple(
-        SceneObject(icon, names[0].removeprefix("some ").removeprefix("the "), theme, tuple(map(_with_article, names)))
-        for theme, icon, names in rows
-    )
-
-
-def _with_article(words: str) -> str:
-    """Put "a" or "an" before words that have no article.
-
-    Example:
-        >>> _with_article("umbrella"), _with_article("the sun")
-        ('an umbrella', 'the sun')
-    """
-    if words.startswith(("some ", "the ")):
-        return words
-    return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
+        for row in csv.DictReader(file):
+            names = row["names"].split("|")
+            label = names[0].removeprefix("some ").removeprefix("the ")
+            phrases = (
+                name if name.startswith(("some ", "the ")) else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+                for name in names
+            )
+            objects.append(SceneObject(row["icon"], label, row["theme"], tuple(phrases)))
+    return tuple(objects)
 
 
 OBJECTS = _read_objects()
@@ -101,6 +94,11 @@ class Scene:
     places: tuple[Place, ...]  # the position of each object
     turns: tuple[float, ...]  # the rotation of each object in degrees
     inks: tuple[int, ...]  # the index of each object's ink in the style
+
+    @property
+    def file_name(self) -> str:
+        """The path of the image in the folder of a set; each folder stays small."""
+        return f"{self.number // 1000:03}/{self.number:06}.jpg"
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -153,20 +151,18 @@ def _draw_objects(rng: np.random.Generator) -> tuple[SceneObject, ...]:
 
 
 def _draw_places(count: int, rng: np.random.Generator) -> tuple[Place, ...]:
-    """A layout or its mirror image, with its squares in random order."""
+    """A layout or its mirror image, with its squares in random order, slightly smaller and moved."""
     layouts = LAYOUTS[count]
     cells = layouts[rng.integers(len(layouts))]
     across, down = rng.random(2) < 0.5
-    mirrored = [(1 - x if across else x, 1 - y if down else y, side) for x, y, side in cells]
-    return tuple(_inside(mirrored[i], rng) for i in rng.permutation(count))
-
-
-def _inside(cell: Place, rng: np.random.Generator) -> Place:
-    """A slightly smaller square at a random position inside a square."""
-    x, y, side = cell
-    smaller = side * rng.uniform(0.85, 1.0)
-    slack = (side - smaller) / 2
-    return x + slack * rng.uniform(-1, 1), y + slack * rng.uniform(-1, 1), smaller
+    places = []
+    for i in rng.permutation(count):
+        x, y, side = cells[i]
+        smaller = side * rng.uniform(0.85, 1.0)
+        slack = (side - smaller) / 2
+        right, lower = slack * rng.uniform(-1, 1), slack * rng.uniform(-1, 1)
+        places.append(((1 - x if across else x) + right, (1 - y if down else y) + lower, smaller))
+    return tuple(places)
 
 
 def _caption(things: Sequence[SceneObject], ground: str, rng: np.random.Generator) -> str:
@@ -185,11 +181,12 @@ def _listed(names: Sequence[str]) -> str:
 
 def scene_pairs(n: int, *, seed: int = 0, folder: Path | None = None) -> Pairs:
     """Captions and labels of n scenes, with the paths of their images if a folder is given."""
-    scenes = list(_planned(n, seed))
-    names = [_file_name(scene) for scene in scenes]
+    if n < 1:
+        raise DataError(f"Got {n} scenes; at least one is needed.")
+    scenes = [plan_scene(number, seed=seed) for number in range(n)]
     return Pairs(
-        ids=np.array(names),
-        images=None if folder is None else np.array([str(folder / name) for name in names]),
+        ids=np.array([scene.file_name for scene in scenes]),
+        images=None if folder is None else np.array([str(folder / scene.file_name) for scene in scenes]),
         texts=np.array([scene.caption for scene in scenes]),
         labels=multi_hot([scene.labels for scene in scenes], LABELS),
         class_names=LABELS,
@@ -206,40 +203,26 @@ def write_scenes(
     and high; ``on_progress`` is called with a Progress.
     """
     folder, made = Path(folder), {"form": _FORM, "scenes": n, "seed": seed, "side": side, "credit": CREDIT}
+    pairs = scene_pairs(n, seed=seed, folder=folder)
     manifest = folder / "manifest.json"
-    if not manifest.exists() or read_json(manifest) != made:
-        if folder.exists() and any(folder.iterdir()):
-            raise DataError(f"{folder} is not empty and does not contain these scenes; give another folder.")
-        _write(folder, list(_planned(n, seed)), side, on_progress)
-        write_json(manifest, made)
-    return scene_pairs(n, seed=seed, folder=folder)
-
-
-def _planned(n: int, seed: int) -> Iterator[Scene]:
-    if n < 1:
-        raise DataError(f"Got {n} scenes; at least one is needed.")
-    return (plan_scene(number, seed=seed) for number in range(n))
-
-
-def _file_name(scene: Scene) -> str:
-    return f"{scene.number // 1000:03}/{scene.number:06}.jpg"  # folders stay small
-
-
-def _write(folder: Path, scenes: Sequence[Scene], side: int, on_progress: OnProgress) -> None:
+    if manifest.exists() and read_json(manifest) == made:
+        return pairs
+    if folder.exists() and any(folder.iterdir()):
+        raise DataError(f"{folder} is not empty and does not contain these scenes; give another folder.")
     start = time.perf_counter()
-    for first in range(0, len(scenes), 1000):
-        (folder / _file_name(scenes[first])).parent.mkdir(parents=True, exist_ok=True)
 
-    def save(scene: Scene) -> None:
-        scene.draw(side).save(folder / _file_name(scene), quality=_QUALITY)
+    def save(number: int) -> str:
+        scene = plan_scene(number, seed=seed)
+        (folder / scene.file_name).parent.mkdir(parents=True, exist_ok=True)
+        scene.draw(side).save(folder / scene.file_name, quality=_QUALITY)
+        return json.dumps({"file_name": scene.file_name, "text": scene.caption, "labels": scene.labels}) + "\n"
 
+    lines: list[str] = []
     with ThreadPoolExecutor(_THREADS) as pool:
-        for first in range(0, len(scenes), _REPORT_EVERY):
-            part = scenes[first : first + _REPORT_EVERY]
-            list(pool.map(save, part))
-            on_progress(Progress("draw scenes", first + len(part), len(scenes), "scene", time.perf_counter() - start))
-    lines = [
-        json.dumps({"file_name": _file_name(scene), "text": scene.caption, "labels": scene.labels}) for scene in scenes
-    ]
-    write_text(folder / "metadata.jsonl", "\n".join(lines) + "\n")
+        for first in range(0, n, _REPORT_EVERY):
+            lines += pool.map(save, range(first, min(first + _REPORT_EVERY, n)))
+            on_progress(Progress("draw scenes", len(lines), n, "scene", time.perf_counter() - start))
+    write_text(folder / "metadata.jsonl", "".join(lines))
     write_text(folder / "CREDIT.txt", CREDIT + "\n")
+    write_json(manifest, made)
+    return pairs
