@@ -7,18 +7,21 @@ import io
 import json
 import shutil
 import tarfile
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from rmsh.builder import BuildConfig, Built, build
 from rmsh.builder.build import estimate, work_folder
+from rmsh.builder.source import read_raw
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError, InputError, RmshError
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import Progress
-from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.library import Library
 from rmsh.library.verify import verify
 
@@ -256,18 +259,19 @@ def test_a_changed_label_trains_again_but_encodes_nothing(drawings: Path, quick:
     assert "encode images" not in stages
 
 
-def test_more_items_take_more_time_and_space() -> None:
-    few, many = (estimate(generate_pairs(n)) for n in (100, 20_000))
-    assert few.seconds < many.seconds
-    assert few.bytes < many.bytes
-    assert estimate(generate_pairs(100), copied_bytes=1 << 30).bytes == few.bytes + (1 << 30)
+def test_more_items_take_more_time_and_space(drawings: Path) -> None:
+    source = read_raw(drawings, strict=True)
+    few, many = estimate(source.take(np.arange(10))), estimate(source)
+    assert few < many
+    assert few[1] < many[1]
+    copied = replace(source, origin=replace(source.origin, unpacked=True))
+    assert estimate(copied)[1] == many[1] + sum(file.stat().st_size for file in drawings.glob("*.png"))
 
 
-def test_an_estimate_prints_as_a_sentence() -> None:
-    assert str(estimate(generate_pairs(1000))).startswith("1,000 items with 1,000 images and 1,000 texts: ")
-
-
-def test_an_estimate_beyond_the_free_space_is_refused(tmp_path: Path) -> None:
-    estimate(generate_pairs(10)).check_space(tmp_path)
-    with pytest.raises(RmshError, match="MB are needed"):
-        estimate(generate_pairs(10), copied_bytes=1 << 60).check_space(tmp_path)
+def test_a_build_beyond_the_free_space_is_refused(
+    drawings: Path, quick: BuildConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 << 20))
+    with pytest.raises(RmshError, match="5 MB free"):
+        build(drawings, tmp_path / "library", config=quick)
+    assert not (tmp_path / "library").exists()

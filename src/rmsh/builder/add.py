@@ -17,10 +17,10 @@ from rmsh.core.cache import cache_folder
 from rmsh.core.errors import InputError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.library import Item
+from rmsh.library.queries import image_folder
 from rmsh.pipeline import codes_of, restore_encoders
 
 if TYPE_CHECKING:
-    from rmsh.core.types import IntArray
     from rmsh.data.records import Skipped
     from rmsh.library import Library
     from rmsh.model import Model
@@ -61,33 +61,28 @@ def add(library: Library, data: str | Path, *, strict: bool = False, on_progress
     existing = int((~is_new).sum())
     if not is_new.any():
         return Added(0, existing, source.origin.skipped)
-    source, model, image_folder = source.take(np.flatnonzero(is_new)), library.model(), _image_folder(library)
-    if image_folder is not None:
-        source = _relative_to(source, image_folder)
+    source, model = source.take(np.flatnonzero(is_new)), library.model()
+    with library.reading() as connection:
+        folder = image_folder(connection)  # None if the library keeps copies of its images
+    if folder is not None:
+        source = _relative_to(source, Path(folder))
     encoders = restore_encoders(model, source.pairs)
     source = encode_source(source, encoders, cache=cache_folder(), strict=strict, on_progress=on_progress)
-    write_items(library, model, source, copy_images=image_folder is None, on_progress=on_progress)
+    write_items(library, model, source, copy_images=folder is None, on_progress=on_progress)
     return Added(len(source.pairs), existing, source.origin.skipped)
 
 
-def _image_folder(library: Library) -> Path | None:
-    """The folder that a library reads images from; None if it keeps copies."""
-    with library.reading() as connection:
-        (folder,) = connection.execute("SELECT source FROM library").fetchone()
-    return None if folder is None else Path(folder)
-
-
-def _relative_to(source: Source, image_folder: Path) -> Source:
+def _relative_to(source: Source, library_images: Path) -> Source:
     """Make the image paths relative to the library's image folder."""
     folder, records = source.origin.folder.resolve(), source.origin.records
     if not any(record.picture for record in records):
         return source
-    if not folder.is_relative_to(image_folder.resolve()):
+    if not folder.is_relative_to(library_images.resolve()):
         raise InputError(
-            f"The images are in {folder}, but the library reads its images from {image_folder}; move them there and "
+            f"The images are in {folder}, but the library reads its images from {library_images}; move them there and "
             "give that folder. Items that are in the library already stay as they are."
         )
-    prefix = folder.relative_to(image_folder.resolve())
+    prefix = folder.relative_to(library_images.resolve())
     moved = (
         record if record.picture is None else replace(record, picture=(prefix / record.picture).as_posix())
         for record in records
@@ -102,9 +97,20 @@ def write_items(
     if copy_images:
         _copy_images(source, library.folder / IMAGES)
     prefix, count, start = f"{IMAGES}/" if copy_images else "", len(source.pairs), time.perf_counter()
+    pairs, names = source.pairs, np.array(source.pairs.class_names)
+    labels = np.zeros((count, 0)) if pairs.labels is None else pairs.labels
     for first in range(0, count, _BATCH):
         rows = np.arange(first, min(first + _BATCH, count))
-        library.add(_items(source, rows, prefix), codes_of(model, source.pairs, rows), model=model.fingerprint)
+        items = [
+            Item(
+                record.id,
+                text=record.text,
+                picture=None if record.picture is None else prefix + record.picture,
+                labels=tuple(names[labels[row] != 0].tolist()),
+            )
+            for row, record in zip(rows, source.origin.records[first : first + _BATCH], strict=True)
+        ]
+        library.add(items, codes_of(model, pairs, rows), model=model.fingerprint)
         on_progress(Progress("add items", first + len(rows), count, "item", time.perf_counter() - start))
 
 
@@ -119,18 +125,3 @@ def _copy_images(source: Source, into: Path) -> None:
             os.link(source.origin.folder / record.picture, target)
         except OSError:
             shutil.copy2(source.origin.folder / record.picture, target)
-
-
-def _items(source: Source, rows: IntArray, prefix: str) -> list[Item]:
-    pairs, names = source.pairs, np.array(source.pairs.class_names)
-    labels = np.zeros((len(pairs), 0)) if pairs.labels is None else pairs.labels
-    return [
-        Item(
-            record.id,
-            text=record.text,
-            picture=None if record.picture is None else prefix + record.picture,
-            labels=tuple(names[labels[row] != 0].tolist()),
-        )
-        for row in rows.tolist()
-        for record in [source.origin.records[row]]
-    ]

@@ -13,8 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -81,17 +80,11 @@ class BuildConfig(Config):
 
 @dataclass(frozen=True)
 class Built:
-    """The result of a build.
+    """The result of a build."""
 
-    Args:
-        library: its folder.
-        report: content of its ``report.json``.
-        is_new: False if the library was up to date and nothing was done.
-    """
-
-    library: Path
-    report: dict[str, Any]
-    is_new: bool
+    library: Path  # its folder
+    report: dict[str, Any]  # content of its report.json
+    is_new: bool  # False if the library was up to date and nothing was done
 
 
 def work_folder(out: Path) -> Path:
@@ -104,17 +97,13 @@ def work_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.build")
 
 
-def _discard(sentence: str) -> None:
-    """Ignore sentences for the user."""
-
-
 def build(
     data: str | Path,
     out: Path | str,
     *,
     config: BuildConfig | None = None,
     overwrite: bool = False,
-    tell: Tell = _discard,
+    tell: Tell = lambda _: None,
     on_progress: OnProgress = ignore,
 ) -> Built:
     """Build a library from images and texts; a build that was interrupted is resumed.
@@ -143,10 +132,22 @@ def build(
         tell(f"{out} is up to date: it was built from the same items with the same options")
         return Built(folder, finished, is_new=False)
     _check_output(folder, overwrite=overwrite)
-    with translate_errors(work), _locked(work):
-        expected = estimate(source.pairs, copied_bytes=_copied_bytes(source))
-        expected.check_space(work)
-        tell(f"{expected}; the library is written to {out}, intermediate results to {work.name} next to it")
+    with translate_errors(work), try_lock(work / "build.claim") as locked:
+        if not locked:
+            raise RmshError(f"Another process is building in {work}; wait until it ends, or stop it.")
+        seconds, size = estimate(source)
+        free = shutil.disk_usage(work).free
+        if free < size:
+            raise RmshError(
+                f"The disk of {work} has {free >> 20:,} MB free, and about {size >> 20:,} MB are needed; free some "
+                "space, or choose a folder on another disk."
+            )
+        tell(
+            f"{len(source.pairs):,} items with {source.pairs.has_image.sum():,} images and "
+            f"{source.pairs.has_text.sum():,} texts: about {max(1, round(seconds / 60))} min and {size >> 20:,} MB of "
+            f"disk space on the first run; the library is written to {out}, intermediate results to {work.name} next "
+            "to it"
+        )
         stages = Stages(work, on_skip=lambda name: tell(f"{name}: already done"))
         report = _run_stages(source, config, stages, items_key=items_key, tell=tell, on_progress=on_progress)
         report["key"] = key
@@ -188,10 +189,8 @@ def _run_stages(
     scores = stages.run("scores", model_key, lambda: score(model, pairs, split, on_progress=on_progress))
     folder = stages.folder / "library"
     stages.run("library", model_key, lambda: _write_library(folder, model, source, on_progress), exists=folder.is_dir())
-    report = _report(source, config, model, split, folder=folder) | {"delta": delta, "scores": scores}
-    report |= {"no_scores": "" if scores else _no_scores(split), "seconds": dict(stages.seconds)}
-    _write_readable(folder, report, source)
-    return report
+    facts = {"delta": delta, "scores": scores, "seconds": dict(stages.seconds)}
+    return _write_report(folder, source, config, model, split, facts)
 
 
 def _choose_delta(method: Method, pairs: Pairs, split: Split) -> dict[str, Any]:
@@ -243,14 +242,25 @@ def _write_library(folder: Path, model: Model, source: Source, on_progress: OnPr
     return {"items": len(source.pairs)}
 
 
-def _report(source: Source, config: BuildConfig, model: Model, split: Split, *, folder: Path) -> dict[str, Any]:
-    pairs, skipped = source.pairs, source.origin.skipped
+def _write_report(
+    folder: Path, source: Source, config: BuildConfig, model: Model, split: Split, facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Complete the report, and write the files for people into the library's folder."""
+    pairs, origin = source.pairs, source.origin
+    no_scores = ""
+    if not split.query.size:
+        no_scores = (
+            f"No scores: fewer than {LEAST_ITEMS} items have an image, a text and a label, so all were used for "
+            "training and none were held out."
+        )
+    elif not facts["scores"]:
+        no_scores = "No scores: no held-out item shares a label with another item."
     queries = split.query if split.query.size else np.flatnonzero(complete(pairs))
     with Library.open(folder) as library:
         searches = example_searches(library, pairs.ids[queries], seed=config.seed)
-    return {
+    report = {
         "name": source.name,
-        "credit": read_credit(source.origin.folder),
+        "credit": read_credit(origin.folder),
         "bits": model.bits,
         "model": model.fingerprint,
         "counts": {
@@ -265,35 +275,15 @@ def _report(source: Source, config: BuildConfig, model: Model, split: Split, *, 
         "options": config.model_dump(mode="json"),
         "classes": None if source.classes is None else {name: [*words] for name, words in source.classes.items()},
         "searches": searches,
-        "skipped": {"count": len(skipped), "examples": count_skipped(skipped)},
+        "skipped": {"count": len(origin.skipped), "examples": count_skipped(origin.skipped)},
+        "no_scores": no_scores,
+        **facts,
     }
-
-
-def _no_scores(split: Split) -> str:
-    if split.query.size:
-        return "No scores: no held-out item shares a label with another item."
-    return (
-        f"No scores: fewer than {LEAST_ITEMS} items have an image, a text and a label, so all were used for training "
-        "and none were held out."
-    )
-
-
-def _write_readable(folder: Path, report: dict[str, Any], source: Source) -> None:
-    """Write the files for people into the library's folder."""
-    root = folder if source.origin.unpacked else source.origin.folder
     if report["credit"]:
         write_text(folder / CREDIT, report["credit"] + "\n")
-    write_skipped(folder / SKIPPED, source.origin.skipped)
-    write_text(folder / PAGE, render_report(report, image_path=lambda name: Path(root / name)))
-
-
-@contextmanager
-def _locked(work: Path) -> Iterator[None]:
-    """Prevent a second build in the same folder while the block runs."""
-    with try_lock(work / "build.claim") as locked:
-        if not locked:
-            raise RmshError(f"Another process is building in {work}; wait until it ends, or stop it.")
-        yield
+    write_skipped(folder / SKIPPED, origin.skipped)
+    write_text(folder / PAGE, render_report(report, images=folder if origin.unpacked else origin.folder))
+    return report
 
 
 def _check_output(folder: Path, *, overwrite: bool) -> None:
@@ -327,43 +317,13 @@ _LEAST_TRAINING, _CORES = 30.0, 2
 _PER_IMAGE, _PER_TEXT, _PER_ITEM, _MODEL = 4 * 1280, 4 * 384, 2_000, 60 << 20
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """The approximate time and disk space of a build."""
-
-    items: int
-    images: int
-    texts: int
-    seconds: float
-    bytes: int  # besides the images
-
-    def __str__(self) -> str:
-        return (
-            f"{self.items:,} items with {self.images:,} images and {self.texts:,} texts: about "
-            f"{max(1, round(self.seconds / 60))} min and {max(1, self.bytes >> 20):,} MB of disk space on the first run"
-        )
-
-    def check_space(self, folder: Path) -> None:
-        """Raise RmshError if the disk of a folder does not have enough free space."""
-        free = shutil.disk_usage(folder).free
-        if free < self.bytes:
-            raise RmshError(
-                f"The disk of {folder} has {free >> 20:,} MB free, and about {self.bytes >> 20:,} MB are needed; free "
-                "some space, or choose a folder on another disk."
-            )
-
-
-def estimate(pairs: Pairs, *, copied_bytes: int = 0) -> Estimate:
-    """Estimate the build of some items; ``copied_bytes`` is the size of the images that the library copies."""
-    items, images, texts = len(pairs), int(pairs.has_image.sum()), int(pairs.has_text.sum())
+def estimate(source: Source) -> tuple[float, int]:
+    """The approximate time of a build in seconds, and the disk space in bytes."""
+    items, images, texts = len(source.pairs), int(source.pairs.has_image.sum()), int(source.pairs.has_text.sum())
     training = max(_LEAST_TRAINING, items / _TRAINING_PER_SECOND)
     seconds = images / _IMAGES_PER_SECOND + texts / _TEXTS_PER_SECOND + training
-    size = images * _PER_IMAGE + texts * _PER_TEXT + items * _PER_ITEM + _MODEL + copied_bytes
-    return Estimate(items, images, texts, seconds * _CORES / (os.cpu_count() or 1), size)
-
-
-def _copied_bytes(source: Source) -> int:
-    if not source.origin.unpacked:
-        return 0
-    images = (record.picture for record in source.origin.records)
-    return sum((source.origin.folder / name).stat().st_size for name in images if name is not None)
+    size = images * _PER_IMAGE + texts * _PER_TEXT + items * _PER_ITEM + _MODEL
+    if source.origin.unpacked:  # the library keeps copies of the images
+        names = (record.picture for record in source.origin.records)
+        size += sum((source.origin.folder / name).stat().st_size for name in names if name is not None)
+    return seconds * _CORES / (os.cpu_count() or 1), size

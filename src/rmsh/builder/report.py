@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from rmsh.core.files import read_json
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import DIRECTIONS
 from rmsh.data.splits import Split
-from rmsh.features import images
+from rmsh.features.images import thumbnail
 from rmsh.library.folder import MANIFEST
 from rmsh.metrics import LabelledCodes, evaluate_directions
 from rmsh.metrics.directions import modalities
@@ -23,7 +23,7 @@ from rmsh.pipeline import codes_of
 from rmsh.retrieval_set import default_query_count
 
 if TYPE_CHECKING:
-    from rmsh.core.types import BitArray, Direction, IdArray, IntArray, Modality
+    from rmsh.core.types import BitArray, Direction, IdArray, Modality
     from rmsh.data.pairs import Pairs
     from rmsh.library import Item, Library
     from rmsh.model import Model
@@ -35,8 +35,6 @@ DIRECTION_NAMES = {"t2i": "Text to image", "i2t": "Image to text", "i2i": "Image
 _SHOWN: dict[Direction, int] = {"t2i": 4, "i2t": 3, "i2i": 2, "t2t": 2}  # example queries
 _HITS = 5  # of each example query
 _SIDE = 144  # pixels of a thumbnail on the page
-
-ImagePath: TypeAlias = Callable[[str], Path | None]  # from an item's image, as the library names it, to its file
 
 
 def read_report(folder: Path) -> dict[str, Any] | None:
@@ -88,21 +86,17 @@ def score(model: Model, pairs: Pairs, split: Split, *, on_progress: OnProgress =
     """
     if not split.query.size:
         return {}
-    labelled = np.flatnonzero(pairs.labelled)
-    sides = [_labelled_codes(model, pairs, np.intersect1d(rows, labelled)) for rows in (split.query, split.database)]
+    labels = np.asarray(pairs.labels)
+    sides: list[dict[Modality, LabelledCodes]] = []
+    for rows in (split.query, split.database):
+        rows = rows[pairs.labelled[rows]]
+        codes = codes_of(model, pairs, rows)
+        sides.append({m: LabelledCodes(found, labels[rows[pairs.has(m)[rows]]]) for m, found in codes.items()})
     try:
         found = evaluate_directions(*sides, directions=DIRECTIONS, k=RANK, on_progress=on_progress)
     except DataError:  # no held-out item shares a label with any other item
         return {}
     return {direction: scores.to_json() for direction, scores in found.items()}
-
-
-def _labelled_codes(model: Model, pairs: Pairs, rows: IntArray) -> dict[Modality, LabelledCodes]:
-    labels = np.asarray(pairs.labels)
-    return {
-        modality: LabelledCodes(codes, labels[rows[pairs.has(modality)[rows]]])
-        for modality, codes in codes_of(model, pairs, rows).items()
-    }
 
 
 def example_searches(library: Library, ids: IdArray, *, seed: int) -> list[dict[str, Any]]:
@@ -111,21 +105,21 @@ def example_searches(library: Library, ids: IdArray, *, seed: int) -> list[dict[
     searches: list[dict[str, Any]] = []
     for direction, count in _SHOWN.items():
         queries, drawn = drawn[:count], drawn[count:] + drawn[:count]
-        searches += [_search(library, name, direction) for name in queries]
+        items = (library.get(name) for name in queries)
+        searches += [_search(library, item, direction) for item in items if item is not None]
     return searches
 
 
-def _search(library: Library, name: str, direction: Direction) -> dict[str, Any]:
+def _search(library: Library, item: Item, direction: Direction) -> dict[str, Any]:
     by, to = modalities(direction)
-    item, codes = library.get(name), library.codes([name], by)
+    codes = library.codes([item.id], by)
     found = library.search(codes, _HITS + 1, to=to, model=library.generation().fingerprint)[0] if len(codes) else []
-    labels = set(item.labels) if item else set()
     hits = [
-        {**_plain(hit.item), "distance": hit.distance, "shared": sorted(labels & {*hit.item.labels})}
+        {**_plain(hit.item), "distance": hit.distance, "shared": sorted({*item.labels} & {*hit.item.labels})}
         for hit in found
-        if hit.item.id != name
+        if hit.item.id != item.id
     ]
-    return {"direction": direction, "query": {} if item is None else _plain(item), "hits": hits[:_HITS]}
+    return {"direction": direction, "query": _plain(item), "hits": hits[:_HITS]}
 
 
 def _plain(item: Item) -> dict[str, Any]:
@@ -150,18 +144,31 @@ img { max-width: 9rem; max-height: 9rem; border-radius: .3rem; display: block; }
 """
 
 
-def render_report(report: Mapping[str, Any], *, image_path: ImagePath) -> str:
-    """The report as an HTML page that needs no other file."""
+def render_report(report: Mapping[str, Any], *, images: Path) -> str:
+    """The report as an HTML page that needs no other file; ``images`` is the folder of the images."""
+    counts, skipped = report["counts"], report["skipped"]
+    seconds = ", ".join(f"{escape(name)} {value:.1f} s" for name, value in report["seconds"].items())
     sections = [
         f"<h1>{escape(report['name'])}</h1>",
-        f"<p>{escape(_summary(report))}</p>",
+        f"<p>{counts['items']:,} items: {counts['pictures']:,} with an image, {counts['texts']:,} with a text, "
+        f"{counts['labelled']:,} with labels ({counts['classes']:,} classes). Codes have {report['bits']} bits; model "
+        f"{escape(report['model'])}.</p>",
         f"<p class=muted>{escape(describe_delta(report['delta'], report['bits']))}</p>",
-        *_score_section(report),
-        *_search_section(report["searches"], image_path),
-        *_skipped_section(report["skipped"]),
-        f"<p class=muted>{escape(report['credit'])}</p>" if report["credit"] else "",
-        _time(report["seconds"]),
+        "<h2>Retrieval quality</h2>",
+        _score_table(report["scores"]) if report["scores"] else f"<p>{escape(report['no_scores'])}</p>",
     ]
+    for direction, name in DIRECTION_NAMES.items():
+        searches = [
+            _search_section(search, images) for search in report["searches"] if search["direction"] == direction
+        ]
+        sections += [f"<h2>{name}</h2>", *searches] if searches else []
+    if skipped["count"]:
+        listed = "".join(f"<li>{escape(sentence)}" for sentence in skipped["examples"])
+        more = f"<p class=muted>skipped.csv lists all {skipped['count']:,}.</p>"
+        sections.append(f"<h2>Skipped</h2><ul>{listed}</ul>{more}")
+    if report["credit"]:
+        sections.append(f"<p class=muted>{escape(report['credit'])}</p>")
+    sections.append(f"<p class=muted>Time: {seconds}.</p>")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -170,15 +177,6 @@ def render_report(report: Mapping[str, Any], *, image_path: ImagePath) -> str:
         f"<title>{escape(report['name'])}</title><style>{_STYLE}</style></head><body>\n"
         + "\n".join(sections)
         + "\n</body></html>\n"
-    )
-
-
-def _summary(report: Mapping[str, Any]) -> str:
-    counts = report["counts"]
-    return (
-        f"{counts['items']:,} items: {counts['pictures']:,} with an image, {counts['texts']:,} with a text, "
-        f"{counts['labelled']:,} with labels ({counts['classes']:,} classes). Codes have {report['bits']} bits; model "
-        f"{report['model']}."
     )
 
 
@@ -193,75 +191,50 @@ def describe_delta(chosen: Mapping[str, Any], bits: int) -> str:
     return f"Items without a common label {verb} differ in delta = {chosen['delta']} of {bits} bits: {chosen['reason']}"
 
 
-def _score_section(report: Mapping[str, Any]) -> list[str]:
-    heading = "<h2>Retrieval quality</h2>"
-    if not report["scores"]:
-        return [heading, f"<p>{escape(report['no_scores'])}</p>"]
-    first = next(iter(report["scores"].values()))
+def _score_table(scores: Mapping[str, Any]) -> str:
+    first = next(iter(scores.values()))
     k = first["settings"]["k"]
     names = {"ndcg": f"NDCG@{k}", "precision": f"P@{k}", "map": "mAP"}
     head = "".join(f"<th>{name}<th class=chance>chance" for name in names.values())
     rows = "".join(
         f"<tr><td>{DIRECTION_NAMES[direction]}"
-        + "".join(f"<td>{scores[n]['value']:.3f}<td class=chance>{scores[n]['chance']:.3f}" for n in names)
-        for direction, scores in report["scores"].items()
+        + "".join(f"<td>{found[n]['value']:.3f}<td class=chance>{found[n]['chance']:.3f}" for n in names)
+        for direction, found in scores.items()
     )
-    return [
-        heading,
-        f"<table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table>",
+    return (
+        f"<table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table>\n"
         f"<p class=muted>{first['queries']:,} items were held out from training and serve as queries; the database is "
         f"{first['database']:,} other items. A hit is relevant if it shares a label with the query; the more labels, "
         "the better. Chance is the score of a random order. The library contains all items, including the held-out "
-        "ones.</p>",
-    ]
+        "ones.</p>"
+    )
 
 
-def _search_section(searches: Sequence[Mapping[str, Any]], image_path: ImagePath) -> list[str]:
-    sections: list[str] = []
-    direction = ""
-    for search in searches:
-        if search["direction"] != direction:
-            direction = str(search["direction"])
-            sections.append(f"<h2>{DIRECTION_NAMES[direction]}</h2>")
-        query, to_images = search["query"], direction.endswith("i")
-        body = _image(query, image_path) if direction.startswith("i") else f"“{escape(query['text'] or '')}”"
-        hits = "".join(_hit(hit, image_path, to_images) for hit in search["hits"])
-        labels = escape(", ".join(query["labels"]))
-        sections.append(
-            f"<div class=search><div class=query>{body}<div class=muted>{labels}</div></div>"
-            f'<ol class="hits{"" if to_images else " texts"}">{hits}</ol></div>'
-        )
-    return sections
+def _search_section(search: Mapping[str, Any], images: Path) -> str:
+    query, by, to = search["query"], *modalities(search["direction"])
+    shown = _image(query, images) if by == "image" else f"“{escape(query['text'] or '')}”"
+    hits = ""
+    for hit in search["hits"]:
+        body = _image(hit, images) if to == "image" else escape(hit["text"] or "")
+        shared = f" <span class=shared>✓ {escape(', '.join(hit['shared']))}</span>" if hit["shared"] else ""
+        hits += f'<li>{body} <span class="bits muted">{hit["distance"]} bits</span>{shared}</li>'
+    return (
+        f"<div class=search><div class=query>{shown}"
+        f"<div class=muted>{escape(', '.join(query['labels']))}</div></div>"
+        f'<ol class="hits{"" if to == "image" else " texts"}">{hits}</ol></div>'
+    )
 
 
-def _hit(hit: Mapping[str, Any], image_path: ImagePath, as_image: bool) -> str:
-    body = _image(hit, image_path) if as_image else escape(hit["text"] or "")
-    shared = f" <span class=shared>✓ {escape(', '.join(hit['shared']))}</span>" if hit["shared"] else ""
-    return f'<li>{body} <span class="bits muted">{hit["distance"]} bits</span>{shared}</li>'
-
-
-def _image(item: Mapping[str, Any], image_path: ImagePath) -> str:
-    address = None if item["picture"] is None else data_address(image_path(item["picture"]))
+def _image(item: Mapping[str, Any], images: Path) -> str:
+    address = None if item["picture"] is None else data_address(images / item["picture"])
     text = escape(item["text"] or item["id"], quote=True)
     return f'<img src="{address}" alt="{text}" title="{text}">' if address else f"<em>{text}</em>"
 
 
-def data_address(path: Path | None) -> str | None:
+def data_address(path: Path) -> str | None:
     """A thumbnail as a data URL, or None if the image cannot be read."""
     try:
-        small = b"" if path is None else images.thumbnail(path, 2 * _SIDE)  # for screens of high resolution
+        small = thumbnail(path, 2 * _SIDE)  # for screens of high resolution
     except DataError:
         return None
-    return f"data:image/jpeg;base64,{base64.b64encode(small).decode()}" if small else None
-
-
-def _skipped_section(skipped: Mapping[str, Any]) -> list[str]:
-    if not skipped["count"]:
-        return []
-    listed = "".join(f"<li>{escape(sentence)}" for sentence in skipped["examples"])
-    return [f"<h2>Skipped</h2><ul>{listed}</ul><p class=muted>skipped.csv lists all {skipped['count']:,}.</p>"]
-
-
-def _time(seconds: Mapping[str, float]) -> str:
-    listed = ", ".join(f"{escape(name)} {value:.1f} s" for name, value in seconds.items())
-    return f"<p class=muted>Time: {listed}.</p>"
+    return f"data:image/jpeg;base64,{base64.b64encode(small).decode()}"

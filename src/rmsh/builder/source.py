@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.labels import label_texts, mine_classes, read_classes, write_classes
 from rmsh.data.open import open_pairs
 from rmsh.data.records import Skipped, refuse_skipped
-from rmsh.features.extract import encode_pairs
+from rmsh.features.extract import encode_pairs, file_state
 from rmsh.methods import method_class
 
 if TYPE_CHECKING:
@@ -44,7 +43,10 @@ class Source:
     def key(self) -> str:
         """Identifies the items: it changes with every row, text, label and image file."""
         folder, labels = self.origin.folder, self.pairs.labels
-        files = [(record.id, record.picture, _file_state(folder, record.picture)) for record in self.origin.records]
+        files = [
+            (record.id, record.picture, file_state(folder / record.picture) if record.picture else None)
+            for record in self.origin.records
+        ]
         texts = None if self.pairs.texts is None else np.asarray(self.pairs.texts).tolist()
         packed = None if labels is None else np.packbits(labels).tobytes().hex()
         return digest(str(folder.resolve()), files, texts, [list(self.pairs.class_names), packed])
@@ -53,17 +55,6 @@ class Source:
         """The items of some rows."""
         records = tuple(self.origin.records[row] for row in rows.tolist())
         return replace(self, pairs=self.pairs.take(rows), origin=replace(self.origin, records=records))
-
-
-def _file_state(folder: Path, image: str | None) -> list[int] | None:
-    """Size and modification time of an image file."""
-    if image is None:
-        return None
-    try:
-        status = os.stat(folder / image)
-    except OSError:  # removed since it was listed; the encoder will report it
-        return None
-    return [status.st_size, status.st_mtime_ns]
 
 
 def read_source(data: str | Path, *, labels_from: str | None, method: str, strict: bool, work: Path) -> Source:

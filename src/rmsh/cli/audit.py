@@ -20,9 +20,7 @@ from rmsh.cli.console import Console, Json, Quiet, table
 from rmsh.cli.evaluate import MapK, MapNormaliser, RankK, cut_rank, remarks, score_table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from rmsh.metrics.audit import Audit, BitAudit
+    from rmsh.metrics.audit import BitAudit
 
 
 def audit(
@@ -46,39 +44,28 @@ def audit(
     from rmsh.retrieval_set import read_retrieval_set
 
     console = Console(json=json, quiet=quiet)
-    queried: dict[str, Any] = {
-        "query_codes": query_codes,
-        "query_labels": query_labels,
-        "queries": queries,
-        "direction": direction,
-    }
-    found = read_retrieval_set(codes, labels, bits=bits, **queried)
-    for note in found.notes:
-        console.note(note)
+    found = read_retrieval_set(
+        codes,
+        labels,
+        bits=bits,
+        query_codes=query_codes,
+        query_labels=query_labels,
+        queries=queries,
+        direction=direction,  # type: ignore[arg-type]  # an unknown one is refused by name
+    )
+    console.note(*found.notes)
     options: dict[str, Any] = {"k": k, "map_k": cut_rank(map_k), "map_normaliser": map_normaliser}
     with console.progress() as report:
         examined = audit_codes(found.query, found.database, on_progress=report, **options)
     value = examined.to_json() | {"notes": list(found.notes)}
-    console.result(value, _bits_table(examined), score_table({"": examined.scores}), *remarks({"": examined.scores}))
-
-
-def _bits_table(examined: Audit) -> Table:
-    sides = (examined.query, examined.database)
-    rows = [[name, *(show(side) for side in sides)] for name, show in _FACTS.items()]
-    return table(f"Codes of {examined.database.bits} bits", ["", "queries", "database"], rows)
+    rows = [[name, show(examined.query), show(examined.database)] for name, show in _FACTS.items()]
+    facts = table(f"Codes of {examined.database.bits} bits", ["", "queries", "database"], rows)
+    console.result(value, facts, score_table({"": examined.scores}), *remarks({"": examined.scores}))
 
 
 def _listed(bits: tuple[object, ...]) -> str:
     shown = ", ".join(str(bit) for bit in bits[:5])
     return f"{len(bits)} ({shown}{', ...' if len(bits) > 5 else ''})" if bits else "0"
-
-
-def _balance(side: BitAudit) -> str:
-    return f"{side.ones.min():.2f} to {side.ones.max():.2f}"
-
-
-def _correlation(side: BitAudit) -> str:
-    return "-" if side.mean_correlation is None else f"{side.mean_correlation:.3f}"
 
 
 _FACTS: dict[str, Callable[[BitAudit], str]] = {
@@ -88,6 +75,8 @@ _FACTS: dict[str, Callable[[BitAudit], str]] = {
     "dead bits": lambda side: _listed(side.dead),
     "nearly constant bits (98 %)": lambda side: _listed(side.nearly_constant),
     "duplicate bits": lambda side: _listed(side.duplicates),
-    "share of ones": _balance,
-    "mean absolute correlation of bits": _correlation,
+    "share of ones": lambda side: f"{side.ones.min():.2f} to {side.ones.max():.2f}",
+    "mean absolute correlation of bits": lambda side: (
+        "-" if side.mean_correlation is None else f"{side.mean_correlation:.3f}"
+    ),
 }

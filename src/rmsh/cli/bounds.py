@@ -9,9 +9,8 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,105 +21,77 @@ from rmsh.coding.entropy import LabelStatistics
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.open import open_pairs
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from rmsh.coding.bounds import DeltaChoice
-    from rmsh.core.types import LabelArray
-    from rmsh.data.open import Opened
-
-
 DEFAULT_BITS = (16, 32, 64, 128)
-
-Data = Annotated[str, typer.Argument(metavar="DATA", help="Data; only its labels are read.")]
-# An option takes one value, so the words after `--bits 16` arrive here.
-More = Annotated[list[str] | None, typer.Argument(metavar="K", help="More code lengths, after --bits.")]
-Bits = Annotated[
-    list[str] | None,
-    typer.Option("--bits", "-b", metavar="K", show_default=False, help="Code lengths (default: 16 32 64 128)."),
-]
-Confidence = Annotated[float, typer.Option(help="Confidence p of the lower bound, between 0.5 and 1.")]
-Plot = Annotated[Path | None, typer.Option(help="Plot the bounds to this .pdf, .png or .svg file.")]
 
 
 def bounds(
-    data: Data,
-    more: More = None,
-    bits: Bits = None,
-    confidence: Confidence = 0.9,
-    plot: Plot = None,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Data; only its labels are read.")],
+    # An option takes one value, so the words after `--bits 16` arrive here.
+    more: Annotated[list[str] | None, typer.Argument(metavar="K", help="More code lengths, after --bits.")] = None,
+    bits: Annotated[
+        list[str] | None,
+        typer.Option("--bits", "-b", metavar="K", show_default=False, help="Code lengths (default: 16 32 64 128)."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Confidence p of the lower bound, between 0.5 and 1.")] = 0.9,
+    plot: Annotated[Path | None, typer.Option(help="Plot the bounds to this .pdf, .png or .svg file.")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Choose delta for each code length and explain it."""
     console = Console(json=json, quiet=quiet)
     lengths = _code_lengths([*(bits or []), *(more or [])])
     opened = open_pairs(data, skip=("images", "texts"))
-    for note in opened.notes:
-        console.note(note)
-    statistics = LabelStatistics.of(_training_labels(opened, console))
-    choices = [choose_delta(statistics, length, confidence=confidence) for length in lengths]
-    if plot is not None:
-        _draw(statistics, choices, plot, confidence)
-        console.note(f"Figure written to {plot}.")
-    console.result(_value(statistics, choices, confidence), *_readable(statistics, choices, confidence))
-
-
-def _code_lengths(words: Sequence[str]) -> list[int]:
-    """Parse words such as "16" and "32,64" into sorted, distinct code lengths."""
-    parts = [part for word in words for part in word.split(",") if part]
-    for part in parts:
-        if not part.isdecimal():
-            raise ConfigError(f"{part!r} is not a code length; write DATA first, then --bits and whole numbers.")
-    return sorted({check_bits(int(part)) for part in parts}) or list(DEFAULT_BITS)
-
-
-def _training_labels(opened: Opened, console: Console) -> LabelArray:
+    console.note(*opened.notes)
     labels = opened.pairs.labels
     if labels is None:
         raise DataError(f"{opened.name} has no labels, and the bounds need them; give data with labels.")
-    if opened.split is None:
-        return labels
-    console.note(f"Using the {len(opened.split.train):,} training items of the split.")
-    return labels[opened.split.train]
+    if opened.split is not None:
+        console.note(f"Using the {len(opened.split.train):,} training items of the split.")
+        labels = labels[opened.split.train]
+    statistics = LabelStatistics.of(labels)
+    choices = [choose_delta(statistics, length, confidence=confidence) for length in lengths]
+    if plot is not None:
+        from rmsh.coding.plot import plot_bounds
 
-
-def _draw(statistics: LabelStatistics, choices: Sequence[DeltaChoice], path: Path, confidence: float) -> None:
-    from rmsh.coding.plot import plot_bounds
-
-    plot_bounds(statistics, choices, path, confidence=confidence)
-
-
-def _value(statistics: LabelStatistics, choices: Sequence[DeltaChoice], confidence: float) -> dict[str, Any]:
-    return {
-        "items": statistics.items,
-        "without_labels": statistics.without_labels,
-        "classes": statistics.classes,
-        "labels_per_item": statistics.labels_per_item,
-        "entropy": {form: statistics.entropy(form) for form in ("independent", "joint")},
-        "confidence": confidence,
-        "choices": [choice.to_json() for choice in choices],
-    }
-
-
-def _delta(choice: DeltaChoice) -> str:
-    return str(choice.delta) if choice.feasible else f"{choice.delta}, infeasible"
-
-
-def _readable(statistics: LabelStatistics, choices: Sequence[DeltaChoice], confidence: float) -> list[str | Table]:
+        plot_bounds(statistics, choices, plot, confidence=confidence)
+        console.note(f"Figure written to {plot}.")
     rows = [
-        [c.bits, f"{c.paper.lower:.2f}", c.paper.upper or "none", "yes" if c.paper.feasible else "no", _delta(c)]
-        for c in choices
+        [
+            choice.bits,
+            f"{choice.paper.lower:.2f}",
+            choice.paper.upper or "none",
+            "yes" if choice.paper.feasible else "no",
+            choice.delta if choice.feasible else f"{choice.delta}, infeasible",
+        ]
+        for choice in choices
     ]
-    return [
+    entropy = {form: statistics.entropy(form) for form in ("independent", "joint")}
+    console.result(
+        {
+            "items": statistics.items,
+            "without_labels": statistics.without_labels,
+            "classes": statistics.classes,
+            "labels_per_item": statistics.labels_per_item,
+            "entropy": entropy,
+            "confidence": confidence,
+            "choices": [choice.to_json() for choice in choices],
+        },
         f"{statistics.items:,} items with labels, {statistics.without_labels:,} without; {statistics.classes} classes, "
         f"{statistics.labels_per_item:.2f} labels per item",
-        f"H(L) = {statistics.entropy('independent'):.2f} bits with independent classes (the paper's form), "
-        f"{statistics.entropy('joint'):.2f} jointly (biased low)",
+        f"H(L) = {entropy['independent']:.2f} bits with independent classes (the paper's form), "
+        f"{entropy['joint']:.2f} jointly (biased low)",
         table(
             f"Bounds of the paper at confidence {confidence:g}, and the delta chosen",
             ["bits", "lower", "upper", "feasible", "delta"],
             rows,
         ),
         *(f"{choice.bits} bits, delta {choice.delta}: {choice.reason}" for choice in choices),
-    ]
+    )
+
+
+def _code_lengths(words: list[str]) -> list[int]:
+    """Parse words such as "16" and "32,64" into sorted, distinct code lengths."""
+    parts = [part for word in words for part in word.split(",") if part]
+    for part in parts:
+        if not part.isdecimal():
+            raise ConfigError(f"{part!r} is not a code length; write DATA first, then --bits and whole numbers.")
+    return sorted({check_bits(int(part)) for part in parts}) or list(DEFAULT_BITS)

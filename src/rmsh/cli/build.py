@@ -1,25 +1,19 @@
-"""Build a searchable library from images and texts.
-
-DATA is a folder of images with metadata.csv, .jsonl or .parquet (file_name, text or caption, labels), or with a .txt
-file next to each image, or with one folder per class; or tar shards. If interrupted, run the same command again to
-continue.
-
-Example:
-    rmsh build my_images --out library
-"""
+"""Build a library, add and remove items, and encode it with another model."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.cli.console import Console, Json, LibraryFolder, Quiet, table
+from rmsh.cli.train import MethodOptions, parse_options
 from rmsh.methods import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rmsh.data.records import Skipped
 
 
 def build(
@@ -35,17 +29,24 @@ def build(
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     image_encoder: Annotated[str, typer.Option(help="Image encoder.")] = "efficientnet-lite0",
     text_encoder: Annotated[str, typer.Option(help="Text encoder.")] = "minilm",
-    options: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the method.")
-    ] = None,
+    options: MethodOptions = None,
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace a library built from other items or options.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
+    """Build a searchable library from images and texts.
+
+    DATA is a folder of images with metadata.csv, .jsonl or .parquet (file_name, text or caption, labels), or with a
+    .txt file next to each image, or with one folder per class; or tar shards. If interrupted, run the same command
+    again to continue.
+
+    Example:
+        rmsh build my_images --out library
+    """
     from rmsh.builder import BuildConfig
     from rmsh.builder import build as run
-    from rmsh.cli.train import parse_options
+    from rmsh.builder.report import DIRECTION_NAMES
 
     console = Console(json=json, quiet=quiet)
     config = BuildConfig.parse(
@@ -60,26 +61,130 @@ def build(
             "options": parse_options(options or []),
         }
     )
-    with console.progress() as report:
-        built = run(data, out, config=config, overwrite=overwrite, tell=console.note, on_progress=report)
-    value = {"library": str(out), "is_new": built.is_new, "report": built.report}
-    console.result(value, *_readable(out, built.report))
-
-
-def _readable(out: Path, report: dict[str, Any]) -> list[str | Table]:
-    from rmsh.builder.report import DIRECTION_NAMES
-
+    with console.progress() as progress:
+        built = run(data, out, config=config, overwrite=overwrite, tell=console.note, on_progress=progress)
+    report = built.report
     counts, scores = report["counts"], report["scores"]
-    summary = f"{out}: {counts['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
-    if not scores:
-        return [report["no_scores"], summary]
-    k = next(iter(scores.values()))["settings"]["k"]
-    rows = [
-        [
-            DIRECTION_NAMES[direction],
-            *(f"{found[name][what]:.3f}" for name in ("ndcg", "map") for what in ("value", "chance")),
+    quality: Any = report["no_scores"]
+    if scores:
+        k = next(iter(scores.values()))["settings"]["k"]
+        rows = [
+            [DIRECTION_NAMES[d], *(f"{found[s][what]:.3f}" for s in ("ndcg", "map") for what in ("value", "chance"))]
+            for d, found in scores.items()
         ]
-        for direction, found in scores.items()
-    ]
-    title = f"{counts['held_out']:,} held-out items as queries"
-    return [table(title, ["", f"NDCG@{k}", "chance", "mAP", "chance"], rows), summary]
+        title = f"{counts['held_out']:,} held-out items as queries"
+        quality = table(title, ["", f"NDCG@{k}", "chance", "mAP", "chance"], rows)
+    summary = f"{out}: {counts['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
+    console.result({"library": str(out), "is_new": built.is_new, "report": report}, quality, summary)
+
+
+def add(
+    library: LibraryFolder,
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Images and texts, old and new.")],
+    *,
+    skipped: Annotated[Path | None, typer.Option(help="Write skipped items to this .csv file.")] = None,
+    strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Add images and texts to a library, encoded with its model.
+
+    DATA takes the same forms as for `rmsh build`. Items whose ID is already in the library are left unchanged. If the
+    library was built from a folder, put the new images into that folder and pass it again.
+
+    Example:
+        rmsh add library my_images
+    """
+    from rmsh.builder.add import add as run
+    from rmsh.library import Library
+
+    console = Console(json=json, quiet=quiet)
+    with Library.open(library, writable=True) as opened, console.progress() as progress:
+        found = run(opened, data, strict=strict, on_progress=progress)
+        total = opened.count()
+    _report_skipped(found.skipped, skipped, console)
+    console.result(
+        {"added": found.added, "there": found.existing, "skipped": len(found.skipped), "items": total},
+        f"{library}: {found.added:,} items added, {found.existing:,} already present, {total:,} in total",
+    )
+
+
+def _report_skipped(skipped: Sequence[Skipped], file: Path | None, console: Console) -> None:
+    from rmsh.data.records import count_skipped, write_skipped
+
+    console.note(*count_skipped(skipped))
+    if file is not None:
+        write_skipped(file, skipped)
+
+
+def remove(
+    library: LibraryFolder,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Items to remove; all of them or none.")],
+    *,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Remove items from a library by ID.
+
+    Their image files are not deleted.
+
+    Example:
+        rmsh remove library dog.jpg cat.jpg
+    """
+    from rmsh.library import Library
+
+    console = Console(json=json, quiet=quiet)
+    with Library.open(library, writable=True) as opened:
+        opened.remove(ids)
+        total = opened.count()
+    console.result({"removed": len(ids), "items": total}, f"{library}: {len(ids):,} items removed, {total:,} left")
+
+
+def recode(
+    library: LibraryFolder,
+    model: Annotated[Path, typer.Option(help="Folder of the new model.")],
+    *,
+    features: Annotated[Path | None, typer.Option(help="Matrix file with the features of the items by ID.")] = None,
+    skipped: Annotated[Path | None, typer.Option(help="Write unreadable images to this .csv file.")] = None,
+    strict: Annotated[bool, typer.Option(help="Fail if an image cannot be read.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Re-encode a library with another model.
+
+    The library stays searchable with the old codes meanwhile. Images and texts are encoded with the new model's
+    encoders; for a model trained on feature matrices, pass the features of the items with --features. If interrupted,
+    run the same command again to continue. Old codes are kept until `rmsh library compact`.
+
+    An item whose image can no longer be read is encoded from its text alone and reported. If it has no text either,
+    the library keeps its old codes until the image is back or the item is removed, and the command is run again.
+
+    Example:
+        rmsh recode photos --model newmodel
+    """
+    from rmsh.data.open import open_pairs
+    from rmsh.library import Library
+    from rmsh.library.recode import recode as run
+    from rmsh.model import load
+    from rmsh.pipeline import item_coder
+
+    console = Console(json=json, quiet=quiet)
+    lost: list[Skipped] = []
+    learned, given = load(model), None
+    if features is not None:
+        opened = open_pairs(features, skip=["labels"])
+        console.note(*opened.notes)
+        given = opened.pairs
+    with Library.open(library, writable=True) as target:
+        unread = None if strict else lost.extend
+        encode = item_coder(learned, image_path=target.picture_path, features=given, on_skipped=unread)
+        console.note(f"{library}: {target.count():,} items get {learned.bits}-bit codes; the library stays searchable.")
+        try:
+            with console.progress() as progress:
+                run(target, learned, encode=encode, on_progress=progress)
+        finally:
+            _report_skipped(lost, skipped, console)
+        count = target.count()
+    found = {"items": count, "bits": learned.bits, "model": learned.fingerprint, "skipped": len(lost)}
+    readable = f"{library}: {count:,} items, {learned.bits} bits, model {learned.fingerprint}"
+    console.result({"library": str(library), **found}, readable)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither notes nor progress.")]
+LibraryFolder: TypeAlias = Annotated[Path, typer.Argument(metavar="LIBRARY", help="Library folder.")]
 
 
 class Console:
@@ -33,10 +35,11 @@ class Console:
         self._out = RichConsole(highlight=False, soft_wrap=True)
         self._err = RichConsole(stderr=True, highlight=False, soft_wrap=True)
 
-    def note(self, text: str) -> None:
-        """Print a line on standard error, unless quiet."""
+    def note(self, *lines: str) -> None:
+        """Print lines on standard error, unless quiet."""
         if not self.quiet:
-            self._err.print(escape(text))
+            for line in lines:
+                self._err.print(escape(line))
 
     def result(self, value: Mapping[str, Any], *readable: str | Table) -> None:
         """Print ``value`` as JSON with --json, and the readable form otherwise."""

@@ -75,8 +75,7 @@ def prepare(
         without_images=without_images,
         paper_inputs=paper_inputs,
     )
-    for note in manifest["notes"]:
-        console.note(note)
+    console.note(*manifest["notes"])
     drawn = manifest["split"]
     console.result(
         {"pairs": str(out), **{key: manifest[key] for key in ("items", "split", "splits", "notes")}},
@@ -113,8 +112,7 @@ def card(
         console.result({"benchmark": asdict(declared), "card": None}, *declared_sentences(declared))
         return
     opened = open_pairs(data)
-    for note in opened.notes:
-        console.note(note)
+    console.note(*opened.notes)
     made, benchmark = make_card(opened), BENCHMARKS.get(opened.name)
     if plot is not None:
         plot_card(made, plot)

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 
-from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.cli.console import Console, Json, LibraryFolder, Quiet, table
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
-Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="LIBRARY", help="Library folder.")]
-
 
 @app.command()
-def info(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
+def info(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) -> None:
     """Show the contents, file sizes and model of a library.
 
     Example:
@@ -43,7 +41,7 @@ def info(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
 
 
 @app.command()
-def verify(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
+def verify(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) -> None:
     """Check a library for damage; the exit code is 1 if any is found.
 
     Example:
@@ -61,7 +59,7 @@ def verify(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None
 
 
 @app.command()
-def compact(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
+def compact(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) -> None:
     """Delete unused data, such as the codes of old models, and shrink the files.
 
     Example:
@@ -85,7 +83,7 @@ def _size(folder: Path) -> int:
 
 @app.command()
 def backup(
-    library: Folder,
+    library: LibraryFolder,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new or empty.")],
     *,
     json: Json = False,
@@ -140,7 +138,7 @@ def restore(
 
 @app.command()
 def repair(
-    library: Folder,
+    library: LibraryFolder,
     *,
     backup: Annotated[Path | None, typer.Option(help="Backup of the same library, to take intact rows from.")] = None,
     json: Json = False,
@@ -162,7 +160,7 @@ def repair(
 
 
 @app.command()
-def upgrade(library: Folder, *, json: Json = False, quiet: Quiet = False) -> None:
+def upgrade(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) -> None:
     """Upgrade a library to the current format, and rewrite its manifest if necessary.
 
     Example:
@@ -177,7 +175,7 @@ def upgrade(library: Folder, *, json: Json = False, quiet: Quiet = False) -> Non
 
 @app.command()
 def export(
-    library: Folder,
+    library: LibraryFolder,
     out: Annotated[Path, typer.Option(help="File to write: .parquet (items and codes) or .faiss (codes).")],
     *,
     codes: Annotated[str, typer.Option(help="Codes to export to .faiss: text or image.")] = "text",
@@ -200,7 +198,7 @@ def export(
 
 @app.command()
 def push(
-    library: Folder,
+    library: LibraryFolder,
     to: Annotated[str, typer.Option(metavar="ADDRESS", help="Collection to fill: http(s)://HOST:PORT/NAME.")],
     *,
     lists: Annotated[

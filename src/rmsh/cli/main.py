@@ -13,24 +13,24 @@ import typer
 from rmsh import __version__
 from rmsh.core.errors import InputError, RmshError
 
-# Each command is a function in the module of the same name.
-COMMANDS = (
-    "build",
-    "add",
-    "remove",
-    "bounds",
-    "methods",
-    "train",
-    "encode",
-    "evaluate",
-    "audit",
-    "compare",
-    "search",
-    "serve",
-    "recode",
-    "doctor",
-    "speed",
-)
+# Each command is the function of the same name in this module; its help is the docstring of either.
+COMMANDS = {
+    "build": "build",
+    "add": "build",
+    "remove": "build",
+    "bounds": "bounds",
+    "methods": "methods",
+    "train": "train",
+    "encode": "train",
+    "evaluate": "evaluate",
+    "audit": "audit",
+    "compare": "compare",
+    "search": "search",
+    "serve": "search",
+    "recode": "build",
+    "doctor": "doctor",
+    "speed": "speed",
+}
 # Each group is a typer app in the module of the same name.
 GROUPS = ("data", "library")
 
@@ -73,9 +73,10 @@ def _options(
 ) -> None: ...
 
 
-for verb in COMMANDS:
-    module = importlib.import_module(f"rmsh.cli.{verb}")
-    app.command(name=verb, help=flowing(module.__doc__))(getattr(module, verb))
+for verb, name in COMMANDS.items():
+    module = importlib.import_module(f"rmsh.cli.{name}")
+    function = getattr(module, verb)
+    app.command(name=verb, help=flowing(function.__doc__ or module.__doc__))(function)
 
 for group in GROUPS:
     family: typer.Typer = importlib.import_module(f"rmsh.cli.{group}").app
@@ -113,32 +114,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except RmshError as error:
         return _fail(str(error), error.exit_code)
     except OSError as error:
-        return _fail(_explained(error), RmshError.exit_code)
+        path = error.filename2 or error.filename  # filename2 is the target of a rename
+        if path is None:  # a bug
+            raise
+        sentence = f"{path} cannot be read or written ({error.strerror}); check it, or choose another path."
+        return _fail(sentence, RmshError.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         return _fail(_STOPPED, _INTERRUPTED)
     except typer.Exit as leave:
         return leave.exit_code
     except Exception as error:
-        return _usage(error)
+        if not hasattr(error, "show"):  # a bug; the parser's errors know how to show themselves
+            raise
+        error.show()
+        return int(getattr(error, "exit_code", 2))
 
 
 def _fail(sentence: str, code: int) -> int:
     typer.echo(f"rmsh: {sentence}", err=True)
     return code
-
-
-def _explained(error: OSError) -> str:
-    """Turn an operating-system error into a sentence; an error without a path is a bug and is raised."""
-    path = error.filename2 or error.filename  # filename2 is the target of a rename
-    if path is None:
-        raise error
-    return f"{path} cannot be read or written ({error.strerror}); check it, or choose another path."
-
-
-def _usage(error: Exception) -> int:
-    """Show a usage error of the parser; anything else is a bug and is raised."""
-    show = getattr(error, "show", None)
-    if show is None:
-        raise error
-    show()
-    return int(getattr(error, "exit_code", 2))

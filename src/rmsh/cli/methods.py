@@ -7,19 +7,11 @@ Example:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rmsh.cli.console import Console, Json, Quiet, table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.table import Table
-
-    from rmsh.methods.catalogue import Entry
-
 
 METHOD_COLUMNS = ("name", "needs", "what it does", "reference")
 OPTION_COLUMNS = ("option", "values", "default", "what it does")
@@ -36,29 +28,21 @@ def methods(
     console = Console(json=json, quiet=quiet)
     if name is not None:
         entry = describe(name, method_class(name))
-        console.result(entry.to_json(), *_one(entry))
+        rows = [[o.name, o.allowed, "none" if o.default is None else o.default, o.description] for o in entry.options]
+        console.result(
+            entry.to_json(),
+            f"{entry.name}: {entry.summary}",
+            f"{entry.reference}; {'needs labels' if entry.supervised else 'needs no labels'}.",
+            f"Presets: {', '.join(entry.presets) or 'none'}.",
+            table("Options", OPTION_COLUMNS, rows, words=OPTION_COLUMNS),
+        )
         return
     entries, missing = catalogue()
-    for sentence in missing:
-        console.note(sentence)
-    console.result({"methods": [entry.to_json() for entry in entries], "missing": missing}, *_all(entries))
-
-
-def _all(entries: Sequence[Entry]) -> list[str | Table]:
+    console.note(*missing)
     rows = [[e.name, "labels" if e.supervised else "no labels", e.summary, e.reference] for e in entries]
-    options = [f"{e.name}: {', '.join(option.name for option in e.options)}" for e in entries]
-    return [
+    console.result(
+        {"methods": [entry.to_json() for entry in entries], "missing": missing},
         table("Methods", METHOD_COLUMNS, rows, words=METHOD_COLUMNS),
         "Options (--bits, --seed; others as --set NAME=VALUE); `rmsh methods NAME` explains them:",
-        *options,
-    ]
-
-
-def _one(entry: Entry) -> list[str | Table]:
-    rows = [[o.name, o.allowed, "none" if o.default is None else o.default, o.description] for o in entry.options]
-    return [
-        f"{entry.name}: {entry.summary}",
-        f"{entry.reference}; {'needs labels' if entry.supervised else 'needs no labels'}.",
-        f"Presets: {', '.join(entry.presets) or 'none'}.",
-        table("Options", OPTION_COLUMNS, rows, words=OPTION_COLUMNS),
-    ]
+        *(f"{e.name}: {', '.join(option.name for option in e.options)}" for e in entries),
+    )

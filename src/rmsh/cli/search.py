@@ -1,31 +1,27 @@
-"""Search a library by words, by an image or by one of its items.
-
-The distance is the number of bits in which two codes differ. A filter restricts the results: `label=dog`,
-`text="two dogs"`, `id=7`, combined with `and`, `or`, `not` and parentheses.
-
-Example:
-    rmsh search photos "two dogs and a bicycle" -k 5
-"""
+"""Search a library in the terminal, or serve its search page."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from rmsh.cli.console import Console, Json, Quiet, table
-from rmsh.core.errors import InputError
+from rmsh.core.errors import InputError, require
 
 if TYPE_CHECKING:
-    from rmsh.library.items import Hit
-    from rmsh.search.searcher import Query, Searcher
+    from rmsh.search.searcher import Query
+    from rmsh.serve.server import Listening
+
+FolderOrAddress: TypeAlias = Annotated[
+    str, typer.Argument(metavar="LIBRARY", help="Library folder, or http://HOST:PORT/NAME of a Milvus collection.")
+]
+AddressModel: TypeAlias = Annotated[Path | None, typer.Option(help="Model folder, if LIBRARY is an address.")]
 
 
 def search(
-    library: Annotated[
-        str, typer.Argument(metavar="LIBRARY", help="Library folder, or http://HOST:PORT/NAME of a Milvus collection.")
-    ],
+    library: FolderOrAddress,
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Words to search for.")] = None,
     *,
     image: Annotated[Path | None, typer.Option(help="Search with this image file.")] = None,
@@ -39,10 +35,18 @@ def search(
     ] = None,
     k: Annotated[int, typer.Option("-k", help="Number of results.")] = 10,
     skip: Annotated[int, typer.Option(help="Number of results to skip.")] = 0,
-    model: Annotated[Path | None, typer.Option(help="Model folder, if LIBRARY is an address.")] = None,
+    model: AddressModel = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
+    """Search a library by words, by an image or by one of its items.
+
+    The distance is the number of bits in which two codes differ. A filter restricts the results: `label=dog`,
+    `text="two dogs"`, `id=7`, combined with `and`, `or`, `not` and parentheses.
+
+    Example:
+        rmsh search photos "two dogs and a bicycle" -k 5
+    """
     from rmsh.index.filters import parse
     from rmsh.search.searcher import Searcher
 
@@ -52,29 +56,62 @@ def search(
     target = to or ("texts" if image is not None else "images")
     condition = None if where is None else parse(where)
     with Searcher.open(library, model=model) as searcher:
-        hits = searcher.run(
-            lambda: _query(searcher, text=text, image=image, like=like),
-            lambda query: searcher.search(
-                query, k, to="text" if target == "texts" else "image", where=condition, skip=skip
-            ),
-        )
-    console.result({"to": target, "hits": [_plain(hit) for hit in hits]}, _shown(hits, target))
+
+        def query() -> Query:
+            if image is not None:
+                return searcher.image(image)
+            return searcher.item(like) if like is not None else searcher.text(text or "")
+
+        modality: Literal["text", "image"] = "text" if target == "texts" else "image"
+        hits = searcher.run(query, lambda made: searcher.search(made, k, to=modality, where=condition, skip=skip))
+    found = [
+        {"distance": hit.distance} | {name: getattr(hit.item, name) for name in ("id", "labels", "text", "picture")}
+        for hit in hits
+    ]
+    readable: Any = f"No {target} found; the filter may exclude everything, or the library has no codes of {target}."
+    if hits:
+        rows = [[hit.item.id, hit.distance, ", ".join(hit.item.labels), hit.item.text or ""] for hit in hits]
+        columns = ["id", "distance", "labels", "text"]
+        readable = table(f"The {len(hits)} nearest {target}", columns, rows, words=("labels", "text"))
+    console.result({"to": target, "hits": found}, readable)
 
 
-def _query(searcher: Searcher, *, text: str | None, image: Path | None, like: str | None) -> Query:
-    if image is not None:
-        return searcher.image(image)
-    return searcher.item(like) if like is not None else searcher.text(text or "")
+def serve(
+    library: FolderOrAddress,
+    *,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 means all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free port.", min=0, max=65535)] = 8000,
+    token: Annotated[
+        str | None, typer.Option(envvar="RMSH_TOKEN", help="Access token; generated if required and not given.")
+    ] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(help="Host name that clients may use; repeatable.")] = None,
+    model: AddressModel = None,
+    images: Annotated[
+        Path | None, typer.Option("--images", "--pictures", help="Folder of the images, if LIBRARY is an address.")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Serve the search page and HTTP API of a library.
 
+    Listens on this machine only, unless --host says otherwise; then every request needs an access token, which is
+    printed. Stop the server with Ctrl-C.
 
-def _plain(hit: Hit) -> dict[str, Any]:
-    item = hit.item
-    return {"distance": hit.distance, "id": item.id, "labels": item.labels, "text": item.text, "picture": item.picture}
+    Example:
+        rmsh serve photos
+    """
+    for package in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
+        require(package, "serve")
+    from rmsh.search.searcher import Searcher
+    from rmsh.serve.server import serve as run
 
+    console = Console(json=json, quiet=quiet)
 
-def _shown(hits: list[Hit], target: str) -> Any:
-    if not hits:
-        return f"No {target} found; the filter may exclude everything, or the library has no codes of {target}."
-    rows = [[hit.item.id, hit.distance, ", ".join(hit.item.labels), hit.item.text or ""] for hit in hits]
-    columns = ["id", "distance", "labels", "text"]
-    return table(f"The {len(hits)} nearest {target}", columns, rows, words=("labels", "text"))
+    def ready(server: Listening) -> None:
+        console.note(*(f"Not available: {note}" for note in server.notes))
+        console.result({"url": server.url, "token": server.token}, f"Search {library} at {server.link}")
+        console.note("Press Ctrl-C to stop.")
+
+    with Searcher.open(library, model=model, images=images) as searcher:
+        name = Path(library).resolve().name
+        run(searcher, name=name, host=host, port=port, token=token, names=allow_host or (), on_ready=ready)

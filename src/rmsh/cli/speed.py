@@ -11,14 +11,11 @@ Example:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rmsh.cli.console import Console, Json, Quiet, table
-
-if TYPE_CHECKING:
-    from rmsh.core.types import WordArray
 
 
 def speed(
@@ -38,10 +35,14 @@ def speed(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    from rmsh.index.speed import installed, measure
+    from rmsh.index.speed import enlarge, generate, installed, measure, read_words
 
     console = Console(json=json, quiet=quiet)
-    words, queries, bits = _words(kind, codes, items=items, bits=bits)
+    if codes is None:
+        words, queries = generate(kind, items, bits), generate(kind, 1000, bits, seed=1)
+    else:
+        stored, bits = read_words(codes)
+        words, queries = enlarge(stored, items, bits=bits), enlarge(stored, 1000, bits=bits, seed=1)
     console.note(f"{items:,} {'learned' if codes else kind} codes of {bits} bits; the engines take turns.")
     with console.progress() as report:
         measured = measure(
@@ -59,13 +60,3 @@ def speed(
         {"items": items, "bits": bits, "threads": threads, "k": k, "measured": [m.to_json() for m in measured]},
         table("Exact search", ["engine", "batch", "queries/s", "seconds to build", "note"], rows, words=("note",)),
     )
-
-
-def _words(kind: str, codes: Path | None, *, items: int, bits: int) -> tuple[WordArray, WordArray, int]:
-    """Database codes, a thousand queries of the same kind, and the code length."""
-    from rmsh.index.speed import enlarge, generate, read_words
-
-    if codes is None:
-        return generate(kind, items, bits), generate(kind, 1000, bits, seed=1), bits
-    words, bits = read_words(codes)
-    return enlarge(words, items, bits=bits), enlarge(words, 1000, bits=bits, seed=1), bits

@@ -1,18 +1,10 @@
-"""Train a hashing method on pairs of images and texts.
-
-DATA is a matrix file (.npz, .mat, .h5), a folder of matrix files or of images, coco66k:FOLDER, or generated:N. If
-interrupted, run the same command again to continue.
-
-Example:
-    rmsh train generated:2000 --out model --bits 32 --set epochs=5
-"""
+"""Train a method on pairs of images and texts, and encode data with the model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 import yaml
@@ -22,11 +14,11 @@ from rmsh.core.errors import ConfigError
 from rmsh.methods import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from rmsh.data.open import Opened
     from rmsh.data.records import Skipped
-    from rmsh.methods.base import Method
 
-
+MethodOptions: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the method.")
+]
 _MANY_DOUBTED = 0.05  # share of doubted labels that is worth a note
 _SEPARATE_OPTIONS = ("bits", "seed")  # have command-line options of their own
 
@@ -39,9 +31,7 @@ def train(
     bits: Annotated[int, typer.Option(help="Code length, 1 to 512.")] = 64,
     preset: Annotated[str | None, typer.Option(help="Named set of options, such as paper.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    options: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the method.")
-    ] = None,
+    options: MethodOptions = None,
     image_encoder: Annotated[str, typer.Option(help="Encoder of raw images; also timm:NAME.")] = "efficientnet-lite0",
     text_encoder: Annotated[str, typer.Option(help="Encoder of raw texts; also bag-of-words.")] = "minilm",
     validation: Annotated[bool, typer.Option(help="Hold out 2,000 pairs for choosing options.")] = False,
@@ -49,6 +39,14 @@ def train(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
+    """Train a hashing method on pairs of images and texts.
+
+    DATA is a matrix file (.npz, .mat, .h5), a folder of matrix files or of images, coco66k:FOLDER, or generated:N. If
+    interrupted, run the same command again to continue.
+
+    Example:
+        rmsh train generated:2000 --out model --bits 32 --set epochs=5
+    """
     from rmsh import pipeline
     from rmsh.core.cache import cache_folder
     from rmsh.data.open import open_pairs
@@ -58,32 +56,31 @@ def train(
     learner = create(method, preset=preset, bits=bits, seed=seed, **parse_options(options or []))
     opened = open_pairs(data, strict=strict)
     opened = pipeline.for_validation(opened) if validation else opened
-    for note in (*opened.notes, _plan(learner, opened, out)):
-        console.note(note)
-    raw: dict[str, Any] = {
-        "encoders": {"image": image_encoder, "text": text_encoder},
-        "cache": cache_folder(),
-        "on_skipped": None if strict else partial(tell_unreadable, console),
-    }
+    console.note(
+        *opened.notes,
+        f"Training {learner.name}, {bits} bits, on {len(pipeline.training_rows(opened)):,} of {len(opened.pairs):,} "
+        f"pairs of {opened.name}; writing the model to {out}.",
+    )
     with console.progress() as report:
-        model = pipeline.learn(learner, opened, out=out, strict=strict, on_progress=report, **raw)
-    for sentence in _summary(model.facts):
-        console.note(sentence)
+        model = pipeline.learn(
+            learner,
+            opened,
+            out=out,
+            encoders={"image": image_encoder, "text": text_encoder},
+            cache=cache_folder(),
+            strict=strict,
+            on_skipped=None if strict else _note_unreadable(console),
+            on_progress=report,
+        )
+    console.note(*_summary(model.facts))
     result = {"model": str(out), "fingerprint": model.fingerprint, "bits": model.bits, "facts": dict(model.facts)}
     console.result(result, f"{out}: {model.method}, {model.bits} bits, fingerprint {model.fingerprint}")
 
 
-def tell_unreadable(console: Console, skipped: Sequence[Skipped]) -> None:
-    """Say how many images count as missing, and why the first does."""
-    console.note(f"{len(skipped):,} unreadable images count as missing; the first: {skipped[0].reason}")
-
-
-def _plan(learner: Method, opened: Opened, out: Path) -> str:
-    from rmsh.pipeline import training_rows
-
-    return (
-        f"Training {learner.name}, {learner.config.bits} bits, on {len(training_rows(opened)):,} of "
-        f"{len(opened.pairs):,} pairs of {opened.name}; writing the model to {out}."
+def _note_unreadable(console: Console) -> Callable[[Sequence[Skipped]], None]:
+    """A function that says how many images count as missing, and why the first does."""
+    return lambda skipped: console.note(
+        f"{len(skipped):,} unreadable images count as missing; the first: {skipped[0].reason}"
     )
 
 
@@ -117,3 +114,40 @@ def _summary(facts: Any) -> list[str]:
     if delta := facts.get("delta", {}):
         lines.append(f"delta is {delta['delta']}: {delta['reason']}")
     return lines
+
+
+def encode(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Data to encode, as for `rmsh train`.")],
+    out: Annotated[Path, typer.Option(help="Codes file to write (.npz).")],
+    *,
+    validation: Annotated[bool, typer.Option(help="Use the split of `rmsh train --validation`.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Encode images and texts with a trained model.
+
+    The output file contains the codes of both modalities, IDs, labels and the split, as `rmsh evaluate` reads them.
+
+    Example:
+        rmsh encode model generated:2000 --out codes.npz
+    """
+    from rmsh import pipeline
+    from rmsh.core.cache import cache_folder
+    from rmsh.data.open import open_pairs
+    from rmsh.model import load
+
+    console = Console(json=json, quiet=quiet)
+    learned = load(model)
+    opened = open_pairs(data)
+    console.note(*opened.notes)
+    opened = pipeline.for_validation(opened) if validation else opened
+    with console.progress() as report:
+        unreadable = _note_unreadable(console)
+        codes = pipeline.code(learned, opened, cache=cache_folder(), on_skipped=unreadable, on_progress=report)
+    codes.save(out)
+    count = len(codes.ids)
+    console.result(
+        {"codes": str(out), "items": count, "bits": codes.bits, "model": learned.fingerprint},
+        f"{out}: {count:,} items, {codes.bits} bits",
+    )

@@ -118,17 +118,20 @@ def encode_column(
 def _digest(encoder: Encoder, items: NDArray[np.str_], present: BitArray | None) -> str:
     digest = sha256(encoder.fingerprint.encode())
     for row, item in enumerate(items):
-        there = present is None or present[row]
-        digest.update((_identity(str(item), encoder.modality) if there else "\1").encode() + b"\0")
+        identity = str(item)
+        if present is not None and not present[row]:
+            identity = "\1"
+        elif encoder.modality == "image":
+            path = Path(identity).absolute()
+            identity = " ".join(map(str, (path, *(file_state(path) or ("absent",)))))
+        digest.update(identity.encode() + b"\0")
     return digest.hexdigest()[:16]
 
 
-def _identity(item: str, modality: Modality) -> str:
-    """What identifies an item: a text itself; an image's path, size and time of modification."""
-    if modality == "text":
-        return item
+def file_state(path: Path) -> list[int] | None:
+    """Size and time of modification of a file; None if it is missing."""
     try:
-        status = Path(item).stat()
+        status = path.stat()
     except OSError:
-        return f"{Path(item).absolute()} absent"
-    return f"{Path(item).absolute()} {status.st_size} {status.st_mtime_ns}"
+        return None
+    return [status.st_size, status.st_mtime_ns]
