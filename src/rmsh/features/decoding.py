@@ -15,11 +15,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import weakref
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, TypeAlias, TypeVar, cast
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
@@ -27,18 +26,14 @@ from rmsh.core.errors import RmshError
 from rmsh.features.decoding_worker import ANSWER, MEASURED, PIXELS, READY, REFUSED, REQUEST, UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
 _Pixels: TypeAlias = "NDArray[np.uint8]"
-T = TypeVar("T")
 
 SECONDS = 5.0  # of processor time per image, and half of the elapsed time that it may take on a busy machine
 MEMORY = 512 << 20  # bytes by which one image may make a worker grow
 _MOST_WORKERS = 16
 _START_SECONDS = 60.0  # for a worker to load Pillow, from a slow disk perhaps
-_WATCH_SECONDS = 0.1  # between looks at the clock
 _LONGEST_REASON = 1 << 14  # bytes; a worker that announces more is not obeying the protocol
 _PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from rmsh.features.decoding_worker import main; main()"
 
@@ -51,137 +46,101 @@ class LimitExceededError(Exception):
     """The image exceeds a limit; the message says which, without a subject."""
 
 
-@dataclass(frozen=True)
-class _Request:
-    """The arguments of :meth:`Decoder.decode`."""
-
-    image: bytes | str
-    decodes: bool
-    size: tuple[int, int] | None
-    fit: int | None
-    most_pixels: int
-
-    def head_and_body(self) -> tuple[bytes, bytes]:
-        is_path = isinstance(self.image, str)
-        # A worker keeps the folder it was started in, whatever this process changes to.
-        body = os.fsencode(os.path.abspath(self.image)) if isinstance(self.image, str) else self.image
-        width, height = self.size or (0, 0)
-        head = REQUEST.pack(self.decodes, is_path, width, height, self.fit or 0, self.most_pixels, len(body))
-        return head, body
-
-    def allows(self, width: int, height: int) -> bool:
-        """Whether an answer may have this size; a compromised decoder could send anything."""
-        if self.size is not None and self.decodes:
-            return (width, height) == self.size
-        side = self.fit if self.fit is not None else self.most_pixels
-        return 0 < width <= side and 0 < height <= side and width * height <= self.most_pixels
-
-
 class _Worker:
-    """One process, used by one thread at a time."""
+    """One process, used by one thread at a time; the constructor returns when it takes requests."""
 
     def __init__(self, seconds: float, memory: int) -> None:
         self._seconds, self._memory = seconds, memory
-        self._process = _start(seconds, memory)
-        self._input = cast("IO[bytes]", self._process.stdin)
-        self._output = cast("io.RawIOBase", self._process.stdout)
-        self.pid = self._process.pid
-        self._guard = threading.Lock()
-        self._deadline: float | None = None
         self._expired = False
-        self.ends = False  # whether the process has said that it ends
-
-    def wait_until_ready(self) -> None:
-        """Return when the process takes requests; raises RmshError if it does not start."""
+        self._ends = False  # whether the process has said that it ends
+        path = [entry or os.getcwd() for entry in sys.path]
         try:
-            kind = self._within(_START_SECONDS, self._head)[0]
-        except (OSError, EOFError):
-            kind = None
-        if kind != READY:
+            self.process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
+                [sys.executable, "-c", _PROGRAM, str(seconds), str(memory), *path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,  # after a fork, the child must have nothing left to write
+                env=_environment(),
+            )
+        except OSError as error:  # no memory or no process left
+            raise _not_started(str(error)) from error
+        self._input = cast("IO[bytes]", self.process.stdin)
+        self._output = io.BufferedReader(cast("io.RawIOBase", self.process.stdout))
+        try:
+            with self._time_limit(_START_SECONDS):
+                ready = self._read(ANSWER.size)[0] == READY
+        except EOFError:
+            ready = False
+        except BaseException:
             self.stop()
-            raise _not_started(f"exit code {self._process.returncode}")
+            raise
+        if not ready:
+            self.stop()
+            raise _not_started(f"exit code {self.process.returncode}")
 
     def alive(self) -> bool:
-        return not self.ends and self._process.poll() is None
+        return not self._ends and self.process.poll() is None
 
-    def ask(self, request: _Request) -> _Pixels | tuple[int, int]:
+    def ask(
+        self, head: bytes, body: bytes, *, size: tuple[int, int] | None, most_side: int, most_pixels: int
+    ) -> _Pixels | tuple[int, int]:
         """The answer to a request; afterwards the worker is usable only if it is still :meth:`alive`."""
         try:
-            return self._within(2 * self._seconds, lambda: self._exchange(request))
+            with self._time_limit(2 * self._seconds):
+                for content in (head, body):
+                    left = memoryview(content)
+                    while left:
+                        left = left[self._input.write(left) or 0 :]
+                kind, self._ends, width, height = ANSWER.unpack(self._read(ANSWER.size))
+                if kind in (REFUSED, UNREADABLE) and width <= _LONGEST_REASON:
+                    reason = self._read(width).decode(errors="replace")
+                    reason = reason or f"decoding it takes more than {self._memory >> 20} MB of memory"
+                    raise LimitExceededError(reason) if kind == REFUSED else UnreadableError(reason)
+                # A compromised decoder could send anything.
+                expected = (width, height) == size if size else max(width, height) <= most_side
+                if kind not in (PIXELS, MEASURED) or not expected or not 0 < width * height <= most_pixels:
+                    raise EOFError
+                if kind == MEASURED:
+                    return width, height
+                return np.frombuffer(self._read(3 * width * height), np.uint8).reshape(height, width, 3)
         except (OSError, EOFError):
             self.stop()
-            raise self._reason_of_death() from None
+            if self._expired or self.process.returncode == -getattr(signal, "SIGPROF", 0):
+                raise LimitExceededError(f"decoding it takes more than {self._seconds:g} seconds") from None
+            raise UnreadableError(f"the decoder crashed on it (exit code {self.process.returncode})") from None
         except (UnreadableError, LimitExceededError):
             raise
         except BaseException:  # interrupted in the middle of an answer
             self.stop()
             raise
 
-    def _within(self, seconds: float, call: Callable[[], T]) -> T:
-        """The result of a call, which fails if :meth:`kill_if_late` finds it running after so many seconds."""
-        self._deadline = time.monotonic() + seconds
+    @contextmanager
+    def _time_limit(self, seconds: float) -> Iterator[None]:
+        """Kill the process if the block takes longer, so that reading from it ends."""
+
+        def expire() -> None:
+            self._expired = True
+            self.process.kill()
+
+        timer = threading.Timer(seconds, expire)
+        timer.daemon = True
+        timer.start()
         try:
-            return call()
+            yield
         finally:
-            with self._guard:
-                self._deadline = None
+            timer.cancel()
 
-    def kill_if_late(self) -> None:
-        with self._guard:
-            if self._deadline is not None and time.monotonic() > self._deadline:
-                self._expired = True
-                self._process.kill()
-
-    def _exchange(self, request: _Request) -> _Pixels | tuple[int, int]:
-        head, body = request.head_and_body()
-        self._write(head)
-        self._write(body)
-        kind, last, width, height = self._head()
-        self.ends = bool(last)
-        if kind in (REFUSED, UNREADABLE) and width <= _LONGEST_REASON:
-            reason = bytes(self._read(width)).decode(errors="replace")
-            raise self._too_much_memory() if not reason else _ERRORS[kind](reason)
-        if kind not in (PIXELS, MEASURED) or not request.allows(width, height):
+    def _read(self, count: int) -> bytes:
+        content = self._output.read(count)
+        if len(content) < count:
             raise EOFError
-        if kind == MEASURED:
-            return width, height
-        return np.frombuffer(self._read(3 * width * height), np.uint8).reshape(height, width, 3)
-
-    def _head(self) -> tuple[int, int, int, int]:
-        kind, last, width, height = ANSWER.unpack(self._read(ANSWER.size))
-        return kind, last, width, height
-
-    def _write(self, content: bytes) -> None:
-        left = memoryview(content)
-        while left:
-            left = left[self._input.write(left) or 0 :]
-
-    def _read(self, count: int) -> bytearray:
-        content = bytearray(count)
-        left = memoryview(content)
-        while left:
-            got = self._output.readinto(left)
-            if not got:
-                raise EOFError
-            left = left[got:]
         return content
-
-    def _too_much_memory(self) -> LimitExceededError:
-        return LimitExceededError(f"decoding it takes more than {self._memory >> 20} MB of memory")
-
-    def _reason_of_death(self) -> Exception:
-        if self._expired or self._process.returncode == -getattr(signal, "SIGPROF", 0):
-            return LimitExceededError(f"decoding it takes more than {self._seconds:g} seconds")
-        return UnreadableError(f"the decoder crashed on it (exit code {self._process.returncode})")
-
-    def kill(self) -> None:
-        """Kill the process."""
-        self._process.kill()
 
     def stop(self) -> None:
         """Kill the process and wait until it is gone."""
-        self._process.kill()
-        self._process.wait()
+        self.process.kill()
+        self.process.wait()
         self.forget()
 
     def forget(self) -> None:
@@ -189,28 +148,8 @@ class _Worker:
         for pipe in (self._input, self._output):
             with suppress(OSError):
                 pipe.close()
-        if self._process.returncode is None:
-            self._process.returncode = 0  # or else Popen would warn about, and try to reap, a process of the parent
-
-
-def _start(seconds: float, memory: int) -> subprocess.Popen[bytes]:
-    path = [entry or os.getcwd() for entry in sys.path]
-    try:
-        process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
-            [sys.executable, "-c", _PROGRAM, str(seconds), str(memory), *path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            env=_environment(),
-        )
-    except OSError as error:  # no memory or no process left
-        raise _not_started(str(error)) from error
-    with suppress(ImportError, AttributeError, OSError):  # Linux: a whole image fits, so neither side waits
-        import fcntl
-
-        fcntl.fcntl(cast("IO[bytes]", process.stdout), fcntl.F_SETPIPE_SZ, 1 << 18)
-    return process
+        if self.process.returncode is None:
+            self.process.returncode = 0  # or else Popen would warn about, and try to reap, a process of the parent
 
 
 def _not_started(reason: str) -> RmshError:
@@ -218,9 +157,6 @@ def _not_started(reason: str) -> RmshError:
         f"The image decoder did not start ({reason}); check that {sys.executable} can import rmsh and that the system "
         "has room for another process."
     )
-
-
-_ERRORS = {REFUSED: LimitExceededError, UNREADABLE: UnreadableError}
 
 
 def _environment() -> dict[str, str]:
@@ -257,7 +193,6 @@ class Decoder:
     def _reset(self) -> None:
         self._free = threading.BoundedSemaphore(self._most)
         self._guard = threading.Lock()
-        self._watched = False
         self._workers: set[_Worker] = set()
         self._idle: list[_Worker] = []  # the last one used is reused first, so that few are started
 
@@ -281,17 +216,23 @@ class Decoder:
             LimitExceededError: the image takes more time, memory or pixels than allowed.
             UnreadableError: the file is damaged, or not an image.
         """
-        return cast("_Pixels", self._ask(_Request(image, True, size, fit, most_pixels)))
+        return cast("_Pixels", self._ask(image, True, size, fit, most_pixels))
 
     def size(self, image: bytes | str, *, most_pixels: int) -> tuple[int, int]:
         """Width and height as stored, from the header alone; raises as :meth:`decode` does."""
-        return cast("tuple[int, int]", self._ask(_Request(image, False, None, None, most_pixels)))
+        return cast("tuple[int, int]", self._ask(image, False, None, None, most_pixels))
 
-    def _ask(self, request: _Request) -> _Pixels | tuple[int, int]:
+    def _ask(
+        self, image: bytes | str, decodes: bool, size: tuple[int, int] | None, fit: int | None, most_pixels: int
+    ) -> _Pixels | tuple[int, int]:
+        # A worker keeps the folder it was started in, whatever this process changes to.
+        body = os.fsencode(os.path.abspath(image)) if isinstance(image, str) else image
+        width, height = size or (0, 0)
+        head = REQUEST.pack(decodes, isinstance(image, str), width, height, fit or 0, most_pixels, len(body))
         with self._free:
             worker = self._take()
             try:
-                return worker.ask(request)
+                return worker.ask(head, body, size=size, most_side=fit or most_pixels, most_pixels=most_pixels)
             finally:
                 self._give_back(worker)
 
@@ -306,26 +247,7 @@ class Decoder:
         worker = _Worker(self._seconds, self._memory)
         with self._guard:
             self._workers.add(worker)
-            if not self._watched:
-                self._watched = True
-                threading.Thread(target=self._watch, name="rmsh-decoding", daemon=True).start()
-        try:
-            worker.wait_until_ready()
-        except BaseException:
-            self._give_back(worker)
-            raise
         return worker
-
-    def _watch(self) -> None:
-        """Kill workers that are late, until there are no workers; a separate thread adds no time per image."""
-        while True:
-            time.sleep(_WATCH_SECONDS)
-            with self._guard:
-                if not self._workers:
-                    self._watched = False
-                    return
-                for worker in self._workers:
-                    worker.kill_if_late()
 
     def _give_back(self, worker: _Worker) -> None:
         with self._guard:
@@ -338,7 +260,7 @@ class Decoder:
     def pids(self) -> list[int]:
         """Process ids of the workers that run at present."""
         with self._guard:
-            return [worker.pid for worker in self._workers]
+            return [worker.process.pid for worker in self._workers]
 
     def close(self) -> None:
         """Stop all workers; images being decoded are refused, and later ones start new workers."""
@@ -346,7 +268,7 @@ class Decoder:
             busy, idle = self._workers.difference(self._idle), self._idle
             self._workers, self._idle = set(), []
         for worker in busy:
-            worker.kill()  # the thread that uses it notices, and cleans up
+            worker.process.kill()  # the thread that uses it notices, and cleans up
         for worker in idle:
             worker.stop()
 
@@ -372,16 +294,16 @@ def shared_decoder() -> Decoder:
     return _SHARED
 
 
+@atexit.register
 def _close_all() -> None:
     for decoder in list(_DECODERS):
         decoder.close()
 
 
-def _forget_all() -> None:
+def _after_fork() -> None:
     for decoder in list(_DECODERS):
         decoder.after_fork()
 
 
-atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+    os.register_at_fork(after_in_child=_after_fork)

@@ -48,10 +48,11 @@ def main() -> None:
 
         AvifImagePlugin.DEFAULT_MAX_THREADS = 1
     _limit_memory(memory)
-    _send(answers, READY)
+    answers.write(ANSWER.pack(READY, False, 0, 0))
+    answers.flush()
     with suppress(BrokenPipeError):  # the parent has ended
-        while head := requests.read(REQUEST.size):
-            if len(head) < REQUEST.size or not _answer(head, requests, answers, seconds):
+        while len(head := requests.read(REQUEST.size)) == REQUEST.size:
+            if not _answer(head, requests, answers, seconds):
                 break
 
 
@@ -80,12 +81,19 @@ def _processor_time(seconds: float) -> Iterator[None]:
 
 def _answer(head: bytes, requests: IO[bytes], answers: IO[bytes], seconds: float) -> bool:
     """Answer one request; False if this process should be replaced."""
-    exhausted = False
+    decodes, is_path, width, height, fit, most_pixels, length = REQUEST.unpack(head)
+    content, kind, reason, exhausted = requests.read(length), PIXELS if decodes else MEASURED, "", False
+    image: Image.Image | None = None
     try:
-        with _processor_time(seconds):
-            image = _do(head, requests)
+        with _processor_time(seconds), open(content, "rb") if is_path else io.BytesIO(content) as file:
+            if decodes:
+                size = (width, height) if width else None
+                image = decode(file, size=size, fit=fit or None, most_pixels=most_pixels)
+                width, height = image.size
+            else:
+                width, height = image_size(file, most_pixels=most_pixels)
     except MemoryError:
-        kind, reason, exhausted = REFUSED, "", True
+        kind, exhausted = REFUSED, True
     except TooLargeError as error:
         kind, reason = REFUSED, str(error)
     except UnidentifiedImageError:  # Pillow's own sentence shows a Python object
@@ -94,33 +102,16 @@ def _answer(head: bytes, requests: IO[bytes], answers: IO[bytes], seconds: float
         exhausted = "out of memory" in str(error).lower()
         kind = REFUSED if exhausted else UNREADABLE
         reason = "" if exhausted else str(error).rstrip(".") or type(error).__name__
-    else:
-        return _send_image(answers, image)
-    encoded = reason[:_LONGEST_REASON].encode(errors="replace")
-    last = exhausted or _holds_too_much()
-    _send(answers, kind, last, len(encoded), 0, encoded)
-    return not last
-
-
-def _do(head: bytes, requests: IO[bytes]) -> Image.Image | tuple[int, int]:
-    decodes, is_path, width, height, fit, most_pixels, length = REQUEST.unpack(head)
-    content = requests.read(length)
-    with open(content, "rb") if is_path else io.BytesIO(content) as file:
-        if not decodes:
-            return image_size(file, most_pixels=most_pixels)
-        size = (width, height) if width else None
-        return decode(file, size=size, fit=fit or None, most_pixels=most_pixels)
-
-
-def _send_image(answers: IO[bytes], image: Image.Image | tuple[int, int]) -> bool:
-    if not isinstance(image, Image.Image):
-        _send(answers, MEASURED, False, *image)
-        return True
     # Known before the pixels are sent: what is kept beyond the image itself.
-    last = _holds_too_much()
-    _send(answers, PIXELS, last, *image.size)
-    for strip in strips(image):
-        answers.write(strip.tobytes())
+    last = exhausted or _holds_too_much()
+    if kind in (REFUSED, UNREADABLE):
+        encoded = reason[:_LONGEST_REASON].encode(errors="replace")
+        answers.write(ANSWER.pack(kind, last, len(encoded), 0) + encoded)
+    else:
+        answers.write(ANSWER.pack(kind, last, width, height))
+    if image is not None:
+        for strip in strips(image):
+            answers.write(strip.tobytes())
     answers.flush()
     return not last
 
@@ -131,10 +122,3 @@ def _holds_too_much() -> bool:
         return resident * os.sysconf("SC_PAGE_SIZE") > _MOST_KEPT
     except OSError:
         return False
-
-
-def _send(
-    answers: IO[bytes], kind: int, last: bool = False, width: int = 0, height: int = 0, reason: bytes = b""
-) -> None:
-    answers.write(ANSWER.pack(kind, last, width, height) + reason)
-    answers.flush()
