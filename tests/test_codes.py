@@ -142,3 +142,12 @@ def test_values_that_are_not_finite_are_refused_with_their_row(value: float) -> 
 def test_values_of_one_dimension_are_refused() -> None:
     with pytest.raises(CodesError, match=r"shape \(3,\)"):
         Codes.from_values([1.0, 2.0, 3.0])
+
+
+def test_a_prefix_has_the_first_bits() -> None:
+    values = np.random.default_rng(0).standard_normal((5, 20))
+    codes = Codes.from_values(values)
+    for bits in (1, 8, 13, 20):
+        assert codes.prefix(bits).packed.tolist() == Codes.from_values(values[:, :bits]).packed.tolist()
+    with pytest.raises(CodesError, match=r"20 bits.*21"):
+        codes.prefix(21)

@@ -154,6 +154,12 @@ class Codes:
         """The codes of some rows."""
         return Codes(self.packed[rows], self.bits, self.ids[rows])
 
+    def prefix(self, bits: int) -> Codes:
+        """The first bits of each code, for codes whose prefixes are codes themselves."""
+        if not 1 <= bits <= self.bits:
+            raise CodesError(f"A code of {self.bits} bits has no prefix of {bits} bits; give 1 to {self.bits}.")
+        return Codes(pack(unpack(self.packed, self.bits)[:, :bits]), bits, self.ids)
+
 
 def check_unique_ids(ids: IdArray) -> None:
     """Raise CodesError if an ID occurs more than once.

@@ -18,12 +18,15 @@ def test_the_table_has_a_row_a_length_and_a_second_call_makes_nothing_anew(
     words = [*WORDS, "--out", str(tmp_path)]
     assert run([*words, "--json", "--quiet"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert [(row["method"], row["bits"]) for row in result["rows"]] == [("scm", 8), ("scm", 16)]
-    score = result["rows"][1]["scores"]["i2t"]["ndcg@500"]
+    rows = [(row["protocol"], row["method"], row["bits"]) for row in result["rows"]]
+    assert rows == [("paper", "scm", 8), ("unseen", "scm", 8), ("paper", "scm", 16), ("unseen", "scm", 16)]
+    score = result["rows"][2]["scores"]["ndcg@500"]["i2t"]
     assert score["value"] > score["chance"]
     assert run(words) == 0
     shown = capsys.readouterr()
-    assert "2 runs on generated:120, 2 already done" in shown.err
+    assert "4 runs on generated:120, 4 already done" in shown.err
+    assert "Protocol unseen" in shown.out
+    assert "NDCG@500" not in shown.out  # the database has 108 items
     assert "distinct" in shown.out
     assert "chance" in shown.out
 
@@ -53,6 +56,7 @@ def test_results_of_other_defaults_are_told(tmp_path: Path, capsys: pytest.Captu
         (["--bits", "16;32"], "16;32"),
         (["--bits", "0"], "--bits got '0'"),
         (["--bits", "1000"], "1000"),
+        (["--protocol", "seen"], "'seen'"),
         (["--methods", "none", "--references", "none"], "names neither"),
     ],
 )

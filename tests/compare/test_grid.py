@@ -64,6 +64,22 @@ def test_chosen_options_are_used_but_not_with_a_preset_nor_where_the_block_says_
     assert [run.preset for run in grid.runs()] == [None, "paper", None]
 
 
+def test_protocols_multiply_runs_and_prefixes_are_those_below_the_length(tmp_path: Path) -> None:
+    blocks = (
+        "- {name: t, methods: [scm], references: [mlp], bits: [64, 16], protocols: [paper, unseen], prefixes: [32, 64]}"
+    )
+    runs = _grid(tmp_path, blocks).runs()
+    assert [(run.protocol, run.bits, run.prefixes) for run in runs] == [
+        ("paper", 0, ()),
+        ("unseen", 0, ()),
+        ("paper", 64, (32,)),
+        ("unseen", 64, (32,)),
+        ("paper", 16, ()),
+        ("unseen", 16, ()),
+    ]
+    assert all(Run(**run.to_json()).path == run.path for run in runs)
+
+
 def test_reference_lines_are_runs_without_bits(tmp_path: Path) -> None:
     (run,) = _grid(tmp_path, "- {name: t, references: [mlp]}").runs()
     assert (run.method, run.bits) == ("mlp", 0)
@@ -137,6 +153,8 @@ def test_paths_stay_what_they_are_so_that_old_results_are_found() -> None:
         {"image_noise": 0.5},
         {"text_noise": 0.5},
         {"k": 50},
+        {"protocol": "unseen"},
+        {"prefixes": (16, 32)},
     ],
 )
 def test_every_parameter_changes_the_path(change: dict[str, object]) -> None:
@@ -164,6 +182,8 @@ def test_the_name_in_a_table_changes_neither_path_nor_equality() -> None:
         ({"image_noise": -1}, "image_noise is -1"),
         ({"text_noise": -1}, "text_noise -1"),
         ({"k": 0}, "k is 0"),
+        ({"protocol": "seen"}, "'seen'.*paper, unseen"),
+        ({"prefixes": (32, 64)}, r"\[32, 64\].*below 64"),
     ],
 )
 def test_a_number_out_of_range_is_refused(values: dict[str, float], said: str) -> None:

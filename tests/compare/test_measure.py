@@ -13,8 +13,10 @@ from rmsh.compare.measure import measure, parts_of, split_of
 from rmsh.compare.result import changed_options, stale_reason, unpack_scores
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.open import Opened, open_pairs
+from rmsh.data.splits import fingerprint_ids
 from rmsh.methods import create
 from rmsh.metrics import evaluate
+from rmsh.metrics.counterparts import rank_codes, recall_at
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +48,62 @@ def test_a_result_explains_itself_and_is_small(opened: Opened) -> None:
     assert "history" not in result["facts"]
     assert result["peak_memory_mb"] >= result["memory_mb"]["before"]
     assert "ties" in result["definitions"]
-    assert result["format"] == 2
+    assert result["format"] == 3
     assert {len(result[key]) for key in ("code_hash", "data")} == {64}
     assert stale_reason(result) is None
     assert changed_options(result) == []
     assert len(json.dumps(result)) < 40_000
 
 
-def test_unseen_scores_are_those_of_one_half_of_the_queries_in_the_other(opened: Opened) -> None:
-    assert opened.split is not None
-    result = measure(Run("generated", "scm", 16), opened)
-    method = create("scm", bits=16).fit(opened.pairs.take(opened.split.train))
-    asked, searched = (opened.pairs.take(opened.split.query[start::2]) for start in (0, 1))
-    codes = method.encode(asked.features("text"), "text"), method.encode(searched.features("image"), "image")
-    expected = evaluate(*codes, asked.labels, searched.labels)  # type: ignore[arg-type]
-    assert result["unseen"]["t2i"]["ndcg@500"]["value"] == pytest.approx(expected.ndcg.value, abs=1e-5)
+def test_unseen_items_are_ranked_by_a_method_that_never_saw_them(opened: Opened) -> None:
+    run = Run("generated", "scm", 16, protocol="unseen")
+    result, split = measure(run, opened), split_of(run, opened)
+    train, query, database = (opened.pairs.take(rows) for rows in (split.train, split.query, split.database))
+    method = create("scm", bits=16).fit(train)
+    codes = method.encode(query.features("text"), "text"), method.encode(database.features("image"), "image")
+    expected = evaluate(*codes, query.labels, database.labels, k=(10, 100))  # type: ignore[arg-type]
+    found = result["scores"]["t2i"]
+    for name, score in expected.by_name().items():
+        assert found[name.lower()]["value"] == pytest.approx(score.value, abs=1e-5)
+    own = rank_codes(codes[0], method.encode(query.features("image"), "image"))
+    assert found["recall@5"]["value"] == pytest.approx(recall_at(own, 5).mean(), abs=1e-5)
+    assert found["recall@5"]["chance"] == 5 / 20
+    assert result["training_pairs"] == len(split.train)
+    assert result["queries"]["t2i"]["database"] == len(split.database)
+    assert result["run"]["protocol"] == "unseen"
+    assert result["split"] == {
+        "name": "generated-unseen",
+        "sha256": split.sha256,
+        "held_out": fingerprint_ids(database.ids),
+    }
+
+
+@pytest.mark.parametrize(("method", "bits"), [("scm", 16), ("cca-cosine", 0)])
+def test_on_validation_unseen_items_are_ranked_among_themselves(opened: Opened, method: str, bits: int) -> None:
+    run = Run("generated", method, bits, protocol="unseen", validation=True)
+    result, split = measure(run, opened), split_of(run, opened)
+    assert (len(split.query), len(split.database)) == (18, 0)
+    assert result["queries"]["i2t"] == {"asked": 18, "dropped": 0, "database": 17}
+    assert result["scores"]["i2t"]["recall@1"]["chance"] == pytest.approx(1 / 18, abs=1e-5)
+
+
+def test_leaving_out_the_own_item_has_the_same_chance_for_codes_and_vectors(opened: Opened) -> None:
+    runs = [Run("generated", m, b, protocol="unseen", validation=True) for m, b in (("scm", 8), ("cca-cosine", 0))]
+    codes, line = (measure(run, opened)["scores"]["t2i"] for run in runs)
+    for name in ("ndcg@10", "ndcg@100", "map@all"):
+        assert codes[name]["chance"] == pytest.approx(line[name]["chance"], abs=1e-5)
+
+
+def test_prefixes_are_scored_as_codes_of_their_length(opened: Opened) -> None:
+    run = Run("generated", "cca-itq", 16, prefixes=(8,))
+    result, parts = measure(run, opened), parts_of(run, opened)
+    method = create("cca-itq", bits=16).fit(parts.train)
+    codes = [
+        method.encode(parts.query.features("image"), "image").prefix(8),
+        method.encode(parts.database.features("text"), "text").prefix(8),
+    ]
+    expected = evaluate(*codes, parts.query.labels, parts.database.labels)  # type: ignore[arg-type]
+    assert result["prefixes"]["8"]["i2t"]["map@all"]["value"] == pytest.approx(expected.map.value, abs=1e-5)
 
 
 def test_the_fingerprint_of_the_data_changes_with_labels_and_features_but_not_with_noise(opened: Opened) -> None:

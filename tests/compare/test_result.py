@@ -74,3 +74,10 @@ def test_options_that_are_new_or_have_another_default_are_named() -> None:
 def test_an_installed_package_is_recorded_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "commit", lambda: None)
     assert failure(RUN, "", 1.0)["commit"] == f"rmsh {__version__}"
+
+
+def test_a_file_without_a_protocol_is_of_the_protocol_paper() -> None:
+    for name in ("result_v1.json", "result_v2.json"):
+        run = read_result(SAMPLE.with_name(name))["run"]
+        assert (run["protocol"], run["prefixes"]) == ("paper", [])
+        assert Run(**run).protocol == "paper"

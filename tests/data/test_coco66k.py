@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.coco66k import decompand, is_coco66k, read_coco66k
+from rmsh.data.benchmarks.coco66k import HELD_OUT, check_held_out, decompand, is_coco66k, read_coco66k
 from rmsh.data.labels import pack_labels
+from rmsh.data.splits import unseen_split
 
 ROWS = ["42\tdatabase\tA rack of shoes", "49\tdatabase\tTwo men", "7\tquery\tA clock tower"]
 LABELS = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0]], dtype=np.uint8)
@@ -110,3 +111,12 @@ def test_the_real_features_are_bytes_of_the_documented_size(coco66k_root: Path):
     some = decompand(stored[:50])
     assert some.dtype == np.float32
     assert 0 <= some.min() < some.mean() < some.max() <= 2.4454997**2 + 1e-6
+
+
+def test_the_pairs_held_out_of_the_real_data_are_the_fixed_ones(coco66k_root: Path):
+    pairs, split = read_coco66k(coco66k_root, image_features=False)
+    unseen = unseen_split(split)
+    check_held_out(pairs.ids, unseen)
+    assert (len(unseen.database), len(unseen.query), len(unseen.train)) == (8_000, 4_956, 46_947)
+    with pytest.raises(DataError, match=f"{HELD_OUT['sha256']}.*8000"):
+        check_held_out(pairs.ids, unseen_split(split, seed=1))

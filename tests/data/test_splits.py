@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmsh.core.errors import DataError, FormatError
-from rmsh.data.splits import Split, hold_out_validation, random_split
+from rmsh.data.splits import Split, hold_out_validation, random_split, unseen_split
 
 IDS = np.array(["a", "b", "c", "d", "e"])
 
@@ -150,3 +150,22 @@ def test_few_training_rows_give_a_tenth_to_validation(training, queries):
 def test_a_validation_part_of_all_training_rows_is_refused(n):
     with pytest.raises(DataError, match=f"{n} validation queries for 2 training rows"):
         hold_out_validation(tiny(), n)
+
+
+def test_unseen_rows_are_neither_trained_on_nor_validation_rows():
+    split = random_split(1000, 100)
+    unseen, tuning = unseen_split(split), unseen_split(split, validation=True)
+    assert tuning.query.tolist() == hold_out_validation(split).query.tolist()
+    assert unseen.query.tolist() == split.query.tolist()
+    assert tuning.train.tolist() == unseen.train.tolist()
+    assert len(tuning.database) == 0
+    parts = np.concatenate([unseen.database, unseen.train, tuning.query])
+    assert sorted(parts) == split.database.tolist()
+    assert len(unseen.database) == 162  # a fifth of 900 - 90
+    assert unseen.sha256 == unseen_split(split).sha256
+    assert unseen.database.tolist() != unseen_split(split, seed=1).database.tolist()
+
+
+def test_too_few_rows_for_unseen_are_refused():
+    with pytest.raises(DataError, match="s has 2 training rows"):
+        unseen_split(Split("s", [0, 1], [2], [0, 1]))

@@ -9,6 +9,7 @@ from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, ConfigError, DataError
 from rmsh.core.progress import Progress
 from rmsh.metrics import LabelledCodes, evaluate, evaluate_directions
+from rmsh.metrics.counterparts import rank_codes, recall_score
 
 
 def side(seed: int, prefix: str, n: int, *modalities: str) -> dict:
@@ -72,3 +73,17 @@ def test_an_unknown_direction_is_refused() -> None:
 def test_labels_that_are_not_one_row_per_code_are_refused() -> None:
     with pytest.raises(DataError, match=r"\(2, 1\)"):
         LabelledCodes(Codes.from_values([[1]]), np.ones((2, 1), dtype=np.uint8))
+
+
+def test_recall_ranks_the_queries_that_have_both_modalities() -> None:
+    fewer = {"image": QUERY["image"].take(np.array([4, 2, 0, 5])), "text": QUERY["text"].take(np.arange(5))}
+    found = evaluate_directions(fewer, DATABASE, recall=(1, 2))
+    rows = np.array([0, 2, 4])
+    expected = rank_codes(QUERY["image"].codes.take(rows), QUERY["text"].codes.take(rows))
+    assert found["i2t"].further == {f"recall@{k}": recall_score(expected, k) for k in (1, 2)}
+    assert found["t2i"].further["recall@1"].chance == pytest.approx(1 / 3)
+
+
+def test_recall_needs_the_other_modality_of_the_queries() -> None:
+    found = evaluate_directions(side(0, "q", 6, "image"), DATABASE, directions=["i2t", "i2i"], recall=(1,))
+    assert found["i2t"].further == found["i2i"].further == {}

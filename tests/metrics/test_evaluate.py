@@ -141,15 +141,15 @@ def test_a_result_is_plain_json_with_its_definitions() -> None:
     plain = evaluate(ONE, TWO, [[1]], [[1], [1]], map_k=2, map_normaliser="hits").to_json()
     again = json.loads(json.dumps(plain, allow_nan=False))
     assert again == plain
-    assert again["settings"] == {"k": 500, "map_k": 2, "map_normaliser": "hits", "radius": 2}
+    assert again["settings"] == {"k": 500, "further_k": [], "map_k": 2, "map_normaliser": "hits", "radius": 2}
     assert "the first 2 items, divided by hits" in again["definitions"]["map"]
     assert set(again["ndcg"]) == {"value", "pessimistic", "optimistic", "chance"}
 
 
 def test_scores_have_the_names_a_table_shows() -> None:
-    scores = evaluate(ONE, TWO, [[1]], [[1], [1]], k=5)
-    assert list(scores.named()) == ["NDCG@5", "mAP@all", "P@5", "P(d<=2)"]
-    assert scores.named()["NDCG@5"] is scores.ndcg
+    scores = evaluate(ONE, TWO, [[1]], [[1], [1]], k=2)
+    assert list(scores.named()) == ["NDCG@2", "mAP@all", "P@2", "P(d<=2)"]
+    assert scores.named()["NDCG@2"] is scores.ndcg
 
 
 def test_every_score_has_a_definition() -> None:
@@ -162,3 +162,27 @@ def test_values_of_each_query_are_named_by_direction() -> None:
     assert arrays["i2t_ids"].tolist() == ["q"]
     assert arrays["i2t_ndcg"].tolist() == [1.0]
     assert not [name for name in arrays if name.startswith("t2i")]
+
+
+def test_further_ranks_are_those_of_separate_evaluations() -> None:
+    scores = evaluate(*random_set(7), k=(5, 20), per_query=True)
+    assert scores.ndcg == evaluate(*random_set(7), k=5).ndcg
+    assert scores.further["NDCG@20"] == evaluate(*random_set(7), k=20).ndcg
+    assert list(scores.named()) == ["NDCG@5", "mAP@all", "P@5", "P(d<=2)", "NDCG@20"]
+    assert scores.per_query is not None
+    assert scores.per_query.values["ndcg@20"].mean() == pytest.approx(scores.further["NDCG@20"].value)
+
+
+def test_a_rank_beyond_the_database_is_shown_as_all() -> None:
+    scores = evaluate(*random_set(8), k=(81, 200))
+    assert next(iter(scores.by_name())) == "NDCG@81"
+    assert list(scores.named()) == ["NDCG@all", "mAP@all", "P@all", "P(d<=2)"]
+    assert next(iter(evaluate(*random_set(8), k=80).named())) == "NDCG@80"
+
+
+def test_an_own_item_left_out_is_not_in_the_database() -> None:
+    query, _, labels, _ = random_set(9)
+    scores = evaluate(query, query, labels, labels, k=5, leave_own_out=True)
+    assert scores.database == 19
+    assert scores.rank_curve.recall[-1] == pytest.approx(1)
+    assert evaluate(query, query, labels, labels, k=5).ndcg.value > scores.ndcg.value

@@ -115,3 +115,33 @@ def test_labels_that_do_not_fit_are_refused(of_query: list, of_database: list, s
     one = Codes.from_values([[1]])
     with pytest.raises(DataError, match=sentence):
         histograms(one, one, query_labels=of_query, database_labels=of_database)
+
+
+def test_an_own_item_is_not_counted_for_its_query():
+    rng = np.random.default_rng(0)
+    query, database = (Codes.from_values(rng.standard_normal((7, 70))) for _ in range(2))
+    labels = (rng.random((7, 5)) < 0.5).astype(np.uint8)
+    left = next(histograms(query, database, query_labels=labels, database_labels=labels, leave_own_out=True))
+    for row in range(7):
+        others = np.delete(np.arange(7), row)
+        expected = next(
+            histograms(
+                query.take(np.array([row])),
+                database.take(others),
+                query_labels=labels[[row]],
+                database_labels=labels[others],
+            )
+        )
+        assert left[row, :, : expected.shape[2]].tolist() == expected[0].tolist()
+
+
+def test_an_own_item_needs_the_same_items_on_both_sides():
+    codes = Codes.from_values([[1], [1]])
+    with pytest.raises(CodesError, match=r"2 queries and 1 database items"):
+        histograms(
+            codes,
+            codes.take(np.array([0])),
+            query_labels=[[1], [1]],
+            database_labels=[[1]],
+            leave_own_out=True,
+        )

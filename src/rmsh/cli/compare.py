@@ -1,8 +1,10 @@
 """Compare methods on your own data or a benchmark: train each, score it beside chance, and show one table.
 
-DATA is as for `rmsh train`; if it has no split, a tenth of the items become queries and the rest the database. Each run
-writes one JSON file into the folder of --out. A run that has a file is not repeated, so a stopped comparison is
-resumable. Rows without bits are reference lines: they rank by real numbers and show what the features could reach.
+DATA is as for `rmsh train`; if it has no split, a tenth of the items become queries and the rest the database. Every
+method is trained once per protocol: for `paper`, the database is the training set; for `unseen`, a part of the database
+is held out of training and is the only database. Each run writes one JSON file into the folder of --out. A run that has
+a file is not repeated, so a stopped comparison is resumable. Rows without bits are reference lines: they rank by real
+numbers and show what the features could reach.
 
 Example:
     rmsh compare generated:600 --methods cca-itq,scm --bits 16,32 --out results
@@ -31,6 +33,7 @@ def compare(
     methods: Annotated[str, typer.Option(help="Comma-separated names, or all.")] = "all",
     references: Annotated[str, typer.Option(help="Reference lines: comma-separated names, all or none.")] = "all",
     bits: Annotated[str, typer.Option(help="Comma-separated code lengths.")] = "64",
+    protocol: Annotated[str, typer.Option(help="paper, unseen or both.")] = "both",
     seeds: Annotated[int, typer.Option(min=1, help="Runs per method, with seeds 0, 1, ...")] = 1,
     train: Annotated[int | None, typer.Option(min=3, help="Number of training pairs; all by default.")] = None,
     text_encoder: Annotated[str, typer.Option(help="Encoder of raw texts: minilm or bag-of-words.")] = "minilm",
@@ -39,7 +42,7 @@ def compare(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    from rmsh.compare.grid import Block, Grid
+    from rmsh.compare.grid import PROTOCOLS, Block, Grid
     from rmsh.compare.references import REFERENCES
     from rmsh.compare.runner import make_runs, missing_runs, stale_runs
     from rmsh.compare.table import summarise
@@ -49,7 +52,8 @@ def compare(
     names = {"methods": _names(methods, METHODS), "references": _names(references, REFERENCES)}
     if not any(names.values()):
         raise ConfigError("The comparison names neither methods nor references; name at least one.")
-    lengths = {"bits": _lengths(bits), "seeds": list(range(seeds))}
+    protocols = [*PROTOCOLS] if protocol == "both" else [protocol]
+    lengths = {"bits": _lengths(bits), "seeds": list(range(seeds)), "protocols": protocols}
     block = Block.parse({"name": "comparison", **names, **lengths, "train": train, "text": text_encoder})
     dataset = _short_name(data)
     runs = Grid((dataset,), (block,), {}).runs()
@@ -72,16 +76,18 @@ def compare(
 
 
 def _show(console: Console, data: str, out: Path, rows: list[Row]) -> None:
-    from rmsh.compare.table import COST_COLUMNS, SCORE_COLUMNS, chance_cells, cost_cells, score_cells
+    from rmsh.compare.table import COST_COLUMNS, PROTOCOL_TITLES, cost_cells, score_table
 
     for row in rows:
         if row.error:
-            console.note(f"{row.method}, {row.bits} bits, failed: {row.error}")
-    console.result(
-        {"data": data, "results": str(out), "rows": [row.to_json() for row in rows]},
-        table(f"Scores on {data}", SCORE_COLUMNS, [*map(score_cells, rows), chance_cells(rows)]),
-        table("Costs and bits", COST_COLUMNS, [cost_cells(row) for row in rows]),
-    )
+            console.note(f"{row.method}, {row.bits} bits, protocol {row.protocol}, failed: {row.error}")
+    tables = []
+    for protocol in dict.fromkeys(row.protocol for row in rows):
+        some = [row for row in rows if row.protocol == protocol]
+        title = f"Protocol {protocol}: {PROTOCOL_TITLES[protocol]}; I→T / T→I"
+        tables.append(table(title, *score_table(some)))
+    costs = table("Costs and bits", COST_COLUMNS, [cost_cells(row) for row in rows if row.protocol == rows[0].protocol])
+    console.result({"data": data, "results": str(out), "rows": [row.to_json() for row in rows]}, *tables, costs)
 
 
 def _names(given: str, registry: Registry) -> list[str]:
@@ -124,9 +130,12 @@ def _short_name(data: str) -> str:
 
 def _line(report: Report) -> str:
     run, result = report.run, report.result
-    label = f"{report.done}/{report.total} {run.method}" + (f", {run.bits} bits" if run.bits else "")
+    bits = f", {run.bits} bits" if run.bits else ""
+    label = f"{report.done}/{report.total} {run.protocol}: {run.method}{bits}"
     left = "" if not report.seconds_left else f"; about {duration(report.seconds_left)} left"
     if result["status"] == "failed":
         return f"{label}, seed {run.seed}: failed: {result['error']}{left}"
-    scores = " / ".join(f"{result['scores'][direction]['ndcg@500']['value']:.4f}" for direction in ("i2t", "t2i"))
-    return f"{label}, seed {run.seed}: NDCG@500 {scores}, trained in {duration(result['seconds']['fit'])}{left}"
+    scores = " / ".join(f"{result['scores'][d][f'ndcg@{run.ranks[0]}']['value']:.4f}" for d in ("i2t", "t2i"))
+    return (
+        f"{label}, seed {run.seed}: NDCG@{run.ranks[0]} {scores}, trained in {duration(result['seconds']['fit'])}{left}"
+    )

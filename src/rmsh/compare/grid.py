@@ -11,8 +11,8 @@
         variants:
           RMSH-T: {triplet: false}
 
-A block is the product of its methods, lengths, seeds, variants, sweeps and noise levels. Options of a variant override
-those of a sweep, which override the block's, which override the chosen ones.
+A block is the product of its protocols, methods, lengths, seeds, variants, sweeps and noise levels. Options of a
+variant override those of a sweep, which override the block's, which override the chosen ones.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ from pydantic import Field
 from rmsh.codes import MAX_BITS
 from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError
+
+PROTOCOLS = ("paper", "unseen")
+UNSEEN_RANKS = (10, 100)  # what a user looks at, and a rank that fits a held-out database
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,13 @@ class Run:
     label_noise: float = 0.0  # share of the training pairs that get the labels of another pair
     image_noise: float = 0.0  # noise in the images of the queries, see noise.py
     text_noise: float = 0.0  # noise in the texts of the queries
-    k: int = 500  # cut-off of NDCG and precision
+    k: int = 500  # cut-off of NDCG and precision in the protocol "paper"
+    protocol: str = "paper"  # "paper": the database is the training set; "unseen": none of it was trained on
+    prefixes: tuple[int, ...] = ()  # the first so many bits of the codes are scored too
     tag: str = field(default="", compare=False)  # name in a table; neither the result nor the path depends on it
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "prefixes", tuple(self.prefixes))  # a list if it was read from JSON
         if not 0 <= self.bits <= MAX_BITS:
             raise ConfigError(f"bits is {self.bits}; give 1 to {MAX_BITS}.")
         if self.train is not None and self.train < 3:
@@ -70,6 +76,15 @@ class Run:
             raise ConfigError(f"label_noise is {self.label_noise}; give a share of the training pairs, 0 to 1.")
         if self.image_noise < 0 or self.text_noise < 0:
             raise ConfigError(f"image_noise is {self.image_noise} and text_noise {self.text_noise}; give 0 or more.")
+        if self.protocol not in PROTOCOLS:
+            raise ConfigError(f"protocol is {self.protocol!r}; give one of {', '.join(PROTOCOLS)}.")
+        if not all(1 <= prefix < self.bits for prefix in self.prefixes):
+            raise ConfigError(f"prefixes is {[*self.prefixes]}; give lengths from 1 to below {self.bits} bits.")
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The cut-offs of NDCG."""
+        return (self.k,) if self.protocol == "paper" else UNSEEN_RANKS
 
     @property
     def path(self) -> PurePosixPath:
@@ -83,7 +98,7 @@ class Run:
     def to_json(self) -> dict[str, Any]:
         """All parameters as plain values, the "run" of a result file; ``Run(**values)`` is the inverse."""
         values = {name: value for name, value in vars(self).items() if name != "tag"}
-        return values | {"options": dict(self.options)}
+        return values | {"options": dict(self.options), "prefixes": [*self.prefixes]}
 
 
 def _digest(value: Any) -> str:
@@ -107,6 +122,8 @@ class Block(Config):
     references: list[str] = Field([], description="reference lines, see references.py; one run each")
     bits: list[int] | dict[int, list[int]] = Field([64], description="code lengths, or the seeds of each length")
     seeds: list[int] = Field([0], description="seeds if bits is a list")
+    protocols: list[str] = Field(["paper"], description="paper, unseen or both")
+    prefixes: list[int] = Field([], description="lengths of code prefixes to score too; those below bits count")
     presets: list[str | None] = Field([None], description="named sets of the methods' options")
     options: dict[str, Any] = Field({}, description="options of all methods of the block")
     variants: dict[str, dict[str, Any]] = Field({}, description="options by the name that a table shows")
@@ -168,11 +185,11 @@ class Grid:
         """The runs of a block; reference lines and first seeds come first."""
         datasets = self.datasets if block.datasets is None else block.datasets
         shared: dict[str, Any] = {"text": block.text, "train": block.train, "validation": block.validation}
-        for dataset, name in product(datasets, block.references):
-            yield Run(dataset, name, 0, **shared)
+        for dataset, protocol, name in product(datasets, block.protocols, block.references):
+            yield Run(dataset, name, 0, protocol=protocol, **shared)
         cases, noise = list(block.cases()), product(block.label_noise, block.image_noise, block.text_noise)
         variations = list(product(block.methods, block.presets, cases, noise))
-        for dataset, (bits, seed) in product(datasets, block.lengths()):
+        for dataset, (bits, seed), protocol in product(datasets, block.lengths(), block.protocols):
             for method, preset, (tag, options), (labels, images, texts) in variations:
                 # A preset stands for somebody else's options; ours would change it.
                 chosen = self.chosen.get(method, {}) if block.chosen and preset is None else {}
@@ -186,6 +203,8 @@ class Grid:
                     label_noise=labels,
                     image_noise=images,
                     text_noise=texts,
+                    protocol=protocol,
+                    prefixes=tuple(length for length in block.prefixes if length < bits),
                     tag=tag or preset or "",
                     **shared,
                 )

@@ -17,9 +17,11 @@ from rmsh.compare.result import compact, head, pack_scores
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
-from rmsh.data.splits import Split, hold_out_validation
+from rmsh.data.benchmarks.coco66k import check_held_out
+from rmsh.data.splits import Split, fingerprint_ids, hold_out_validation, unseen_split
 from rmsh.features.extract import encode_pairs
 from rmsh.metrics.audit import audit_bits
+from rmsh.metrics.counterparts import RECALL_RANKS, rank_vectors, recall_score
 from rmsh.metrics.directions import evaluate_directions, modalities, select_direction
 from rmsh.metrics.evaluate import Definitions, Score
 from rmsh.metrics.histogram import histograms
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from rmsh.compare.grid import Run
     from rmsh.compare.references import Reference
     from rmsh.compare.result import Result
-    from rmsh.core.types import Direction, ScoreArray
+    from rmsh.core.types import Direction
     from rmsh.data.open import Opened
     from rmsh.data.pairs import Pairs
     from rmsh.methods.base import Method
@@ -58,7 +60,12 @@ class Parts:
 def split_of(run: Run, opened: Opened) -> Split:
     """The rows of a run; queries are drawn if the data has no split."""
     pairs, split = opened.pairs, opened.split or draw_queries(len(opened.pairs), None)[0]
-    split = hold_out_validation(split) if run.validation else split
+    if run.protocol == "unseen":
+        split = unseen_split(split, validation=run.validation)
+        if opened.name == "coco66k" and not run.validation:
+            check_held_out(pairs.ids, split)
+    elif run.validation:
+        split = hold_out_validation(split)
     complete = pairs.has_image & pairs.has_text
     if not complete.all():  # an item without a modality cannot be evaluated in both directions
         split = Split(split.name, *(rows[complete[rows]] for rows in (split.database, split.query, split.train)))
@@ -88,7 +95,10 @@ def parts_of(run: Run, opened: Opened, *, cache: Path | None = None, on_progress
     train = pairs.take(split.train)
     # Usually the database is the training set: a second copy would cost hundreds of megabytes.
     database = train if np.array_equal(split.train, split.database) else pairs.take(split.database)
-    query = disturb_features(pairs.take(split.query), "image", run.image_noise, seed=run.seed)
+    query = pairs.take(split.query)
+    if not len(split.database):  # the queries are ranked among themselves
+        database = query
+    query = disturb_features(query, "image", run.image_noise, seed=run.seed)
     query = disturb_features(query, "text", run.text_noise, seed=run.seed)
     return Parts(with_noisy_labels(train, run.label_noise, seed=run.seed), query, database, split, fingerprint(pairs))
 
@@ -118,7 +128,10 @@ def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress:
     clock.lap("fit")
     after = peak_memory_mb()
     score = _score_codes if run.bits else _score_reference
-    scores = score(method, parts, clock, k=run.k)
+    scores = score(method, parts, clock, run)
+    split: dict[str, Any] = {"name": parts.split.name, "sha256": parts.split.sha256}
+    if run.protocol == "unseen":
+        split["held_out"] = fingerprint_ids(parts.database.ids)
     facts = dict(method.model.facts)
     history = compact(facts.pop("history", []), digits=5)
     return {
@@ -128,7 +141,7 @@ def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress:
         "data": parts.sha256,
         "config": method.config.model_dump(mode="json"),
         "training_pairs": len(parts.train),
-        "split": {"name": parts.split.name, "sha256": parts.split.sha256},
+        "split": split,
         **scores,
         "facts": compact(facts),
         "history": history,
@@ -153,41 +166,29 @@ class _Stopwatch:
         self._wall, self._cpu = wall, cpu
 
 
-def _score_codes(method: Method, parts: Parts, clock: _Stopwatch, *, k: int) -> dict[str, Any]:
-    labels = np.asarray(parts.query.labels)
-    codes = {m: method.encode(parts.query.features(m), m, ids=parts.query.ids) for m in MODALITIES}
-    query = {m: LabelledCodes(codes[m], labels) for m in MODALITIES}
-    database = {
-        m: LabelledCodes(method.encode_database(parts.database, m), np.asarray(parts.database.labels))
-        for m in MODALITIES
+def _score_codes(method: Method, parts: Parts, clock: _Stopwatch, run: Run) -> dict[str, Any]:
+    among_themselves = not len(parts.split.database)
+    labels = np.asarray(parts.query.labels), np.asarray(parts.database.labels)
+    query = {
+        m: LabelledCodes(method.encode(parts.query.features(m), m, ids=parts.query.ids), labels[0]) for m in MODALITIES
     }
+    database = {m: LabelledCodes(method.encode_database(parts.database, m), labels[1]) for m in MODALITIES}
     clock.lap("encode")
-    scores = evaluate_directions(query, database, directions=_DIRECTIONS, k=k, per_query=True)
-    # Every other query is the database of the rest: no item of either side was trained on.
-    halves = [
-        {m: LabelledCodes(codes[m].take(rows), labels[rows]) for m in MODALITIES}
-        for rows in (np.arange(start, len(labels), 2) for start in (0, 1))
-    ]
-    unseen = evaluate_directions(*halves, directions=_DIRECTIONS, k=k) if len(labels) > 1 else {}
+    options: dict[str, Any] = {"k": run.ranks, "recall": RECALL_RANKS, "leave_own_out": among_themselves}
+    scores = evaluate_directions(query, database, directions=_DIRECTIONS, per_query=True, **options)
+    prefixes = {}
+    for bits in run.prefixes:
+        sides = (
+            {m: LabelledCodes(s.codes.prefix(bits), s.labels) for m, s in side.items()} for side in (query, database)
+        )
+        prefixes[str(bits)] = _named(evaluate_directions(*sides, directions=_DIRECTIONS, **options))
     clock.lap("evaluate")
-    return {
-        **_code_scores(scores),
-        "unseen": {d: _named(s) for d, s in unseen.items()},
-        "distances": {d: distances(*select_direction(query, database, d)) for d in _DIRECTIONS},
-        "audit": {m: compact(audit_bits(side.codes).to_json(), digits=4) for m, side in database.items()},
-    }
-
-
-def _named(scores: Scores) -> dict[str, Any]:
-    return {name.lower(): compact(asdict(score)) for name, score in scores.named().items()}
-
-
-def _code_scores(scores: Mapping[Direction, Scores]) -> dict[str, Any]:
     first = scores[_DIRECTIONS[0]]
     ndcg = first.definitions.names()["ndcg"].lower()
     return {
         "definitions": first.definitions.describe(),
-        "scores": {d: _named(s) for d, s in scores.items()},
+        "scores": _named(scores),
+        "prefixes": prefixes,
         "queries": {d: {"asked": s.queries, "dropped": s.dropped, "database": s.database} for d, s in scores.items()},
         "per_query": {d: {ndcg: pack_scores(s.per_query.values["ndcg"])} for d, s in scores.items() if s.per_query},
         "curves": {
@@ -198,7 +199,14 @@ def _code_scores(scores: Mapping[Direction, Scores]) -> dict[str, Any]:
             }
             for d, s in scores.items()
         },
+        "distances": {d: distances(*select_direction(query, database, d)) for d in _DIRECTIONS},
+        "audit": {m: compact(audit_bits(side.codes).to_json(), digits=4) for m, side in database.items()},
     }
+
+
+def _named(scores: Mapping[Direction, Scores]) -> dict[str, Any]:
+    """The scores of a result file: by direction and name."""
+    return {d: {n.lower(): compact(asdict(score)) for n, score in s.by_name().items()} for d, s in scores.items()}
 
 
 def distances(query: LabelledCodes, database: LabelledCodes) -> dict[str, list[int]]:
@@ -220,31 +228,34 @@ def distances(query: LabelledCodes, database: LabelledCodes) -> dict[str, list[i
     return {name: group.tolist() for name, group in zip(names, groups, strict=True)}
 
 
-def _score_reference(method: Method, parts: Parts, clock: _Stopwatch, *, k: int) -> dict[str, Any]:
+def _score_reference(method: Method, parts: Parts, clock: _Stopwatch, run: Run) -> dict[str, Any]:
+    """The scores of a reference line in the form of _score_codes; without ties both bounds are the value."""
+    among_themselves = not len(parts.split.database)
     query, database, line = parts.query, parts.database, cast("Reference", method)
     queries = {m: line.vectors(query.features(m), m) for m in MODALITIES}
     items = {m: line.vectors(database.features(m), m) for m in MODALITIES}
     clock.lap("encode")
-    labels, scores = (np.asarray(query.labels), np.asarray(database.labels)), {}
-    for direction in _DIRECTIONS:
-        of_query, of_database = modalities(direction)
-        scores[direction] = score_vectors(queries[of_query], items[of_database], *labels, k=k)
-    clock.lap("evaluate")
-    return _vector_scores(scores, k=k, database=len(database))
-
-
-def _vector_scores(scores: Mapping[Direction, Mapping[str, ScoreArray]], *, k: int, database: int) -> dict[str, Any]:
-    """The scores of a reference line in the form of _code_scores; without ties both bounds are the value."""
-    definitions = Definitions(k=k)
-    names = {kind: definitions.names()[kind].lower() for kind in ("ndcg", "map")}
+    labels = np.asarray(query.labels), np.asarray(database.labels)
+    definitions = Definitions(k=run.ranks[0], further_k=run.ranks[1:])
+    names = definitions.names()
     result: dict[str, Any] = {"definitions": definitions.describe(), "scores": {}, "queries": {}, "per_query": {}}
-    for direction, values in scores.items():
+    for direction in _DIRECTIONS:
+        one, other = modalities(direction)
+        values = score_vectors(queries[one], items[other], *labels, k=run.ranks, leave_own_out=among_themselves)
         means = {key: float(np.nanmean(array)) for key, array in values.items()}
-        result["scores"][direction] = {
-            name: compact(asdict(Score(means[kind], means[kind], means[kind], means[f"{kind}_chance"])))
+        scores = {
+            name: Score(means[kind], means[kind], means[kind], means[f"{kind}_chance"])
             for kind, name in names.items()
+            if kind in means
         }
-        dropped = int(np.isnan(values["ndcg"]).sum())
-        result["queries"][direction] = {"asked": len(values["ndcg"]), "dropped": dropped, "database": database}
-        result["per_query"][direction] = {names["ndcg"]: pack_scores(values["ndcg"])}
+        places = rank_vectors(queries[one], queries[other])
+        scores |= {f"recall@{k}": recall_score(places, k) for k in RECALL_RANKS}
+        result["scores"][direction] = {name.lower(): compact(asdict(score)) for name, score in scores.items()}
+        result["queries"][direction] = {
+            "asked": len(query),
+            "dropped": int(np.isnan(values["ndcg"]).sum()),
+            "database": len(database) - among_themselves,
+        }
+        result["per_query"][direction] = {names["ndcg"].lower(): pack_scores(values["ndcg"])}
+    clock.lap("evaluate")
     return result

@@ -1,6 +1,6 @@
 """The result file of a run: one JSON object with everything needed to explain its numbers, 15 to 40 kB.
 
-    format          2
+    format          3
     status          "done" or "failed"; a failed run has only format, status, run, commit, error, seconds and versions
     error           reason of a failure, one sentence
     run             all parameters of the run, see grid.py
@@ -10,12 +10,14 @@
     data            SHA-256 of ids, labels and features; None if it was not recorded
     config          full configuration of the method, defaults included
     training_pairs  number of training pairs
-    split           name and sha256 of the rows of queries, database and training pairs
+    split           name and sha256 of the rows of queries, database and training pairs; in the protocol unseen also
+                    held_out: count and sha256 of the ids of the database
     definitions     what each score means, in words
     scores          scores[direction][name] = {value, pessimistic, optimistic, chance}; directions are "i2t" and "t2i",
-                    names "ndcg@500", "map@all", "p@500" and "p(d<=2)"; value is the mean over queries, expected over
-                    the order of ties, with its bounds; chance is the value of a random ranking
-    unseen          the same scores with every other query as the database of the rest: nothing was trained on
+                    names "ndcg@500", "map@all", "p@500", "p(d<=2)", "recall@1", "recall@5" and "recall@10", in the
+                    protocol unseen "ndcg@10" and "ndcg@100"; value is the mean over queries, expected over the order of
+                    ties, with its bounds; chance is the value of a random ranking
+    prefixes        prefixes[bits] = scores of the first bits of the codes
     queries         queries[direction] = {asked, dropped, database}
     per_query       per_query[direction]["ndcg@500"], in the order of the split's queries, see pack_scores
     curves          curves[direction] = {rank, recall, precision}, three lists of about 50 numbers at most
@@ -30,7 +32,10 @@
     peak_memory_mb  the latter
     versions, machine
 
-Reference lines, whose bits are 0, have no curves, distances, audit and unseen, and no scores that need a distance. The
+Files of format 2 have no run.protocol, which was always "paper". Their key "unseen" has the scores of every other query
+as the database of the rest.
+
+Reference lines, whose bits are 0, have no curves, distances and audit, and no scores that need a distance. The
 study of GLINT adds scores for "i2i" and "t2t", and relaxed[direction] = {queries, codes, values}: NDCG and mAP of the
 first queries, ranked by codes and by the values before the sign. A key that is missing was not measured.
 """
@@ -58,7 +63,7 @@ if TYPE_CHECKING:
 
 Result: TypeAlias = dict[str, Any]
 
-FORMAT = 2
+FORMAT = 3
 CARRIED_OVER = "carried over"
 # What files of format 1 did not record.
 _UNRECORDED = {"commit": None, "method_version": 1, "code_hash": CARRIED_OVER, "data": None}
@@ -118,13 +123,25 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
 
 
 def read_result(path: Path) -> Result:
-    """Read a result; files of format 1 get the keys that they did not record."""
+    """Read a result; files of earlier formats get the keys that they did not record."""
     result = read_json(path)
     if not isinstance(result, dict) or not {"format", "status", "run"} <= result.keys():
         raise FormatError(f"{path} is not the result of a run; remove it, or give another folder.")
     if result["format"] > FORMAT:
         raise FormatError(f"{path} has format {result['format']}; this rmsh reads up to {FORMAT}. Upgrade rmsh.")
-    return result if result["format"] == FORMAT else {**_UNRECORDED, **result}
+    if result["format"] == FORMAT:
+        return result
+    return {**_UNRECORDED, **result, "run": {"protocol": "paper", "prefixes": [], **result["run"]}}
+
+
+def with_prefixes(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A result and those of its code prefixes, each like that of a run with fewer bits and ``prefix_of``."""
+    whole = {key: value for key, value in result.items() if key in ("status", "seconds", "peak_memory_mb", "queries")}
+    run = result["run"]
+    return [result] + [
+        {**whole, "run": {**run, "bits": int(bits), "prefix_of": run["bits"]}, "scores": scores}
+        for bits, scores in result.get("prefixes", {}).items()
+    ]
 
 
 def stale_reason(result: Mapping[str, Any]) -> str | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "rmsh-split", 1
 PARTS = ("database", "query", "train")
 _MOST_VALIDATION = 2000
+_MOST_HELD_OUT = 8000
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,12 @@ class Split:
     def save(self, path: Path, ids: IdArray) -> str:
         """Write the IDs of each part and a hash of all IDs as JSON, and return the SHA-256 of the content."""
         self.check(len(ids))
-        content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": self.name, "items": _items(ids)}
+        content: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "name": self.name,
+            "items": fingerprint_ids(ids),
+        }
         content |= {part: [str(name) for name in np.asarray(ids)[getattr(self, part)]] for part in PARTS}
         content["sha256"] = _content_hash(content)
         write_json(path, content)
@@ -96,7 +102,7 @@ class Split:
         content = checked_format(read_json(path), path, name=FORMAT, version=VERSION, hint=hint)
         if content.get("sha256") != _content_hash(content):
             raise FormatError(f"{path} was changed after it was written; restore it or make a new split.")
-        if content["items"] != _items(ids):
+        if content["items"] != fingerprint_ids(ids):
             raise DataError(
                 f"{path} splits {content['items']['count']} items, whose ids differ from the {len(ids)} given; use the "
                 "split made for this data, or make a new one."
@@ -131,6 +137,23 @@ def hold_out_validation(split: Split, n: int | None = None, *, seed: int = 0) ->
     return Split(f"{split.name}-validation", database, query, train)
 
 
+def unseen_split(split: Split, *, seed: int = 0, validation: bool = False) -> Split:
+    """The protocol `unseen`: a part of the database is held out of training and is the only database.
+
+    Neither the held-out rows nor those of :func:`hold_out_validation` are trained on. A fifth of the other database
+    rows is held out, at most 8,000. With ``validation``, the validation rows are the queries and the database is empty:
+    they are ranked among themselves, so that options are never chosen on held-out rows.
+    """
+    tuning = hold_out_validation(split)
+    held_out = _drawn(tuning.database, min(_MOST_HELD_OUT, -(-len(tuning.database) // 5)), seed=seed)
+    train = tuning.train[~np.isin(tuning.train, held_out)]
+    if not len(train):
+        raise DataError(f"{split.name} has {len(split.train)} training rows; the protocol unseen needs more.")
+    if validation:
+        return Split(f"{split.name}-unseen-validation", tuning.database[:0], tuning.query, train)
+    return Split(f"{split.name}-unseen", held_out, split.query, train)
+
+
 def _drawn(rows: IntArray, count: int, *, seed: int) -> IntArray:
     return np.sort(np.random.default_rng(seed).choice(rows, count, replace=False))
 
@@ -147,8 +170,8 @@ def _checked_rows(rows: Sequence[int] | IntArray, source: str) -> IntArray:
     return array.astype(np.int64)
 
 
-def _items(ids: IdArray) -> dict[str, Any]:
-    """A fingerprint of the items of a split, independent of their order."""
+def fingerprint_ids(ids: IdArray) -> dict[str, Any]:
+    """The number of items and the SHA-256 of their IDs, in any order."""
     names = json.dumps(sorted(str(name) for name in ids), ensure_ascii=False)
     return {"count": len(ids), "sha256": hashlib.sha256(names.encode()).hexdigest()}
 

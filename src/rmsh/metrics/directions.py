@@ -11,11 +11,12 @@ import numpy as np
 from rmsh.core.errors import CodesError, ConfigError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import DIRECTIONS
+from rmsh.metrics.counterparts import rank_codes, recall_score
 from rmsh.metrics.evaluate import evaluate
 
 if TYPE_CHECKING:
     from rmsh.core.types import Direction, Modality
-    from rmsh.metrics.evaluate import Scores
+    from rmsh.metrics.evaluate import Score, Scores
     from rmsh.metrics.relevance import LabelledCodes
 
     Side = Mapping[Modality, LabelledCodes]
@@ -51,12 +52,15 @@ def evaluate_directions(
     database: Side,
     *,
     directions: Sequence[Direction] | None = None,
+    recall: Sequence[int] = (),
     on_progress: OnProgress = ignore,
     **options: Any,
 ) -> dict[Direction, Scores]:
     """Score several directions.
 
     ``query`` and ``database`` map modalities to labelled codes. By default the directions across modalities are scored.
+    ``recall`` adds recall@k in the directions across modalities: the queries that have an image and a text are ranked
+    among themselves.
     ``options`` are those of :func:`rmsh.metrics.evaluate.evaluate`; errors are those of :func:`select_direction`.
     """
     scores: dict[Direction, Scores] = {}
@@ -69,7 +73,20 @@ def evaluate_directions(
         scores[direction] = evaluate(
             queries.codes, items.codes, queries.labels, items.labels, on_progress=report, **options
         )
+        if recall:
+            found = _recall(query, direction, recall)
+            scores[direction] = replace(scores[direction], further={**scores[direction].further, **found})
     return scores
+
+
+def _recall(query: Side, direction: Direction, ranks: Sequence[int]) -> dict[str, Score]:
+    one, other = modalities(direction)
+    if one == other or other not in query:
+        return {}
+    codes, counterparts = query[one].codes, query[other].codes
+    _, rows, own = np.intersect1d(codes.ids, counterparts.ids, return_indices=True)
+    places = rank_codes(codes.take(rows), counterparts.take(own))
+    return {f"recall@{k}": recall_score(places, k) for k in ranks}
 
 
 def select_direction(query: Side, database: Side, direction: Direction) -> tuple[LabelledCodes, LabelledCodes]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rmsh.core.types import Direction, IdArray, IntArray, ScoreArray
     from rmsh.metrics.histogram import HistogramArray
 
+_KINDS = ("ndcg", "map", "precision", "within")
+
 
 class Definitions(Config):
     """The parameters of the measures, and their definitions in words; both are stored in every result.
@@ -35,6 +37,7 @@ class Definitions(Config):
     """
 
     k: int = Field(default=500, ge=1)  # rank at which NDCG and precision are cut
+    further_k: tuple[Annotated[int, Field(ge=1)], ...] = ()  # further ranks at which NDCG is cut
     map_k: int | None = Field(default=None, ge=1)  # rank at which mAP is cut; None ranks the whole database
     map_normaliser: Normaliser = "relevant"  # divisor of the sum of precisions, see ranking.py
     radius: int = Field(default=2, ge=0)  # Hamming radius of "precision within"
@@ -43,6 +46,7 @@ class Definitions(Config):
         """The name of each score in a table."""
         return {
             "ndcg": f"NDCG@{self.k}",
+            **{f"ndcg@{k}": f"NDCG@{k}" for k in self.further_k},
             "map": f"mAP@{self.map_k or 'all'}",
             "precision": f"P@{self.k}",
             "within": f"P(d<={self.radius})",
@@ -54,12 +58,14 @@ class Definitions(Config):
         return {
             "relevance": "two items are relevant to each other where they share at least one label",
             "ndcg": f"NDCG@{self.k}: gain 2^r - 1 for r shared labels, discount 1 / log2(1 + rank), ideal ranking of "
-            "the whole database, mean over queries of the ratio",
+            "the whole database, mean over queries of the ratio; a rank beyond the database is its last",
             "map": f"mean over queries of the sum of precisions at relevant items in {cut}, divided by "
             f"{self.map_normaliser}",
             "precision": f"share of relevant items among the first {self.k}",
             "within": f"share of relevant items within Hamming distance {self.radius}; a query that finds nothing "
             "there counts 0",
+            "recall": "recall@k: share of the queries whose own counterpart is among the first k of the counterparts "
+            "of all queries, none of which was trained on",
             "ties": "expected value over all orders of items at equal distance; bounds are the worst and best order",
             "chance": "expected value for a random ranking; for precision within a radius, the share of relevant items "
             "in the database",
@@ -104,18 +110,37 @@ class Scores:
     radius_curve: Curve
     rank_curve: Curve
     per_query: PerQuery | None = None
+    further: Mapping[str, Score] = field(default_factory=dict)  # NDCG at further ranks, and recall, by name
+
+    def by_name(self) -> dict[str, Score]:
+        """All scores by the names of their definitions."""
+        names = self.definitions.names()
+        return {names[kind]: getattr(self, kind) for kind in _KINDS} | dict(self.further)
 
     def named(self) -> dict[str, Score]:
-        """The scores by their names in a table."""
-        return {shown: getattr(self, name) for name, shown in self.definitions.names().items()}
+        """All scores by their names in a table."""
+        return {shown_name(name, self.database): score for name, score in self.by_name().items()}
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON file, without the values per query."""
         plain = {name: getattr(self, name) for name in ("bits", "database", "queries", "dropped", "empty_within")}
-        scores = {name: asdict(getattr(self, name)) for name in self.definitions.names()}
+        scores = {kind: asdict(getattr(self, kind)) for kind in _KINDS}
+        scores["further"] = {name: asdict(score) for name, score in self.further.items()}
         curves = {name: getattr(self, name).to_json() for name in ("radius_curve", "rank_curve")}
-        settings = {"settings": self.definitions.model_dump(), "definitions": self.definitions.describe()}
+        settings = {"settings": self.definitions.model_dump(mode="json"), "definitions": self.definitions.describe()}
         return plain | scores | curves | settings
+
+
+def shown_name(name: str, database: int) -> str:
+    """The name of a score in a table: a cut beyond the last item of the database is not shown as one.
+
+    Example:
+        >>> shown_name("NDCG@500", 2000), shown_name("NDCG@500", 270)
+        ('NDCG@500', 'NDCG@all')
+    """
+    kind, _, rank = name.partition("@")
+    beyond = kind.lower() in ("ndcg", "p", "map") and rank.isdecimal() and int(rank) > database
+    return f"{kind}@all" if beyond else name
 
 
 def per_query_arrays(scores: Mapping[Direction, Scores]) -> dict[str, Any]:
@@ -134,10 +159,11 @@ def evaluate(
     query_labels: ArrayLike,
     database_labels: ArrayLike,
     *,
-    k: int = 500,
+    k: int | Sequence[int] = 500,
     map_k: int | None = None,
     map_normaliser: Normaliser = "relevant",
     radius: int = 2,
+    leave_own_out: bool = False,
     per_query: bool = False,
     on_progress: OnProgress = ignore,
 ) -> Scores:
@@ -148,10 +174,11 @@ def evaluate(
         database_codes: codes of n items, of the same length.
         query_labels: 0/1 (Q, classes).
         database_labels: 0/1 (n, classes).
-        k: rank at which NDCG and precision are cut.
+        k: rank at which NDCG and precision are cut; of several, all but the first are for NDCG only.
         map_k: rank at which mAP is cut; None ranks the whole database.
         map_normaliser: divisor of the sum of precisions: "relevant", "min(relevant,k)" or "hits".
         radius: Hamming radius of "precision within".
+        leave_own_out: row i of both sides is the same item, which its own query does not search.
         per_query: also return the values of each query.
         on_progress: called with a Progress after each block of queries.
 
@@ -169,14 +196,23 @@ def evaluate(
         >>> evaluate(query, database, [[1, 0]], [[1, 0], [0, 1]], k=1).ndcg
         Score(value=1.0, pessimistic=1.0, optimistic=1.0, chance=0.5)
     """
-    chosen = Definitions.parse({"k": k, "map_k": map_k, "map_normaliser": map_normaliser, "radius": radius})
-    blocks = histograms(query_codes, database_codes, query_labels=query_labels, database_labels=database_labels)
-    ranks, measured, started, done = ranking.rank_grid(len(database_codes)), [], time.monotonic(), 0
+    first, *others = np.atleast_1d(k).tolist()
+    options: dict[str, Any] = {"map_k": map_k, "map_normaliser": map_normaliser, "radius": radius}
+    chosen = Definitions.parse({"k": first, "further_k": others, **options})
+    items = len(database_codes) - leave_own_out
+    blocks = histograms(
+        query_codes,
+        database_codes,
+        query_labels=query_labels,
+        database_labels=database_labels,
+        leave_own_out=leave_own_out,
+    )
+    ranks, measured, started, done = ranking.rank_grid(max(items, 1)), [], time.monotonic(), 0
     for block in blocks:
         measured.append(_measure(block, chosen, ranks))
         done += len(block)
         on_progress(Progress("evaluate", done, len(query_codes), "query", time.monotonic() - started))
-    return _summarise(measured, chosen, ranks, query=query_codes, database=len(database_codes), per_query=per_query)
+    return _summarise(measured, chosen, ranks, query=query_codes, database=items, per_query=per_query)
 
 
 class _Measured(NamedTuple):
@@ -191,11 +227,13 @@ class _Measured(NamedTuple):
 def _measure(block: HistogramArray, chosen: Definitions, ranks: IntArray) -> _Measured:
     random, within = random_ranking(block), ranking.precision_within(block, chosen.radius)
     at_k: dict[str, Any] = {"k": chosen.k}
+    further = {f"ndcg@{k}": (ranking.ndcg, ranking.ndcg_bounds, {"k": k}) for k in chosen.further_k}
     ap: dict[str, Any] = {"k": chosen.map_k, "normaliser": chosen.map_normaliser}
     measures: dict[str, tuple[Callable[..., ScoreArray], Callable[..., tuple[ScoreArray, ScoreArray]], Any]] = {
         "ndcg": (ranking.ndcg, ranking.ndcg_bounds, at_k),
         "map": (ranking.average_precision, ranking.average_precision_bounds, ap),
         "precision": (ranking.precision_at, ranking.precision_at_bounds, at_k),
+        **further,
     }
     scores = {
         name: [value(block, **options), *bounds(block, **options), value(random, **options)]
@@ -221,6 +259,7 @@ def _summarise(
             f"None of the {len(query)} queries shares a label with any of the {database} database items; check that "
             "the label columns are the same classes on both sides, and that rows of labels match rows of codes."
         )
+    means = {name: Score(*np.nanmean(values, axis=1).tolist()) for name, values in scores.items()}
     suffixes = ("", "_pessimistic", "_optimistic", "_chance")
     columns = {name + end: row for name, rows in scores.items() for end, row in zip(suffixes, rows, strict=True)}
     radius_sums = np.sum([part.radius_sums for part in measured], axis=0)
@@ -231,9 +270,10 @@ def _summarise(
         database=database,
         queries=len(query),
         dropped=dropped,
-        **{name: Score(*np.nanmean(values, axis=1).tolist()) for name, values in scores.items()},
+        **{kind: means[kind] for kind in _KINDS},
         empty_within=sum(part.empty for part in measured) / kept,
         radius_curve=Curve(np.arange(query.bits + 1), *(radius_sums / kept)),
         rank_curve=Curve(ranks, *(rank_sums / kept)),
         per_query=PerQuery(query.ids, columns) if per_query else None,
+        further={name: means[kind] for kind, name in chosen.names().items() if kind not in _KINDS},
     )

@@ -31,11 +31,17 @@ _BLOCK_BYTES = 16 << 20  # per block; measures need a few float64 arrays of the 
 
 
 def histograms(
-    query: Codes, database: Codes, *, query_labels: ArrayLike, database_labels: ArrayLike
+    query: Codes,
+    database: Codes,
+    *,
+    query_labels: ArrayLike,
+    database_labels: ArrayLike,
+    leave_own_out: bool = False,
 ) -> Iterator[HistogramArray]:
     """Count all pairs of query and database item, one block of queries at a time, in query order.
 
-    Labels are 0/1 (items, classes). A block is int32 (block, bits + 1, R + 1) and has at most 16 MB, or one query.
+    Labels are 0/1 (items, classes). A block is int32 (block, bits + 1, R + 1) and has at most 16 MB, or one query. With
+    ``leave_own_out``, row i of both sides is the same item, which is not counted for its own query.
 
     Example:
         >>> from rmsh.codes import Codes
@@ -49,6 +55,11 @@ def histograms(
         )
     if not len(query) or not len(database):
         raise CodesError(f"There are {len(query)} queries and {len(database)} database items; give at least one each.")
+    if leave_own_out and (len(query) != len(database) or len(query) < 2):
+        raise CodesError(
+            f"There are {len(query)} queries and {len(database)} database items; to leave out a query's own item, give "
+            "the same items on both sides, at least two."
+        )
     of_query = checked_labels(query_labels, len(query), "queries")
     of_database = checked_labels(database_labels, len(database), "database")
     if of_query.shape[1] != of_database.shape[1] or not of_query.shape[1]:
@@ -59,11 +70,11 @@ def histograms(
     most = int(of_query.sum(axis=1).max())
     if most > MOST_LABELS:
         raise DataError(f"A query has {most} labels; gains of 2^r - 1 are finite up to {MOST_LABELS} labels per query.")
-    return _blocks(query, database, label_words(of_query), label_words(of_database), most)
+    return _blocks(query, database, label_words(of_query), label_words(of_database), most, leave_own_out)
 
 
 def _blocks(
-    query: Codes, database: Codes, query_labels: WordArray, labels: WordArray, most: int
+    query: Codes, database: Codes, query_labels: WordArray, labels: WordArray, most: int, leave_own_out: bool
 ) -> Iterator[HistogramArray]:
     count = _counter()
     # one row per word, not per item: see kernel.py
@@ -72,7 +83,12 @@ def _blocks(
     size = max(1, _BLOCK_BYTES // (4 * (bits + 1) * (most + 1)))
     for start in range(0, len(words), size):
         rows = slice(start, start + size)
-        yield count(words[rows], columns, query_labels[rows], label_columns, bits, most)
+        counted = count(words[rows], columns, query_labels[rows], label_columns, bits, most)
+        if leave_own_out:
+            distance = np.bitwise_count(words[rows] ^ columns.T[rows]).sum(axis=1)
+            shared = np.bitwise_count(query_labels[rows] & labels[rows]).sum(axis=1)
+            counted[np.arange(len(counted)), distance, shared] -= 1
+        yield counted
 
 
 @cache  # so that the warning is given once
