@@ -150,8 +150,9 @@ class _TextAdapter(_Adapter):
         for done in range(0, len(items), _BATCH):
             texts = [str(item) for item in items[done : done + _BATCH]]
             features[done : done + len(texts)] = self._embed(texts)
-            seconds = time.perf_counter() - start
-            on_progress(Progress("encode texts", done + len(texts), len(items), "text", seconds))
+            if len(items) > 1:  # a query needs no progress
+                seconds = time.perf_counter() - start
+                on_progress(Progress("encode texts", done + len(texts), len(items), "text", seconds))
         return features
 
 

@@ -91,5 +91,6 @@ class BagOfWords:
         ends = np.cumsum([0, *map(len, rows)])
         columns = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]) if rows else np.empty(0, np.int64)
         values = np.ones(len(columns), dtype=np.float32)
-        on_progress(Progress("encode texts", len(rows), len(rows), "text", 0.0))
+        if len(rows) > 1:  # a query needs no progress
+            on_progress(Progress("encode texts", len(rows), len(rows), "text", 0.0))
         return sparse.csr_array((values, columns, ends), shape=(len(rows), self.dim))

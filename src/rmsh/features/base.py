@@ -6,15 +6,16 @@ items are encoded exactly like the training items.
 
 An encoder of sparse features sets ``sparse = True``: they are computed faster than they are read, and so not cached.
 
-A text always has features. An image may be unreadable: ``encode`` raises an error then, and a :class:`TolerantEncoder`
-can also continue without it.
+A text always has features. An image may be unreadable: ``encode`` raises an error then. An encoder that can continue
+without it has a method ``encode_readable`` too, which returns the features, with zeros for items that cannot be read,
+and a list of :class:`Unreadable`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +24,7 @@ from rmsh.core.errors import DataError, FormatError, ImageLimitError
 from rmsh.core.progress import OnProgress, ignore
 
 if TYPE_CHECKING:
-    from rmsh.core.types import BitArray, Features, FloatArray, IntArray, Modality
+    from rmsh.core.types import BitArray, Features, IntArray, Modality
 
 _MOST_NAMED = 10  # unreadable items in one message
 
@@ -80,17 +81,6 @@ class Unreadable:
     exceeds_limit: bool = False  # an image that takes too much time, memory or pixels, rather than a damaged file
 
 
-@runtime_checkable
-class TolerantEncoder(Protocol):
-    """An encoder that continues when an item cannot be read."""
-
-    def encode_readable(
-        self, items: Sequence[Any], *, on_progress: OnProgress = ...
-    ) -> tuple[FloatArray, list[Unreadable]]:
-        """Features of items, zeros for those that cannot be read, and the list of these."""
-        ...
-
-
 def refuse(unreadable: Sequence[Unreadable]) -> None:
     """Raise ImageLimitError if all items exceed a limit, otherwise DataError; the message gives the first ten."""
     kind = ImageLimitError if all(one.exceeds_limit for one in unreadable) else DataError
@@ -119,19 +109,17 @@ def encode_now(
     encoder: Encoder, items: Sequence[Any], *, present: BitArray | None = None, on_progress: OnProgress = ignore
 ) -> Encoded:
     """Encode items in this process, without a cache; rows that are not ``present`` get zeros."""
-    if present is None or present.all():
-        return _encode(encoder, items, on_progress)
-    rows: IntArray = np.flatnonzero(present)
-    found = _encode(encoder, [items[row] for row in rows.tolist()], on_progress)
-    unreadable = tuple(replace(one, row=int(rows[one.row])) for one in found.unreadable)
-    return Encoded(_spread(found.features, rows, len(items)), unreadable)
-
-
-def _encode(encoder: Encoder, items: Sequence[Any], on_progress: OnProgress) -> Encoded:
-    if isinstance(encoder, TolerantEncoder):
+    n, rows = len(items), None if present is None or present.all() else np.flatnonzero(present)
+    if rows is not None:
+        items = [items[row] for row in rows.tolist()]
+    unreadable: list[Unreadable] = []
+    if hasattr(encoder, "encode_readable"):
         features, unreadable = encoder.encode_readable(items, on_progress=on_progress)
+    else:
+        features = encoder.encode(items, on_progress=on_progress)
+    if rows is None:
         return Encoded(features, tuple(unreadable))
-    return Encoded(encoder.encode(items, on_progress=on_progress))
+    return Encoded(_spread(features, rows, n), tuple(replace(one, row=int(rows[one.row])) for one in unreadable))
 
 
 def _spread(features: Features, rows: IntArray, n: int) -> Features:

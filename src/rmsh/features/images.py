@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -166,38 +166,27 @@ class ImageEncoder(ABC):
         start = time.perf_counter()
         features = np.zeros((len(items), self.dim), dtype=np.float32)
         unreadable: list[Unreadable] = []
-        for first, found, errors in self._batches(items):
-            features[[first + i for i, error in enumerate(errors) if error is None]] = found
-            unreadable += [
-                Unreadable(first + i, str(error), isinstance(error, ImageLimitError))
-                for i, error in enumerate(errors)
-                if error is not None
-            ]
-            done = first + len(errors)
-            on_progress(Progress("encode images", done, len(items), "image", time.perf_counter() - start))
-        return features, unreadable
 
-    def _batches(self, items: Sequence[Any]) -> Iterator[tuple[int, FloatArray, list[DataError | None]]]:
-        """For each batch its first row, the features of readable images, and an error or None per image; in order."""
-        starts = range(0, len(items), self.batch)
-        if len(starts) == 1:  # a query starts no threads
-            yield 0, *self._encode_batch(items)
-            return
-        pool = ThreadPoolExecutor(processors(), thread_name_prefix="rmsh-images")
+        def encode_batch(rows: range) -> list[Unreadable]:
+            read, errors = {}, []
+            for row in rows:
+                try:
+                    read[row] = self._read(items[row])
+                except DataError as error:
+                    errors.append(Unreadable(row, str(error), isinstance(error, ImageLimitError)))
+            if read:
+                features[list(read)] = self._embed(list(read.values()))
+            return errors
+
+        batches = [range(len(items))[first : first + self.batch] for first in range(0, len(items), self.batch)]
+        pool = ThreadPoolExecutor(processors(), thread_name_prefix="rmsh-images")  # starts no thread before it is used
+        encode_all = pool.map if len(batches) > 1 else map
         try:
-            batches = (items[first : first + self.batch] for first in starts)
-            for first, (features, errors) in zip(starts, pool.map(self._encode_batch, batches), strict=True):
-                yield first, features, errors
+            for rows, errors in zip(batches, encode_all(encode_batch, batches), strict=True):
+                unreadable += errors
+                if len(items) > 1:  # a query needs no progress
+                    seconds = time.perf_counter() - start
+                    on_progress(Progress("encode images", rows.stop, len(items), "image", seconds))
         finally:
             pool.shutdown(cancel_futures=True)
-
-    def _encode_batch(self, items: Sequence[Any]) -> tuple[FloatArray, list[DataError | None]]:
-        read: list[Any] = []
-        errors: list[DataError | None] = []
-        for item in items:
-            try:
-                read.append(self._read(item))
-                errors.append(None)
-            except DataError as error:
-                errors.append(error)
-        return (self._embed(read) if read else np.empty((0, self.dim), np.float32)), errors
+        return features, unreadable

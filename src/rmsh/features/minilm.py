@@ -14,7 +14,7 @@ from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.features.weights import PackagedEncoder, locate
 
 if TYPE_CHECKING:
-    from rmsh.core.types import FloatArray, IntArray, Modality
+    from rmsh.core.types import FloatArray, Modality
 
 _MAX_TOKENS = 128
 _BATCH = 64  # texts
@@ -38,9 +38,8 @@ class MiniLM(PackagedEncoder):
 
     @cached_property
     def _session(self) -> Any:
-        locate(
-            "minilm-weights"
-        )  # checked here; onnxruntime opens it with the network file, which is in the same folder
+        # Checked here; onnxruntime opens it with the network file, which is in the same folder.
+        locate("minilm-weights")
         return require("onnxruntime", "encoders").InferenceSession(
             str(locate("minilm-network")), providers=["CPUExecutionProvider"]
         )
@@ -55,23 +54,17 @@ class MiniLM(PackagedEncoder):
         for done in range(0, len(tokens), _BATCH):
             rows = by_length[done : done + _BATCH]
             features[rows] = self._embed([tokens[row] for row in rows])
-            seconds = time.perf_counter() - start
-            on_progress(Progress("encode texts", done + len(rows), len(tokens), "text", seconds))
+            if len(tokens) > 1:  # a query needs no progress
+                seconds = time.perf_counter() - start
+                on_progress(Progress("encode texts", done + len(rows), len(tokens), "text", seconds))
         return features
 
     def _embed(self, tokens: list[list[int]]) -> FloatArray:
-        ids, mask = _padded(tokens)
+        lengths = np.array([len(ids) for ids in tokens])
+        mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
+        ids = np.zeros_like(mask)
+        ids[mask == 1] = np.concatenate(tokens)
         inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         hidden = self._session.run(None, inputs)[0]
         pooled = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
         return np.asarray(pooled / np.linalg.norm(pooled, axis=1, keepdims=True), dtype=np.float32)
-
-
-def _padded(tokens: list[list[int]]) -> tuple[IntArray, IntArray]:
-    """Token numbers and their mask, int64 (n, longest)."""
-    ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for row, numbers in enumerate(tokens):
-        ids[row, : len(numbers)] = numbers
-        mask[row, : len(numbers)] = 1
-    return ids, mask
