@@ -63,25 +63,6 @@ class ItemStore(Protocol):
         """Release files and connections."""
 
 
-def open_store(location: str | Path, *, model: Path | str | None = None, images: Path | None = None) -> ItemStore:
-    """Open a library folder, or a collection at ``http(s)://HOST:PORT/NAME`` with its model and image folder.
-
-    Raises:
-        InputError: a collection needs a model; a library has its own model and images.
-        FormatError: the folder is not a library, is damaged, or was written by a newer rmsh.
-    """
-    if not str(location).lower().startswith(("http://", "https://")):
-        surplus = model or images
-        if surplus is not None:
-            raise InputError(f"Got {surplus}, but the library {location} has its own model and images; leave it out.")
-        return Library.open(location)
-    if model is None:
-        raise InputError(f"{location} is an address; also give the folder of the model that made its codes (--model).")
-    from rmsh.milvus.collection import Collection
-
-    return Collection.open(str(location), model, pictures=images)
-
-
 @dataclass(frozen=True, eq=False)
 class Query:
     """A code to search with.
@@ -134,8 +115,25 @@ class Searcher:
 
     @classmethod
     def open(cls, location: str | Path, *, model: Path | str | None = None, images: Path | None = None) -> Self:
-        """Open a library folder, or ``http(s)://HOST:PORT/NAME`` with the folders of its model and images."""
-        return cls(open_store(location, model=model, images=images))
+        """Open a library folder, or a collection at ``http(s)://HOST:PORT/NAME`` with its model and image folder.
+
+        Raises:
+            InputError: a collection needs a model; a library has its own model and images.
+            FormatError: the folder is not a library, is damaged, or was written by a newer rmsh.
+        """
+        if not str(location).lower().startswith(("http://", "https://")):
+            if surplus := model or images:
+                raise InputError(
+                    f"Got {surplus}, but the library {location} has its own model and images; leave it out."
+                )
+            return cls(Library.open(location))
+        if model is None:
+            raise InputError(
+                f"{location} is an address; also give the folder of the model that made its codes (--model)."
+            )
+        from rmsh.milvus.collection import Collection
+
+        return cls(Collection.open(str(location), model, pictures=images))
 
     def __enter__(self) -> Self:
         return self

@@ -37,15 +37,10 @@ async def respond(problem: ProblemError, scope: Scope, receive: Receive, send: S
 
 def explain_problems(app: FastAPI) -> None:
     """Register the error handlers."""
-    app.add_exception_handler(ProblemError, _refused)
     app.add_exception_handler(RmshError, _rmsh_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _bug)
-
-
-async def _refused(_: Request, error: Any) -> JSONResponse:
-    return _answer(error.status_code, error.detail, error.headers)
 
 
 async def _rmsh_error(_: Request, error: Any) -> JSONResponse:
@@ -66,8 +61,8 @@ async def _invalid(_: Request, error: Any) -> JSONResponse:
 
 
 async def _http(_: Request, error: Any) -> JSONResponse:
-    sentences = {404: "Not found.", 405: "Method not allowed."}
-    return _answer(error.status_code, sentences.get(error.status_code, str(error.detail)), error.headers)
+    own = {} if isinstance(error, ProblemError) else {404: "Not found.", 405: "Method not allowed."}
+    return _answer(error.status_code, own.get(error.status_code, str(error.detail)), error.headers)
 
 
 async def _bug(_: Request, __: Any) -> JSONResponse:
@@ -101,21 +96,18 @@ class Turns:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Hold a slot during the block; raises ProblemError if the queue is full or the wait too long."""
+        busy = ProblemError(503, "The server is busy; try again in a second.", headers={"Retry-After": "1"})
         if not self._queue.acquire(blocking=False):
-            raise _busy()
+            raise busy
         try:
             if not self._free.acquire(timeout=self._seconds):
-                raise _busy()
+                raise busy
             try:
                 yield
             finally:
                 self._free.release()
         finally:
             self._queue.release()
-
-
-def _busy() -> ProblemError:
-    return ProblemError(503, "The server is busy; try again in a second.", headers={"Retry-After": "1"})
 
 
 class BodyLimit:

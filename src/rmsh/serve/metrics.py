@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -20,44 +20,21 @@ class Metrics:
     """The metrics of one server; ``items`` returns the number of items served."""
 
     def __init__(self, items: Callable[[], int]) -> None:
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        self._requests = Counter("rmsh_requests", "Requests.", ["route", "status"], registry=self._registry)
-        self._seconds = Histogram(
-            "rmsh_request_seconds",
-            "Request latency.",
-            ["route"],
-            buckets=_SECONDS,
-            registry=self._registry,
-        )
-        self._stages = Histogram(
-            "rmsh_stage_seconds", "Time per stage.", ["stage"], buckets=_SECONDS, registry=self._registry
-        )
-        self._running = Gauge("rmsh_requests_in_progress", "Requests in progress.", registry=self._registry)
-        Gauge("rmsh_items", "Items served.", registry=self._registry).set_function(items)
+        self._registry = own = CollectorRegistry()
+        ProcessCollector(registry=own)
+        self.requests = Counter("rmsh_requests", "Requests.", ["route", "status"], registry=own)
+        self.seconds = Histogram("rmsh_request_seconds", "Request latency.", ["route"], buckets=_SECONDS, registry=own)
+        self._stages = Histogram("rmsh_stage_seconds", "Time per stage.", ["stage"], buckets=_SECONDS, registry=own)
+        self.running = Gauge("rmsh_requests_in_progress", "Requests in progress.", registry=own)
+        Gauge("rmsh_items", "Items served.", registry=own).set_function(items)
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> AbstractContextManager[object]:
         """Time a block."""
-        with self._stages.labels(name).time():
-            yield
-
-    @contextmanager
-    def request(self) -> Iterator[Callable[[str, int], None]]:
-        """Time a request; the block reports route and status once they are known."""
-        reported: list[tuple[str, int]] = []
-        start = time.perf_counter()
-        with self._running.track_inprogress():
-            try:
-                yield lambda route, status: reported.append((route, status))
-            finally:
-                route, status = reported[-1] if reported else ("none", 500)
-                self._requests.labels(route, str(status)).inc()
-                self._seconds.labels(route).observe(time.perf_counter() - start)
+        return self._stages.labels(name).time()
 
 
 class MetricsMiddleware:
@@ -71,12 +48,18 @@ class MetricsMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with self._metrics.request() as report:
+        route, status, start = "none", 500, time.perf_counter()
 
-            async def watched(message: Message) -> None:
-                if message["type"] == "http.response.start":
-                    # The route, not the path: clients could create any number of paths.
-                    report(getattr(scope.get("route"), "path", "none"), message["status"])
-                await send(message)
+        async def watched(message: Message) -> None:
+            nonlocal route, status
+            if message["type"] == "http.response.start":
+                # The route, not the path: clients could create any number of paths.
+                route, status = getattr(scope.get("route"), "path", "none"), message["status"]
+            await send(message)
 
-            await self._app(scope, receive, watched)
+        with self._metrics.running.track_inprogress():
+            try:
+                await self._app(scope, receive, watched)
+            finally:
+                self._metrics.requests.labels(route, str(status)).inc()
+                self._metrics.seconds.labels(route).observe(time.perf_counter() - start)

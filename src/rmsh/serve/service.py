@@ -22,7 +22,16 @@ from rmsh.search.searcher import Query, Searcher
 from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns
 from rmsh.serve.metrics import Metrics
 from rmsh.serve.schemas import About, Found, FoundItem, ItemCodes, Label, Options, Parameters, Queried
-from rmsh.serve.thumbnails import Thumbnails
+from rmsh.serve.thumbnails import Thumbnails, etag
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from rmsh.core.types import Modality
+    from rmsh.library.items import Hit, Item
+
+    Kind = Literal["text", "picture", "item", "code"]
+    Marks = Callable[[Collection[str]], Collection[str]]  # labels of an item -> those that match the query
 
 
 def stem(word: str) -> str:
@@ -52,16 +61,6 @@ def labels_in_text(labels: Collection[str], text: str) -> set[str]:
     return {label for label in labels if (words := {stem(word) for word in words_of(label)}) and words <= known}
 
 
-if TYPE_CHECKING:
-    from typing import Literal
-
-    from rmsh.core.types import Modality
-    from rmsh.library.items import Hit, Item
-
-    Kind = Literal["text", "picture", "item", "code"]
-    Marks = Callable[[Collection[str]], Collection[str]]  # labels of an item -> those that match the query
-
-
 _WAITING = 64
 # Requests run in 40 threads. Uploads occupy at most this many, however long decoding takes, so searches go on.
 _MOST_UPLOADS = 8
@@ -69,7 +68,7 @@ _WAITING_UPLOADS = 8
 
 
 class SearchService:
-    """SearchService the requests of one server.
+    """Serves the requests of one server.
 
     Args:
         searcher: searches the library or collection.
@@ -110,14 +109,18 @@ class SearchService:
         """Search by words, by an item or with a code."""
         if request.text is not None:
             text = request.text
-            return self._found(
-                "text", lambda: self._coded("text", text), request, marks=lambda x: labels_in_text(x, text)
-            )
+
+            def make() -> Query:
+                with self.metrics.stage("encode text"):
+                    return self._searcher.text(text)
+
+            return self._found("text", make, request, marks=lambda labels: labels_in_text(labels, text))
         if request.item is not None:
             name, by = request.item, request.by
             known = set(self._item(name).labels)
             return self._found("item", lambda: self._searcher.item(name, by=by), request, marks=known.intersection)
-        query = self._query_from_code(request.code or "", request.model or "")
+        packed = np.frombuffer(bytes.fromhex(request.code or ""), dtype=np.uint8)[None, :]
+        query = Query(Codes(packed, self._searcher.model.bits, np.array(["query"])), request.model or "")
         return self._found("code", lambda: query, request)
 
     def search_image(self, content: bytes, request: Options) -> Found:
@@ -129,24 +132,14 @@ class SearchService:
         """
 
         def make() -> Query:
-            with self._turn(self._upload_turns):
-                return self._coded("picture", content)
+            with self._turn(self._upload_turns), self.metrics.stage("encode picture"):
+                check_size(content, most_pixels=MOST_PIXELS)
+                return self._searcher.image(content)
 
         try:
             return self._found("picture", make, request, in_turn=False)
         except ImageLimitError as error:
             raise ProblemError(413, str(error)) from None
-
-    def _coded(self, kind: Kind, raw: str | bytes) -> Query:
-        with self.metrics.stage(f"encode {kind}"):
-            if isinstance(raw, str):
-                return self._searcher.text(raw)
-            check_size(raw, most_pixels=MOST_PIXELS)
-            return self._searcher.image(raw)
-
-    def _query_from_code(self, code: str, model: str) -> Query:
-        packed = np.frombuffer(bytes.fromhex(code), dtype=np.uint8)[None, :]
-        return Query(Codes(packed, self._searcher.model.bits, np.array(["query"])), model)
 
     def _found(
         self,
@@ -168,8 +161,9 @@ class SearchService:
                 pictures = self._has_images(hits)
                 codes = self._codes((hit.item.id for hit in hits), request.to) if request.codes else {}
                 shown = [_hit(hit, marks(hit.item.labels), pictures, codes) for hit in hits]
+            code = query.codes.packed.tobytes().hex()
             return Found(
-                query=Queried(kind=kind, code=_hex(query.codes), model=query.model, bits=query.codes.bits),
+                query=Queried(kind=kind, code=code, model=query.model, bits=query.codes.bits),
                 to=request.to,
                 skip=request.skip,
                 more=len(found) > request.k,
@@ -247,33 +241,20 @@ class SearchService:
             except (DataError, OSError):
                 raise gone from None
 
-        return self._thumbnails.name(path, side), make
+        return etag(path, side), make
 
     def warm_up(self) -> list[str]:
         """Load the encoders before the first request; returns a sentence for each one that does not work."""
-        samples: dict[Modality, Callable[[], Query]] = {
-            "text": lambda: self._searcher.text("a"),
-            "image": lambda: self._searcher.image(_sample_image()),
-        }
+        sample = io.BytesIO()
+        Image.new("RGB", (8, 8)).save(sample, "PNG")  # decoding it also starts the decoder process
         problems = []
-        for modality, code in samples.items():
+        for modality in MODALITIES:
             try:
                 if self._searcher.takes(modality):
-                    code()
+                    self._searcher.text("a") if modality == "text" else self._searcher.image(sample.getvalue())
             except RmshError as error:
                 problems.append(str(error))
         return problems
-
-
-def _sample_image() -> bytes:
-    """A small image file; decoding it also starts the decoder process."""
-    file = io.BytesIO()
-    Image.new("RGB", (8, 8)).save(file, "PNG")
-    return file.getvalue()
-
-
-def _hex(codes: Codes) -> str:
-    return codes.packed.tobytes().hex()
 
 
 def _hit(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str, str]) -> FoundItem:
