@@ -17,7 +17,7 @@ from rmsh.core.types import Modality
 from rmsh.index.filters import Filter, Id, Label, Text
 from rmsh.library import Hit, Item, Library
 from rmsh.milvus.collection import Collection
-from rmsh.milvus.connection import Address, Settings
+from rmsh.milvus.connection import Address
 from rmsh.milvus.push import push
 from rmsh.milvus.table import Table
 from rmsh.model import Model
@@ -196,7 +196,7 @@ def test_a_collection_without_a_library_is_refused(pushed: Pushed, new_address: 
     address = new_address()
     with pytest.raises(RmshError, match="no such collection"):
         Collection.open(address, pushed.model)
-    Table.create(Address.parse(address), 8, settings=Settings.read()).close()
+    Table.create(Address.parse(address), 8).close()
     with pytest.raises(FormatError, match="index without items"):
         Collection.open(address, pushed.model)
 

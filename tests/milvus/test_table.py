@@ -16,13 +16,14 @@ from rmsh.index.brute import Brute
 from rmsh.library import Item
 from rmsh.milvus.collection import entity_of, key_of, row_of
 from rmsh.milvus.connection import Address, Settings, connect
-from rmsh.milvus.table import Found, Table, read_description, to_description
+from rmsh.milvus.table import Found, Table, read_description
 
 NewAddress = Callable[[], str]
 
 
-def test_a_description_is_read_back() -> None:
-    assert read_description(to_description({"bits": 64, "model": 'a "b"'}), "photos")["model"] == 'a "b"'
+def test_a_description_is_read() -> None:
+    written = json.dumps({"format": "rmsh collection", "version": 1, "bits": 64, "model": 'a "b"'})
+    assert read_description(written, "photos")["model"] == 'a "b"'
 
 
 @pytest.mark.parametrize("description", ["", "photos of my cat", "[]", "{}", '{"format": "rmsh index"}'])
@@ -51,7 +52,7 @@ def _corner() -> Codes:
 
 
 def _create(new_address: NewAddress, bits: int, **options: Any) -> Table:
-    return Table.create(Address.parse(new_address()), bits, settings=Settings.read(), **options)
+    return Table.create(Address.parse(new_address()), bits, **options)
 
 
 def _add(table: Table, oracle: Brute, codes: Codes) -> None:
@@ -118,7 +119,7 @@ def test_every_result_equals_that_of_brute_force(bits: int, lists: int, new_addr
 @pytest.mark.parametrize("lists", [0, 16])
 def test_codes_indexed_by_the_server_give_the_same_results(lists: int, new_address: NewAddress) -> None:
     created, oracle = _create(new_address, 64, lists=lists), Brute(64)
-    table = Table.open(created.address, settings=Settings.read(), probes=lists or None)
+    table = Table(created.address, probes=lists or None)
     _add(table, oracle, _codes(1, 3000, 64))
     table.flush()
     _wait_for_index(table.address)
@@ -172,7 +173,7 @@ def test_more_neighbours_than_a_call_returns_are_all_found(new_address: NewAddre
 
 @pytest.mark.milvus
 def test_closing_one_table_does_not_disturb_another(corner: Table) -> None:
-    Table.open(corner.address, settings=Settings.read()).close()
+    Table(corner.address).close()
     assert corner.count(partition="image") == 5
 
 
@@ -180,7 +181,7 @@ def test_closing_one_table_does_not_disturb_another(corner: Table) -> None:
 def test_a_dropped_collection_is_reported(new_address: NewAddress) -> None:
     table = _create(new_address, 3)
     table.drop()
-    for call in (lambda: table.count(), lambda: Table.open(table.address, settings=Settings.read())):
+    for call in (lambda: table.count(), lambda: Table(table.address)):
         with pytest.raises(RmshError, match="no such collection"):
             call()
 
@@ -190,4 +191,4 @@ def test_a_collection_by_another_program_is_refused(milvus_server: str, new_addr
     address = Address.parse(new_address())
     connect(milvus_server, Settings.read()).create_collection(address.name, dimension=4)
     with pytest.raises(FormatError, match=f"{address}.*'rmsh collection'"):
-        Table.find(address, settings=Settings.read())
+        Table.find(address)

@@ -88,14 +88,12 @@ def _copy_images(source: Path, target: Path, connection: sqlite3.Connection, *, 
     for (name,) in connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL"):
         if not (source / name).is_file():
             missing += 1
-        elif except_in is None or not _is_same_file(source / name, except_in / name):
+            continue
+        known = None if except_in is None else except_in / name
+        if known is None or not known.is_file() or not filecmp.cmp(source / name, known, shallow=False):
             with (source / name).open("rb") as original, atomic(target / name) as copy:
                 shutil.copyfileobj(original, copy)
     return missing
-
-
-def _is_same_file(file: Path, other: Path) -> bool:
-    return other.is_file() and filecmp.cmp(file, other, shallow=False)
 
 
 @dataclass(frozen=True)
@@ -121,12 +119,17 @@ def restore(
     if not to.exists() or (to.is_dir() and not any(to.iterdir())):
         with new_folder(to) as unfinished:
             _copy_backup(backup, unfinished)
-        return _result(to, None)
+        return _result(to)
     if not to.is_dir() or not ((to / MANIFEST).exists() or (to / DATABASE).exists()):
         raise InputError(f"{to} is neither empty nor a library; give the folder of a library, or a new folder.")
     with restoring(to) as work:
         _copy_backup(backup, work / "new", library=to)
-        _check_same_library(backup, to, replace=replace)
+        wanted, found = _read_id(backup), _read_id(to)
+        if wanted != found and not replace:
+            raise InputError(
+                f"The backup {backup} belongs to the library {wanted}, {to} has the ID {found or 'unknown'}; give the "
+                "folder of that library, a new folder, or --replace."
+            )
         _replace(work, to, backup, timeout=timeout)
         problems = verify(to).problems
         if problems:
@@ -137,18 +140,9 @@ def restore(
     return _result(to, kept)
 
 
-def _result(folder: Path, replaced: Path | None) -> RestoreResult:
+def _result(folder: Path, replaced: Path | None = None) -> RestoreResult:
     with closing(connect_reader(folder)) as connection:
         return RestoreResult(library_id(connection), count_items(connection), replaced)
-
-
-def _check_same_library(backup: Path, to: Path, *, replace: bool) -> None:
-    wanted, found = _read_id(backup), _read_id(to)
-    if wanted != found and not replace:
-        raise InputError(
-            f"The backup {backup} belongs to the library {wanted}, {to} has the ID {found or 'unknown'}; give the "
-            "folder of that library, a new folder, or --replace."
-        )
 
 
 def _read_id(folder: Path) -> str | None:

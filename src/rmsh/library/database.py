@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from rmsh.core.errors import FormatError, InputError, RmshError
 
@@ -26,9 +27,12 @@ RESTORING = ".restoring"  # working folder of a restore, inside the library
 
 _WRITER = "writer.json"  # says which process is writing
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} if hasattr(errno, "EDQUOT") else {errno.ENOSPC, errno.EFBIG}
-_FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
-_SQLITE_FORBIDDEN = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+# Codes of the operating system (True) and of SQLite (False).
+_FULL = {True: {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}, False: {sqlite3.SQLITE_FULL}}
+_FORBIDDEN = {
+    True: {errno.EROFS, errno.EACCES, errno.EPERM},
+    False: {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM},
+}
 
 
 @contextmanager
@@ -36,22 +40,23 @@ def translate_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite and the operating system into errors of rmsh that name the library or file."""
     try:
         yield
-    except sqlite3.Error as error:
-        translated = _translate_sqlite(error, path)
+    except (sqlite3.Error, OSError) as error:
+        translated = _translate(error, path)
         if translated is None:
             raise
         raise translated from error
-    except OSError as error:
-        raise _translate_system(error, path) from error
 
 
-def _translate_sqlite(error: sqlite3.Error, path: Path) -> RmshError | None:
+def _translate(error: sqlite3.Error | OSError, path: Path) -> RmshError | None:
     """The error of rmsh, or None if the cause is a bug in rmsh."""
-    code = primary_code(error)
-    if code == sqlite3.SQLITE_FULL:
-        return _disk_full(path)
-    if code in _SQLITE_FORBIDDEN:
-        return _not_permitted(path, error)
+    of_system = isinstance(error, OSError)
+    code = error.errno if isinstance(error, OSError) else primary_code(error)
+    if code in _FULL[of_system]:
+        return RmshError(f"The disk of {path} is full; nothing was changed. Free some space and try again.")
+    if code in _FORBIDDEN[of_system]:
+        return RmshError(f"{path} cannot be opened or written ({error}); make the folder writable, or use a copy.")
+    if isinstance(error, OSError):
+        return RmshError(f"{path} cannot be read or written ({error.strerror}); check the path.")
     if code == sqlite3.SQLITE_BUSY:
         return RmshError(f"The library {path} is being written to by {_current_writer(path)}; try again later.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
@@ -66,22 +71,6 @@ def _translate_sqlite(error: sqlite3.Error, path: Path) -> RmshError | None:
 def primary_code(error: sqlite3.Error) -> int:
     """The SQLite error code without the details of an extended code; 0 if there is none."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-
-
-def _translate_system(error: OSError, path: Path) -> RmshError:
-    if error.errno in _FULL:
-        return _disk_full(path)
-    if error.errno in _FORBIDDEN:
-        return _not_permitted(path, error)
-    return RmshError(f"{path} cannot be read or written ({error.strerror}); check the path.")
-
-
-def _disk_full(path: Path) -> RmshError:
-    return RmshError(f"The disk of {path} is full; nothing was changed. Free some space and try again.")
-
-
-def _not_permitted(path: Path, reason: Exception) -> RmshError:
-    return RmshError(f"{path} cannot be opened or written ({reason}); make the folder writable, or use a copy.")
 
 
 def _record_writer(folder: Path) -> None:
@@ -111,7 +100,7 @@ def connect_reader(folder: Path) -> sqlite3.Connection:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         connection.close()
-        if os.access(folder, os.W_OK) or _file_state(folder)[-1]:
+        if os.access(folder, os.W_OK) or _FileState.of(folder).log:
             raise
         # SQLite cannot create its files next to the database, but with an empty log it does not need them.
         connection = _connect(folder / DATABASE, "immutable=1", kind=_Unlocked)
@@ -123,16 +112,19 @@ class _Unlocked(sqlite3.Connection):
     """A connection without locks: what it read is valid only if the files are unchanged afterwards."""
 
 
-def _file_state(folder: Path) -> tuple[int, int, int]:
-    """Modification time and size of the database, and the size of its write-ahead log."""
-    database, log = (folder / DATABASE).stat(), folder / f"{DATABASE}-wal"
-    return database.st_mtime_ns, database.st_size, log.stat().st_size if log.exists() else 0
+class _FileState(NamedTuple):
+    """The state of a database file; its identity changes if a restore replaces the file."""
 
+    identity: tuple[int, int]  # device and inode
+    modified: int
+    size: int
+    log: int  # size of the write-ahead log
 
-def _file_identity(folder: Path) -> tuple[int, int]:
-    """Device and inode of the database, which change if a restore replaces the file."""
-    found = (folder / DATABASE).stat()
-    return found.st_dev, found.st_ino
+    @classmethod
+    def of(cls, folder: Path) -> _FileState:
+        found, log = (folder / DATABASE).stat(), folder / f"{DATABASE}-wal"
+        size = log.stat().st_size if log.exists() else 0
+        return cls((found.st_dev, found.st_ino), found.st_mtime_ns, found.st_size, size)
 
 
 def connect_writer(folder: Path, *, timeout: float, create: bool = False) -> sqlite3.Connection:
@@ -172,38 +164,33 @@ class Readers:
         if self._closed:
             raise InputError(f"The library {self._folder} was closed; open it again.")
         with translate_errors(self._folder):
-            state, file = _file_state(self._folder), _file_identity(self._folder)
-            connection = self._acquire(file)
+            state = _FileState.of(self._folder)
+            connection = self._acquire(state.identity)
             try:
                 connection.execute("BEGIN")
                 yield connection
             finally:
-                self._release(connection, file)
-            if isinstance(connection, _Unlocked) and _file_state(self._folder) != state:
+                connection.rollback()
+                if isinstance(connection, _Unlocked):
+                    connection.close()
+                else:
+                    self._idle.append((connection, state.identity))
+                if self._closed:
+                    self.close()
+            if isinstance(connection, _Unlocked) and _FileState.of(self._folder) != state:
                 raise RmshError(
                     f"The library {self._folder} was written to while it was read without locks; try again."
                 )
 
     def _acquire(self, file: tuple[int, int]) -> sqlite3.Connection:
         """An idle connection to the current database file, or a new one: a restore may replace the file."""
-        while self._idle:
-            try:
+        with suppress(IndexError):  # none left
+            while True:
                 connection, opened = self._idle.pop()
-            except IndexError:  # another thread took the last one
-                break
-            if opened == file:
-                return connection
-            connection.close()
+                if opened == file:
+                    return connection
+                connection.close()
         return connect_reader(self._folder)
-
-    def _release(self, connection: sqlite3.Connection, file: tuple[int, int]) -> None:
-        connection.rollback()
-        if isinstance(connection, _Unlocked):
-            connection.close()
-            return
-        self._idle.append((connection, file))
-        if self._closed:
-            self.close()
 
     def close(self) -> None:
         """Close the idle connections; those in use are closed when they are released."""
@@ -220,7 +207,7 @@ class Writer:
         self._timeout = timeout  # seconds to wait for another writer
         self._lock = threading.Lock()
         with translate_errors(folder):
-            self._file = _file_identity(folder)
+            self._file = _FileState.of(folder).identity
             self._connection = connect_writer(folder, timeout=timeout)
 
     @contextmanager
@@ -244,7 +231,7 @@ class Writer:
                 f"The library {self._folder} is being restored from a backup; wait until that has finished. If it was "
                 "interrupted, open the library again or repeat `rmsh library restore`."
             )
-        if _file_identity(self._folder) != self._file:
+        if _FileState.of(self._folder).identity != self._file:
             raise RmshError(
                 f"The library {self._folder} was restored from a backup while it was open for writing; nothing was "
                 "written. Open it again."

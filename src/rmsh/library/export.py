@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +11,11 @@ from rmsh.core.errors import InputError, require
 from rmsh.core.files import atomic
 from rmsh.core.types import MODALITIES
 from rmsh.library.database import translate_errors
-from rmsh.library.queries import code_blocks, generation_of, items_of_rows, library_id
+from rmsh.library.queries import code_blocks, coded_items, generation_of, last_row, library_id
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from rmsh.core.types import Modality
     from rmsh.library.library import Library
-    from rmsh.library.queries import Generation
 
 _ROWS = 1 << 14  # items in memory at once
 
@@ -45,35 +41,24 @@ def export_parquet(library: Library, out: Path) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    count = 0
     with library.reading() as connection, translate_errors(out), atomic(out) as file:
         generation = generation_of(connection)
-        schema = _schema(generation, connection)
+        code = pa.binary(-(-generation.bits // 8))
+        fields = {"row": pa.int64(), "id": pa.string(), "text": pa.string(), "picture": pa.string()}
+        fields |= {"labels": pa.list_(pa.string()), "image_code": code, "text_code": code}
+        facts = {"rmsh.bits": str(generation.bits), "rmsh.model": generation.fingerprint}
+        schema = pa.schema(list(fields.items()), metadata={**facts, "rmsh.library": library_id(connection)})
+        count = 0
         with pq.ParquetWriter(file, schema) as writer:
-            for columns in _columns(connection, generation):
-                writer.write_table(pa.table(columns, schema=schema))
-                count += len(columns["id"])
+            for first in range(0, last_row(connection) + 1, _ROWS):
+                found = coded_items(connection, first, first + _ROWS)
+                entries = [
+                    {"row": row, **vars(item), "image_code": image, "text_code": text}
+                    for row, item, image, text in found
+                ]
+                writer.write_table(pa.Table.from_pylist(entries, schema=schema))
+                count += len(entries)
     return count
-
-
-def _schema(generation: Generation, connection: sqlite3.Connection) -> Any:
-    import pyarrow as pa
-
-    code = pa.binary(-(-generation.bits // 8))
-    fields = {"row": pa.int64(), "id": pa.string(), "text": pa.string(), "picture": pa.string()}
-    fields |= {"labels": pa.list_(pa.string()), "image_code": code, "text_code": code}
-    facts = {"rmsh.bits": str(generation.bits), "rmsh.model": generation.fingerprint}
-    return pa.schema(list(fields.items()), metadata={**facts, "rmsh.library": library_id(connection)})
-
-
-def _columns(connection: sqlite3.Connection, generation: Generation) -> Iterator[dict[str, list[Any]]]:
-    found = connection.execute("SELECT row, image, text FROM codes WHERE generation = ? ORDER BY row", generation[:1])
-    while block := found.fetchmany(_ROWS):
-        rows, images, texts = map(list, zip(*block, strict=True))
-        of_row = items_of_rows(connection, rows)
-        items = [of_row[row] for row in rows]
-        columns = {name: [getattr(item, name) for item in items] for name in ("id", "text", "picture", "labels")}
-        yield {"row": rows, **columns, "image_code": images, "text_code": texts}
 
 
 def export_faiss(library: Library, out: Path, *, modality: Modality) -> int:

@@ -28,7 +28,6 @@ from rmsh.library.database import DATABASE, RESTORING, connect_reader, connect_w
 from rmsh.library.queries import generation_of, last_change, library_id
 from rmsh.library.schema import VERSION, create_tables
 from rmsh.library.snapshot import SNAPSHOT
-from rmsh.model import load
 
 if TYPE_CHECKING:
     from rmsh.library.queries import Generation
@@ -121,11 +120,6 @@ def _fingerprint(folder: Path) -> str | None:
         return None
 
 
-def load_model(folder: Path, generation: Generation) -> Model:
-    """Load the model of a generation."""
-    return load(find_model(folder, generation))
-
-
 def create_folder(folder: Path, model: Model, *, source: Path | None) -> None:
     """Create an empty library; InputError if the folder exists and is not empty."""
     with new_folder(folder) as unfinished:
@@ -191,23 +185,21 @@ def finish_restore(folder: Path) -> None:
 def _finish(folder: Path) -> None:
     """Finish or undo a restore; the caller holds its lock."""
     if is_restoring(folder):
-        if _is_database_restored(folder):
+        token, restored = read_json(folder / RESTORING / "restore.json")["token"], False
+        with suppress(sqlite3.Error), closing(connect_reader(folder)) as connection:
+            restored = last_change(connection)[1] == token
+        if restored:
             finish_replacing(folder)
-        else:
-            _undo_restore(folder)
+        else:  # the database was not replaced, and therefore no other file in use
+            with suppress(sqlite3.Error, RmshError), closing(connect_reader(folder)) as connection:
+                if find_model(folder, generation_of(connection)) == folder / MODEL:
+                    shutil.rmtree(folder / NEXT_MODEL, ignore_errors=True)
+            shutil.rmtree(folder / RESTORING / "replaced", ignore_errors=True)
+            (folder / RESTORING / "restore.json").unlink()
     kept = keep_replaced(folder)
     if kept is not None:
         _log.warning("a restore of %s was interrupted; the files it replaced are in %s", folder, kept)
     shutil.rmtree(folder / RESTORING, ignore_errors=True)
-
-
-def _is_database_restored(folder: Path) -> bool:
-    token = read_json(folder / RESTORING / "restore.json")["token"]
-    try:
-        with closing(connect_reader(folder)) as connection:
-            return bool(last_change(connection)[1] == token)
-    except sqlite3.Error:
-        return False
 
 
 def finish_replacing(folder: Path) -> None:
@@ -220,30 +212,18 @@ def finish_replacing(folder: Path) -> None:
             os.replace(work / "new" / SNAPSHOT, folder / SNAPSHOT)
         for path in sorted(each for each in (work / "new").rglob("*") if each.is_file()):
             name = path.relative_to(work / "new")
-            if name.parts[0] not in replaced_above:
-                _replace_image(path, folder / name, work / "replaced" / name)
+            if name.parts[0] in replaced_above:
+                continue
+            if (folder / name).exists():
+                (work / "replaced" / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(folder / name, work / "replaced" / name)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, folder / name)
+            flush_folder((folder / name).parent)
         write_manifest(folder, connection)
     flush_folder(folder)
     (work / "restore.json").unlink()
     flush_folder(work)
-
-
-def _replace_image(path: Path, target: Path, replaced: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists():
-        replaced.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(target, replaced)
-    os.replace(path, target)
-    flush_folder(target.parent)
-
-
-def _undo_restore(folder: Path) -> None:
-    """Drop a restore that had not replaced the database, and therefore no other file in use."""
-    with suppress(sqlite3.Error, RmshError), closing(connect_reader(folder)) as connection:
-        if find_model(folder, generation_of(connection)) == folder / MODEL:
-            shutil.rmtree(folder / NEXT_MODEL, ignore_errors=True)
-    shutil.rmtree(folder / RESTORING / "replaced", ignore_errors=True)
-    (folder / RESTORING / "restore.json").unlink()
 
 
 def keep_replaced(folder: Path) -> Path | None:
@@ -251,11 +231,7 @@ def keep_replaced(folder: Path) -> Path | None:
     replaced = folder / RESTORING / "replaced"
     if not replaced.is_dir():
         return None
-    first = kept = folder / f"replaced-{datetime.now():%Y%m%d-%H%M%S}"
-    number = 1
-    while kept.exists():
-        number += 1
-        kept = first.with_name(f"{first.name}-{number}")
+    kept = folder / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}"
     os.rename(replaced, kept)
     flush_folder(folder)
     return kept

@@ -22,7 +22,7 @@ from rmsh.index.filters import to_mask
 from rmsh.index.scan import Scan
 from rmsh.library import writing
 from rmsh.library.database import DATABASE, Readers, Writer, is_restoring
-from rmsh.library.folder import create_folder, finish_restore, load_model, read_manifest, update_files
+from rmsh.library.folder import create_folder, find_model, finish_restore, read_manifest, update_files
 from rmsh.library.items import Batch, Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.queries import (
     codes_of_ids,
@@ -38,6 +38,7 @@ from rmsh.library.queries import (
 from rmsh.library.schema import check_version
 from rmsh.library.snapshot import SnapshotWriter
 from rmsh.library.views import Views
+from rmsh.model import load
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
@@ -170,7 +171,7 @@ class Library:
         """The model that computes the codes of this library."""
         generation = self.generation()
         try:
-            return load_model(self.folder, generation)
+            return load(find_model(self.folder, generation))
         except RmshError:
             if self.generation() == generation:
                 raise

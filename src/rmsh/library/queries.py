@@ -78,6 +78,11 @@ def count_items(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM items").fetchone()[0])
 
 
+def last_row(connection: sqlite3.Connection) -> int:
+    """The last row, 0 if there are no items."""
+    return int(connection.execute("SELECT coalesce(max(row), 0) FROM items").fetchone()[0])
+
+
 def last_change(connection: sqlite3.Connection) -> tuple[int, str]:
     """The number and the token of the last change; 0 and "" if there was none yet."""
     found = connection.execute("SELECT seq, token FROM changes ORDER BY seq DESC LIMIT 1").fetchone()
@@ -167,19 +172,6 @@ def damaged_codes_message(connection: sqlite3.Connection, row: int) -> str:
     )
 
 
-def damaged_item_message(row: int, name: object) -> str:
-    """A message about an item that does not match its checksum; ``name`` is the ID as stored."""
-    return (
-        f"The text, labels, image path or ID of the item {name!r} (row {row}) do not match their checksum in the "
-        "database; run `rmsh library repair`."
-    )
-
-
-def missing_item_message(row: int) -> str:
-    """A message about a row that other tables or the snapshot mention but that has no item."""
-    return f"The item of row {row} is missing in the database; run `rmsh library repair`."
-
-
 def id_of_row(connection: sqlite3.Connection, row: int) -> str | None:
     """The ID of a row as stored, or None if the row is missing."""
     found = connection.execute("SELECT id FROM items WHERE row = ?", (row,)).fetchone()
@@ -194,18 +186,34 @@ def items_of_rows(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[i
     return items
 
 
+def coded_items(
+    connection: sqlite3.Connection, first: int, end: int
+) -> list[tuple[int, Item, bytes | None, bytes | None]]:
+    """Row, item, image code and text code of the rows from ``first`` to ``end - 1``; FormatError if one is damaged."""
+    generation = generation_of(connection)
+    statement = f"{CODE_ROW} WHERE generation = ? AND row >= ? AND row < ? ORDER BY row"
+    found = connection.execute(statement, (generation.number, first, end)).fetchall()
+    for row in damaged_code_rows(found, generation.bits):
+        raise FormatError(damaged_codes_message(connection, row))
+    items = items_of_rows(connection, [each[0] for each in found])
+    return [(row, items[row], image, text) for row, _, image, text, _ in found]
+
+
 def intact_items(connection: sqlite3.Connection, rows: Iterable[int]) -> tuple[dict[int, Item], dict[int, str]]:
     """The intact items of some rows by row, and a message about each of the others."""
     wanted = sorted({int(row) for row in rows})
     items: dict[int, Item] = {}
-    damaged = {row: missing_item_message(row) for row in wanted}
+    damaged = {row: f"The item of row {row} is missing in the database; run `rmsh library repair`." for row in wanted}
     for stored in stored_items(connection, wanted):
         row, name, text, picture, labels, _ = stored
         if is_item_intact(stored):
             items[row] = Item(name, text, picture, tuple(labels))
             del damaged[row]
         else:
-            damaged[row] = damaged_item_message(row, name)
+            damaged[row] = (
+                f"The text, labels, image path or ID of the item {name!r} (row {row}) do not match their checksum in "
+                "the database; run `rmsh library repair`."
+            )
     return items, damaged
 
 

@@ -27,7 +27,7 @@ from rmsh.codes import to_words
 from rmsh.core.errors import FormatError, RmshError
 from rmsh.core.files import atomic
 from rmsh.core.types import MODALITIES
-from rmsh.library.queries import BLOCK, code_blocks, generation_of, has_change, last_change, library_id
+from rmsh.library.queries import BLOCK, code_blocks, generation_of, has_change, last_change, last_row, library_id
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,7 +172,7 @@ class SnapshotWriter:
         """Check every bit of the snapshot, and rewrite it if it is damaged or stale."""
         damaged = False
         with self._readers.reading() as connection:
-            (self._behind,) = connection.execute("SELECT coalesce(max(row), 0) FROM items").fetchone()
+            self._behind = last_row(connection)
             try:
                 snapshot = open_snapshot(self._folder, connection)
                 if snapshot is not None:

@@ -22,7 +22,7 @@ from rmsh.codes import to_words
 from rmsh.core.errors import FormatError, RmshError
 from rmsh.core.types import MODALITIES
 from rmsh.library.database import connect_reader, connect_writer, primary_code, translate_errors
-from rmsh.library.folder import check_is_library, load_model, read_manifest
+from rmsh.library.folder import check_is_library, find_model, read_manifest
 from rmsh.library.queries import (
     CODE_ROW,
     code_blocks,
@@ -35,6 +35,7 @@ from rmsh.library.queries import (
 )
 from rmsh.library.schema import check_version
 from rmsh.library.snapshot import open_snapshot
+from rmsh.model import load
 
 if TYPE_CHECKING:
     from rmsh.core.types import IntArray, Modality, WordArray
@@ -119,7 +120,7 @@ def _check_rows(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
 
 def _check_model(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
     generation = generation_of(connection)
-    bits = load_model(folder, generation).bits
+    bits = load(find_model(folder, generation)).bits
     if bits != generation.bits:
         yield (
             f"The model has {bits} bits, the codes of the library {generation.bits}; restore a backup with "
@@ -171,11 +172,20 @@ def find_damage(folder: Path, connection: sqlite3.Connection) -> Damage:
     Damage to the structure of the database raises sqlite3.DatabaseError.
     """
     snapshot, problem = _read_snapshot(folder, connection)
-    in_snapshot = np.unique(np.concatenate([rows for rows, _ in snapshot.of.values()]))
-    items = dict(_damaged_items(connection, in_snapshot))
-    damaged = set(_damaged_codes(connection))
+    tables = "SELECT row FROM items UNION SELECT row FROM codes UNION SELECT row FROM item_labels"
+    mentioned = np.unique(np.concatenate([_rows(connection, tables), *(rows for rows, _ in snapshot.of.values())]))
+    items: dict[int, str] = {}
+    for begin in range(0, len(mentioned), _BLOCK):
+        items |= intact_items(connection, mentioned[begin : begin + _BLOCK])[1]
+    bits = dict(connection.execute("SELECT generation, bits FROM generations"))
+    damaged = {
+        each[:2]
+        for each in connection.execute(CODE_ROW)
+        if each[1] not in bits or damaged_code_rows([each], bits[each[1]])
+    }
     current = generation_of(connection).number
-    missing = {(row, current) for row in _rows_without_codes(connection, current, in_snapshot)}
+    coded = _rows(connection, "SELECT row FROM codes WHERE generation = ?", current)
+    missing = {(row, current) for row in np.setdiff1d(mentioned, coded, assume_unique=True).tolist()}
     messages = list(items.values())
     for row in sorted({row for row, _ in damaged | missing}):
         name = id_of_row(connection, row)
@@ -231,28 +241,5 @@ def _difference(snapshot: Snapshot, codes: SnapshotCodes, connection: sqlite3.Co
     return None
 
 
-def _damaged_codes(connection: sqlite3.Connection) -> Iterator[tuple[int, int]]:
-    bits = dict(connection.execute("SELECT generation, bits FROM generations"))
-    for each in connection.execute(CODE_ROW):
-        if each[1] not in bits or damaged_code_rows([each], bits[each[1]]):
-            yield each[:2]
-
-
-def _rows_without_codes(connection: sqlite3.Connection, generation: int, in_snapshot: IntArray) -> set[int]:
-    """The rows of items, and of codes in the snapshot, that have no codes."""
-    coded = _rows(connection, "SELECT row FROM codes WHERE generation = ?", generation)
-    wanted = np.union1d(_rows(connection, "SELECT row FROM items"), in_snapshot)
-    return set(np.setdiff1d(wanted, coded, assume_unique=True).tolist())
-
-
 def _rows(connection: sqlite3.Connection, statement: str, *values: int) -> IntArray:
     return np.fromiter((row for (row,) in connection.execute(statement, values)), dtype=np.int64)
-
-
-def _damaged_items(connection: sqlite3.Connection, in_snapshot: IntArray) -> Iterator[tuple[int, str]]:
-    """Rows whose item is damaged, or is missing although codes, labels or the snapshot mention it, with a message."""
-    mentioned = _rows(connection, "SELECT row FROM items UNION SELECT row FROM codes UNION SELECT row FROM item_labels")
-    mentioned = np.union1d(mentioned, in_snapshot)
-    for begin in range(0, len(mentioned), _BLOCK):
-        _, damaged = intact_items(connection, mentioned[begin : begin + _BLOCK].tolist())
-        yield from damaged.items()

@@ -162,7 +162,7 @@ class Views:
 
     def _advance(self, view: View | None, connection: sqlite3.Connection, modality: Modality) -> View:
         """The view of the current state, from an earlier view if possible."""
-        if view is None or not _can_advance(view, connection) or self._has_newer_base(view, connection):
+        if view is None or not self._can_advance(view, connection):
             view = self._load(connection, modality)
         base, tail = view.base, view.tail
         removed = is_removed(connection, base.rows, since=view.seq)
@@ -178,15 +178,22 @@ class Views:
         seq, token = last_change(connection)
         return replace(view, seq=seq, token=token, base=base, tail=tail)
 
-    def _has_newer_base(self, view: View, connection: sqlite3.Connection) -> bool:
-        """Whether much has changed since the base of a view, and there is a newer snapshot."""
-        if not is_stale(len(view.tail.rows) + view.base.removed, len(view.base.rows)):
+    def _can_advance(self, view: View, connection: sqlite3.Connection) -> bool:
+        """Whether the log leads from a view to the current state, unless much has changed and a newer snapshot exists.
+
+        The database may have been restored from a backup: the token shows whether its history includes that of the
+        view.
+        """
+        recoded = connection.execute("SELECT 1 FROM changes WHERE seq > ? AND kind = 'recode' LIMIT 1", (view.seq,))
+        if not has_change(connection, view.seq, view.token) or recoded.fetchone() is not None:
             return False
+        if not is_stale(len(view.tail.rows) + view.base.removed, len(view.base.rows)):
+            return True
         try:
             snapshot = open_snapshot(self._folder, connection)
         except FormatError:
-            return False
-        return snapshot is not None and snapshot.stamp.seq > view.base_seq
+            return True
+        return snapshot is None or snapshot.stamp.seq <= view.base_seq
 
     def _load(self, connection: sqlite3.Connection, modality: Modality) -> View:
         """A view of the snapshot, or else of the current state."""
@@ -215,14 +222,3 @@ class Views:
             words.append(to_words(packed))
         self.warn(damaged_codes_message(connection, row) for row in damaged)
         return np.concatenate(rows), np.concatenate(words)
-
-
-def _can_advance(view: View, connection: sqlite3.Connection) -> bool:
-    """Whether the log leads from a view to the current state: it contains every change since, and none replaced codes.
-
-    The database may have been restored from a backup: the token shows whether its history includes that of the view.
-    """
-    if not has_change(connection, view.seq, view.token):
-        return False
-    recoded = connection.execute("SELECT 1 FROM changes WHERE seq > ? AND kind = 'recode' LIMIT 1", (view.seq,))
-    return recoded.fetchone() is None

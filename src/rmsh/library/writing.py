@@ -17,17 +17,9 @@ if TYPE_CHECKING:
     from rmsh.library.items import Batch
 
 
-def insert(connection: sqlite3.Connection, batch: Batch) -> int:
-    """Add new items and return the number of changed rows; InputError if an ID exists already."""
-    existing = rows_of_ids(connection, batch.ids)
-    if existing:
-        raise InputError(f"The ID {min(existing)!r} is already in the library; update it, or use another ID.")
-    return _insert(connection, batch)
-
-
 def replace(connection: sqlite3.Connection, batch: Batch) -> int:
     """Replace existing items, each by a new row, and return the number of changed rows; InputError for a new ID."""
-    return delete(connection, batch.ids) + _insert(connection, batch)
+    return delete(connection, batch.ids) + insert(connection, batch)
 
 
 def delete(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
@@ -42,7 +34,11 @@ def delete(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
     return len(rows)
 
 
-def _insert(connection: sqlite3.Connection, batch: Batch) -> int:
+def insert(connection: sqlite3.Connection, batch: Batch) -> int:
+    """Add new items and return the number of changed rows; InputError if an ID exists already."""
+    existing = rows_of_ids(connection, batch.ids)
+    if existing:
+        raise InputError(f"The ID {min(existing)!r} is already in the library; update it, or use another ID.")
     generation = generation_of(connection)
     generation.check(batch.model, *batch.codes.values())
     (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'items'").fetchone()

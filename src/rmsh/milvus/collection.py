@@ -37,8 +37,8 @@ from rmsh.data.readers.folder import read_credit
 from rmsh.index.base import check_k, check_radius
 from rmsh.library.items import Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.queries import Generation
-from rmsh.milvus.connection import Address, Settings
-from rmsh.milvus.filters import ids_in, to_expression
+from rmsh.milvus.connection import Address
+from rmsh.milvus.filters import literal, to_expression
 from rmsh.milvus.table import MAX_BYTES, MAX_FOUND, MAX_LABELS, Consistency, Found, Table
 from rmsh.model import Model, load
 
@@ -62,7 +62,16 @@ def row_of(key: int) -> int:
 
 def entity_of(row: int, item: Item, *, modality: Modality, code: bytes, model: str, both: bool) -> dict[str, Any]:
     """The entity of a code and its item, or InputError if a value is larger than Milvus allows."""
-    _check_size(item)
+    for value in (item.id, item.text or "", item.picture or "", *item.labels):
+        if len(value) > MAX_BYTES // 4 and len(value.encode()) > MAX_BYTES:
+            raise InputError(
+                f"Item {item.id[:40]!r} has a string of {len(value.encode()):,} bytes; Milvus allows {MAX_BYTES:,}: "
+                "shorten it."
+            )
+    if len(item.labels) > MAX_LABELS:
+        raise InputError(
+            f"Item {item.id!r} has {len(item.labels):,} labels; Milvus allows {MAX_LABELS:,}: remove some."
+        )
     content = {
         "id": item.id,
         "labels": list(item.labels),
@@ -75,19 +84,6 @@ def entity_of(row: int, item: Item, *, modality: Modality, code: bytes, model: s
     hashed = blake2b(json.dumps(content, sort_keys=True).encode() + code, digest_size=8)
     digest = int.from_bytes(hashed.digest(), signed=True)
     return {"key": key_of(row, modality), **content, "digest": digest, "code": code}
-
-
-def _check_size(item: Item) -> None:
-    for value in (item.id, item.text or "", item.picture or "", *item.labels):
-        if len(value) > MAX_BYTES // 4 and len(value.encode()) > MAX_BYTES:
-            raise InputError(
-                f"Item {item.id[:40]!r} has a string of {len(value.encode()):,} bytes; Milvus allows {MAX_BYTES:,}: "
-                "shorten it."
-            )
-    if len(item.labels) > MAX_LABELS:
-        raise InputError(
-            f"Item {item.id!r} has {len(item.labels):,} labels; Milvus allows {MAX_LABELS:,}: remove some."
-        )
 
 
 def item_of(fields: Mapping[str, Any]) -> Item:
@@ -140,7 +136,7 @@ class Collection:
             CodesError: another model computed its codes.
         """
         parsed, loaded = Address.parse(address), load(model)
-        table = Table.open(parsed, settings=Settings.read(), consistency=consistency, probes=probes)
+        table = Table(parsed, consistency=consistency, probes=probes)
         try:
             if "library" not in table.about:
                 raise FormatError(
@@ -180,7 +176,7 @@ class Collection:
 
     def get(self, name: str) -> Item | None:
         """The item with this id, or None."""
-        found = self._table.query(ids_in(checked_ids([name])), ["key", *_ITEM_FIELDS])
+        found = self._table.query(f"id in {literal(checked_ids([name]))}", ["key", *_ITEM_FIELDS])
         newest = max(found, key=lambda entity: int(entity["key"]), default=None)
         return None if newest is None else item_of(newest)
 
@@ -190,12 +186,13 @@ class Collection:
         names = checked_ids(ids)
         if len(names) > _MAX_IDS:
             raise InputError(f"Got {len(names):,} ids; give at most {_MAX_IDS:,} ids at once.")
-        found = self._table.query(ids_in(names), ["key", "id", "code"], partition=modality) if names else []
+        expression = f"id in {literal(names)}"
+        found = self._table.query(expression, ["key", "id", "code"], partition=modality) if names else []
         by_age = sorted(found, key=lambda entity: int(entity["key"]))
         newest = {str(entity["id"]): entity["code"][0] for entity in by_age}
         known = [name for name in names if name in newest]
-        packed = np.frombuffer(b"".join(newest[name] for name in known), dtype=np.uint8)
-        return Codes(packed.reshape(len(known), -(-self._table.bits // 8)), self._table.bits, np.array(known))
+        packed = self._generation.to_array([newest[name] for name in known])
+        return Codes(packed, self._generation.bits, np.array(known))
 
     def picture_path(self, item: Item) -> Path | None:
         """The path of an item's image, or None if it has none here; InputError if a link leads out of the folder."""
@@ -206,18 +203,11 @@ class Collection:
         return "" if self._pictures is None else read_credit(self._pictures)
 
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
-        """Find the k nearest items of each query, nearest first; the server breaks ties at the largest distance.
-
-        Args:
-            codes: the queries.
-            k: number of items, at most 16,384.
-            to: which codes to compare, "image" or "text".
-            model: fingerprint of the model that computed the queries.
-            where: which items to find; conditions on texts are not supported.
+        """Like :meth:`Library.search`, for k up to 16,384; the server breaks ties at the largest distance.
 
         Raises:
             CodesError: the codes have another length or another model.
-            InputError: the filter has a condition on texts, or k is too large.
+            InputError: the filter has a condition on texts, which are not supported, or k is too large.
         """
         condition = self._check_query(codes, to, model=model, where=where)
         return _hits(self._table.nearest(codes.packed, check_k(k), where=condition, fields=_ITEM_FIELDS, partition=to))
@@ -225,7 +215,7 @@ class Collection:
     def within(
         self, codes: Codes, radius: int, *, to: Modality, model: str, where: Filter | None = None
     ) -> list[list[Hit]]:
-        """Find all items at a distance of at most ``radius`` from each query; otherwise like :meth:`search`."""
+        """Like :meth:`Library.within`; texts cannot be filtered."""
         condition = self._check_query(codes, to, model=model, where=where)
         limit = min(check_radius(radius), self._table.bits)
         return _hits(self._table.within(codes.packed, limit, where=condition, fields=_ITEM_FIELDS, partition=to))

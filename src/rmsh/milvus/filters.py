@@ -6,20 +6,22 @@ Words of a text are refused, because Milvus 2.3 cannot look them up.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from rmsh.core.errors import InputError
 from rmsh.index.filters import And, Filter, Id, Label, Not, Or
 
 
-def literal(value: str) -> str:
-    r"""A string as a Milvus literal: quotes, backslashes and control characters are escaped as in JSON.
+def literal(value: str | Sequence[str]) -> str:
+    r"""A string or a list of strings as a Milvus literal: quotes, backslashes and control characters are escaped.
 
     Other characters are not escaped: Milvus does not read the surrogate pairs that JSON uses above 16 bits.
 
     Example:
         >>> print(literal('a "quoted" \\ and\nmore'))
         "a \"quoted\" \\ and\nmore"
+        >>> literal(["a", "b"])
+        '["a", "b"]'
     """
     return json.dumps(value, ensure_ascii=False)
 
@@ -45,22 +47,11 @@ def to_expression(condition: Filter) -> str:
     )
 
 
-def ids_in(ids: Iterable[str]) -> str:
-    """The expression for entities with one of these ids.
-
-    Example:
-        >>> ids_in(["a", "b"])
-        'id in ["a", "b"]'
-    """
-    return f"id in [{', '.join(map(literal, ids))}]"
-
-
 def both(*expressions: str) -> str:
     """Expressions joined by and; empty ones are left out.
 
     Example:
-        >>> both("a == 1", "", "b == 2"), both("", "b == 2")
-        ('(a == 1) and (b == 2)', 'b == 2')
+        >>> both("a == 1", "", "b == 2")
+        '(a == 1) and (b == 2)'
     """
-    given = [expression for expression in expressions if expression]
-    return given[0] if len(given) == 1 else " and ".join(f"({expression})" for expression in given)
+    return " and ".join(f"({expression})" for expression in expressions if expression)

@@ -8,6 +8,7 @@ is deleted.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -17,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from rmsh.core.errors import InputError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import MODALITIES
-from rmsh.library.queries import generation_of, items_of_rows
+from rmsh.library.queries import coded_items, generation_of, last_row, library_id
 from rmsh.milvus.collection import entity_of, key_of
-from rmsh.milvus.connection import Address, Settings
+from rmsh.milvus.connection import Address
 from rmsh.milvus.filters import both
 from rmsh.milvus.table import MAX_FOUND, Table
 
@@ -65,30 +66,28 @@ def push(
     """
     alias = Address.parse(address)
     with library.reading() as connection:
-        (library_id,) = connection.execute("SELECT id FROM library").fetchone()
-        generation = generation_of(connection)
-        table = _open_table(alias, generation, library_id=library_id, lists=lists)
+        owner = library_id(connection)
+        table = _open_table(alias, generation_of(connection), owner=owner, lists=lists)
         try:
-            done = _copy(table, connection, generation=generation, on_progress=on_progress)
+            done = _copy(table, connection, on_progress)
             table.flush()
             table.set_alias(alias.name)
-            done.former = _former(table, alias, library_id=library_id, drop=drop_former)
+            done.former = _former(table, alias, owner=owner, drop=drop_former)
         finally:
             table.close()
     return done
 
 
-def _open_table(alias: Address, generation: Generation, *, library_id: str, lists: int | None) -> Table:
+def _open_table(alias: Address, generation: Generation, *, owner: str, lists: int | None) -> Table:
     """Open or create the collection to fill."""
-    settings = Settings.read()
-    current = Table.find(alias, settings=settings)
-    if current is not None and current.about.get("library") != library_id:
+    current = Table.find(alias)
+    if current is not None and current.about.get("library") != owner:
         raise InputError(f"{alias} belongs to another library; give another name, or drop it in Milvus first.")
     target = Address(alias.server, f"{alias.name}_{generation.fingerprint}")
-    table = Table.find(target, settings=settings)
+    table = Table.find(target)
     if table is None:
-        about = {"model": generation.fingerprint, "generation": generation.number, "library": library_id}
-        return Table.create(target, generation.bits, settings=settings, lists=lists or 0, **about)
+        about = {"model": generation.fingerprint, "generation": generation.number, "library": owner}
+        return Table.create(target, generation.bits, lists=lists or 0, **about)
     if lists is not None and table.about["lists"] != lists:
         raise InputError(
             f"{target} has {table.about['lists']} lists, but {lists} were requested; leave out the number of lists, or "
@@ -98,14 +97,15 @@ def _open_table(alias: Address, generation: Generation, *, library_id: str, list
     return table
 
 
-def _copy(table: Table, connection: sqlite3.Connection, *, generation: Generation, on_progress: OnProgress) -> Pushed:
-    (last,) = connection.execute("SELECT coalesce(max(row), 0) FROM items").fetchone()
+def _copy(table: Table, connection: sqlite3.Connection, on_progress: OnProgress) -> Pushed:
     done, begin = Pushed(table.address.name), time.perf_counter()
-    starts = range(last // _ROWS * _ROWS, -1, -_ROWS)
+    starts = range(last_row(connection) // _ROWS * _ROWS, -1, -_ROWS)
     done.removed += _delete_from(table, key_of(starts[0] + _ROWS, MODALITIES[0]))
     for count, start in enumerate(starts, 1):
-        wanted = {entity["key"]: entity for entity in _entities(connection, generation, start)}
-        digests = _digests(table, start)
+        wanted = {entity["key"]: entity for entity in _entities(connection, start, model=table.about["model"])}
+        first, end = (key_of(row, MODALITIES[0]) for row in (start, start + _ROWS))
+        found = table.query(both(f"key >= {first}", f"key < {end}"), ["key", "digest"])
+        digests = {int(entity["key"]): int(entity["digest"]) for entity in found}
         gone = sorted(digests.keys() - wanted.keys())
         changed = [entity for key, entity in wanted.items() if digests.get(key) != entity["digest"]]
         for modality in MODALITIES:
@@ -127,25 +127,12 @@ def _delete_from(table: Table, key: int) -> int:
     return removed
 
 
-def _entities(connection: sqlite3.Connection, generation: Generation, start: int) -> Iterator[dict[str, Any]]:
+def _entities(connection: sqlite3.Connection, start: int, *, model: str) -> Iterator[dict[str, Any]]:
     """The entities that the block of rows from ``start`` on should have."""
-    found = connection.execute(
-        "SELECT row, image, text FROM codes WHERE generation = ? AND row >= ? AND row < ? ORDER BY row",
-        (generation.number, start, start + _ROWS),
-    ).fetchall()
-    items = items_of_rows(connection, [row for row, _, _ in found])
-    for row, *codes in found:
-        shared: dict[str, Any] = {"model": generation.fingerprint, "both": None not in codes}
+    for row, item, *codes in coded_items(connection, start, start + _ROWS):
         for modality, code in zip(MODALITIES, codes, strict=True):
             if code is not None:
-                yield entity_of(row, items[row], modality=modality, code=code, **shared)
-
-
-def _digests(table: Table, start: int) -> dict[int, int]:
-    """Keys and digests that the block of rows from ``start`` on has in the collection."""
-    first, end = (key_of(row, MODALITIES[0]) for row in (start, start + _ROWS))
-    found = table.query(both(f"key >= {first}", f"key < {end}"), ["key", "digest"])
-    return {int(entity["key"]): int(entity["digest"]) for entity in found}
+                yield entity_of(row, item, modality=modality, code=code, model=model, both=None not in codes)
 
 
 def _batches(entities: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -163,22 +150,18 @@ def _batches(entities: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]
         yield batch
 
 
-def _former(table: Table, alias: Address, *, library_id: str, drop: bool) -> list[str]:
+def _former(table: Table, alias: Address, *, owner: str, drop: bool) -> list[str]:
     """Drop the collections of other models of this library, or return their names."""
-    kept = []
-    names = [name for name in table.list_collections() if name != table.address.name and is_filled(name, alias)]
-    for name in names:
-        other = Table.find(Address(alias.server, name), settings=Settings.read())
-        if other is None or other.about.get("library") != library_id:
-            continue
-        if drop:
-            other.drop()
-        else:
-            kept.append(name)
-    return kept
+    others = [name for name in table.list_collections() if name != table.address.name and is_filled(name, alias)]
+    tables = [Table(Address(alias.server, name)) for name in others]
+    former = [other for other in tables if other.about.get("library") == owner]
+    if not drop:
+        return [other.address.name for other in former]
+    for other in former:
+        other.drop()
+    return []
 
 
 def is_filled(name: str, alias: Address) -> bool:
     """Whether the name of a collection is that of the alias with a fingerprint."""
-    start, _, fingerprint = name.rpartition("_")
-    return start == alias.name and len(fingerprint) == 16 and set(fingerprint) <= set("0123456789abcdef")
+    return re.fullmatch(f"{alias.name}_[0-9a-f]{{16}}", name) is not None

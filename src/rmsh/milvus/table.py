@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from rmsh.core.errors import InputError, require
@@ -46,13 +47,8 @@ _INDEXED = ("code", "id")
 Consistency: TypeAlias = Literal["Strong", "Bounded"]
 
 
-def to_description(about: Mapping[str, Any]) -> str:
-    """What rmsh must know about a collection, as its description."""
-    return json.dumps({"format": FORMAT, "version": VERSION, **about})
-
-
 def read_description(description: str, place: str) -> dict[str, Any]:
-    """Undo :func:`to_description`, or raise FormatError if another program or a newer rmsh made the collection."""
+    """What rmsh must know about a collection; FormatError if another program or a newer rmsh made it."""
     try:
         about = json.loads(description)
     except ValueError:
@@ -62,15 +58,18 @@ def read_description(description: str, place: str) -> dict[str, Any]:
 
 
 class Found(NamedTuple):
-    """A hit: the key of the entity, its distance, and the requested fields."""
+    """A hit: its distance, the key of the entity, and the requested fields."""
 
-    key: int
     distance: int
+    key: int
     fields: Mapping[str, Any]
 
 
+_order = itemgetter(0, 1)  # distance, then key
+
+
 class Table:
-    """An open collection.
+    """An open collection, given by its name or an alias; credentials come from the environment (see connection.py).
 
     With consistency "Strong", a read waits, about 0.2 s, until all earlier writes are visible; with "Bounded" it sees
     them after some seconds. A collection with lists is approximate: a search visits ``probes`` of them, by default an
@@ -79,58 +78,48 @@ class Table:
 
     def __init__(
         self,
-        client: Any,
         address: Address,
         *,
-        settings: Settings,
-        about: Mapping[str, Any],
+        about: Mapping[str, Any] | None = None,
         consistency: Consistency = "Strong",
         probes: int | None = None,
     ) -> None:
+        self._settings = Settings.read()
+        self._client = connect(address.server, self._settings)
+        self._consistency = consistency
         self.address = address
+        if about is None:  # the collection exists, perhaps under an alias
+            found = self._call("describe_collection")
+            self.address = Address(address.server, found["collection_name"])
+            about = read_description(found["description"], str(address))
         self.about = about
         self.bits = int(about["bits"])
-        self._client = client
-        self._settings = settings
-        self._consistency = consistency
         self._lists = int(about["lists"])
         self._probes = min(self._lists, probes or -(-self._lists // 8))
 
     @classmethod
-    def create(cls, address: Address, bits: int, *, settings: Settings, lists: int = 0, **about: Any) -> Self:
+    def create(cls, address: Address, bits: int, *, lists: int = 0, **about: Any) -> Self:
         """Create a collection and load it: an exact ``BIN_FLAT``, or ``BIN_IVF_FLAT`` with a number of lists."""
-        client = connect(address.server, settings)
-        table = cls(client, address, settings=settings, about={"bits": bits, "lists": lists, **about})
-        schema = _make_schema(bits, description=to_description(table.about))
+        table = cls(address, about={"bits": bits, "lists": lists, **about})
+        description = json.dumps({"format": FORMAT, "version": VERSION, **table.about})
+        schema = _make_schema(bits, description=description)
         table._call("create_collection", schema=schema, consistency_level="Bounded")
         table.prepare()
         return table
 
     @classmethod
-    def open(
-        cls, address: Address, *, settings: Settings, consistency: Consistency = "Strong", probes: int | None = None
-    ) -> Self:
-        """Open a collection by its name or an alias."""
-        client = connect(address.server, settings)
+    def find(cls, address: Address) -> Self | None:
+        """Open a collection, or return None if there is none."""
+        settings = Settings.read()
         with translate_errors(str(address), settings):
-            found = client.describe_collection(address.name)
-        about = read_description(found["description"], str(address))
-        resolved = Address(address.server, found["collection_name"])
-        return cls(client, resolved, settings=settings, about=about, consistency=consistency, probes=probes)
+            exists = connect(address.server, settings).has_collection(address.name)
+        return cls(address) if exists else None
 
-    @classmethod
-    def find(cls, address: Address, *, settings: Settings) -> Self | None:
-        """Open a collection by its name or an alias, or return None if there is none."""
-        client = connect(address.server, settings)
-        with translate_errors(str(address), settings):
-            exists = client.has_collection(address.name)
-        return cls.open(address, settings=settings) if exists else None
-
-    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """Call a method of the client on this collection."""
+    def _call(self, method: str, *arguments: Any, name: str = "", **options: Any) -> Any:
+        """Call a method of the client on this collection, or on another name."""
         timeout = None if method in _LONG_CALLS else _SECONDS
         with translate_errors(str(self.address), self._settings):
-            return getattr(self._client, method)(self.address.name, *arguments, timeout=timeout, **options)
+            return getattr(self._client, method)(name or self.address.name, *arguments, timeout=timeout, **options)
 
     def close(self) -> None:
         self._client.close()
@@ -162,8 +151,7 @@ class Table:
 
     def set_alias(self, alias: str) -> None:
         """Point an alias to this collection, in one step."""
-        with translate_errors(str(self.address), self._settings):
-            exists = self._client.has_collection(alias)
+        exists = self._call("has_collection", name=alias)
         self._call("alter_alias" if exists else "create_alias", alias)
 
     def list_collections(self) -> list[str]:
@@ -184,7 +172,7 @@ class Table:
 
     def query(self, where: str, fields: Sequence[str], *, partition: str = "") -> list[dict[str, Any]]:
         """Fields of the entities that satisfy an expression, unordered, at most 16,384."""
-        limit = {} if not where or "count(*)" in fields else {"limit": MAX_FOUND}
+        limit: dict[str, Any] = {} if not where or "count(*)" in fields else {"limit": MAX_FOUND}
         found = self._call("query", where, list(fields), **self._scope(partition), **limit)
         return [dict(entity) for entity in found]
 
@@ -255,13 +243,8 @@ def _make_schema(bits: int, *, description: str) -> Any:
     return schema
 
 
-def _order(found: Found) -> tuple[int, int]:
-    return found.distance, found.key
-
-
 def _found(hit: Mapping[str, Any]) -> Found:
-    fields = dict(hit["entity"])
-    return Found(int(fields.pop("key")), round(hit["distance"]), fields)
+    return Found(round(hit["distance"]), int(hit["entity"]["key"]), hit["entity"])
 
 
 def _blocks(values: Any, size: int) -> Iterator[Any]:
