@@ -81,7 +81,7 @@ def test_things_stay_in_their_squares_and_apart() -> None:
         assert not any(_overlap(a, b) for a, b in itertools.combinations(scene.places, 2))
     scene = plan_scene(3)
     pixels = np.asarray(scene.draw(128), dtype=int)
-    ground = np.asarray(scene_drawing._ground(scene.style, 128), dtype=int)
+    ground = np.asarray(scene_drawing.draw_ground(scene.style, 128), dtype=int)
     changed = np.abs(pixels - ground).sum(axis=2) > 0
     allowed = np.zeros_like(changed)
     for x, y, side in scene.places:
@@ -93,7 +93,7 @@ def test_things_stay_in_their_squares_and_apart() -> None:
 
 
 def test_edges_are_smooth() -> None:
-    mask = np.asarray(scene_drawing._turned("chair", 10.0, 60.0))
+    mask = np.asarray(scene_drawing.draw_icon("chair", 10.0, 60.0))
     partly = ((mask > 16) & (mask < 240)).mean()
     assert 0.03 < partly < 0.4
     assert mask[0].max() < 255  # no edge is cut off
@@ -148,4 +148,4 @@ def test_missing_icons_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(scene_drawing, "distribution", gone)
     with pytest.raises(MissingExtraError, match=r"pip install .*\[scenes\]"):
-        scene_drawing._font_folder()
+        scene_drawing.icon_files.__wrapped__()

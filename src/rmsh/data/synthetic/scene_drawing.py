@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
@@ -93,26 +92,8 @@ def _colour(lightness: float, chroma: float, degrees: float) -> Colour:
     return int(red), int(green), int(blue)
 
 
-def draw(
-    icons: Sequence[str],
-    places: Sequence[Place],
-    *,
-    turns: Sequence[float],
-    inks: Sequence[Colour],
-    style: Style,
-    side: int,
-) -> Image.Image:
-    """A square image with a rotated icon at each place."""
-    image = _ground(style, side).copy()
-    for icon, (x, y, size), turn, ink in zip(icons, places, turns, inks, strict=True):
-        mask = _turned(icon, turn, size * side)
-        corner = round(x * side - mask.width / 2), round(y * side - mask.height / 2)
-        image.paste(ink, corner, mask)
-    return image
-
-
 @cache
-def _ground(style: Style, side: int) -> Image.Image:
+def draw_ground(style: Style, side: int) -> Image.Image:
     """A soft light from the upper left in the two colours of the background."""
     across = np.linspace(0, 1, side)
     distance = np.hypot(across[None, :] - 0.3, across[:, None] - 0.25)
@@ -120,7 +101,7 @@ def _ground(style: Style, side: int) -> Image.Image:
     return ImageOps.colorize(grey, *style.ground)
 
 
-def _turned(icon: str, degrees: float, size: float) -> Image.Image:
+def draw_icon(icon: str, degrees: float, size: float) -> Image.Image:
     """The rotated shape of an icon, as large as fits into a square."""
     width, height = _master(icon).size
     angle = radians(abs(degrees))
@@ -141,24 +122,22 @@ def _shrunk(icon: str, longer: int) -> Image.Image:
 @cache
 def _master(icon: str) -> Image.Image:
     """The shape of an icon with a margin, which keeps its edges smooth when it is rotated."""
-    letter = chr(int(_unicodes()[icon], 16))
-    font = ImageFont.truetype(str(_font_folder() / "webfonts" / "fa-solid-900.ttf"), _MASTER)
-    left, top, right, bottom = font.getbbox(letter)
+    folder, letters = icon_files()
+    font = ImageFont.truetype(str(folder / "webfonts" / "fa-solid-900.ttf"), _MASTER)
+    left, top, right, bottom = font.getbbox(letters[icon])
     canvas = Image.new("L", (round(right - left) + 2 * _MARGIN, round(bottom - top) + 2 * _MARGIN))
-    ImageDraw.Draw(canvas).text((_MARGIN - left, _MARGIN - top), letter, fill=255, font=font)
+    ImageDraw.Draw(canvas).text((_MARGIN - left, _MARGIN - top), letters[icon], fill=255, font=font)
     return canvas
 
 
 @cache
-def _unicodes() -> dict[str, str]:
-    icons = json.loads((_font_folder() / "metadata" / "icons.json").read_text(encoding="utf-8"))
-    return {name: icon["unicode"] for name, icon in icons.items()}
-
-
-def _font_folder() -> Path:
+def icon_files() -> tuple[Path, dict[str, str]]:
+    """The folder of the installed icons, and the letter of each icon in their font."""
     try:
-        return Path(str(distribution(_PACKAGE).locate_file(_FILES)))
+        folder = Path(str(distribution(_PACKAGE).locate_file(_FILES)))
     except PackageNotFoundError as error:
         raise MissingExtraError(
             f"The package {_PACKAGE} with the icons is not installed; run: {install_command('scenes')}"
         ) from error
+    icons = json.loads((folder / "metadata" / "icons.json").read_text(encoding="utf-8"))
+    return folder, {name: chr(int(icon["unicode"], 16)) for name, icon in icons.items()}

@@ -26,7 +26,7 @@ from rmsh.core.files import read_json, write_json, write_text
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.data.labels import multi_hot
 from rmsh.data.pairs import Pairs
-from rmsh.data.synthetic.scene_drawing import HUES, LAYOUTS, Place, Style, draw, make_style
+from rmsh.data.synthetic.scene_drawing import HUES, LAYOUTS, Place, Style, draw_ground, draw_icon, make_style
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -107,9 +107,12 @@ class Scene:
 
     def draw(self, side: int = 256) -> Image:
         """The image, RGB, ``side`` pixels wide and high."""
-        icons = [thing.icon for thing in self.things]
-        inks = [self.style.inks[ink] for ink in self.inks]
-        return draw(icons, self.places, turns=self.turns, inks=inks, style=self.style, side=side)
+        image = draw_ground(self.style, side).copy()
+        for thing, (x, y, size), turn, ink in zip(self.things, self.places, self.turns, self.inks, strict=True):
+            mask = draw_icon(thing.icon, turn, size * side)
+            corner = round(x * side - mask.width / 2), round(y * side - mask.height / 2)
+            image.paste(self.style.inks[ink], corner, mask)
+        return image
 
 
 def plan_scene(number: int, *, seed: int = 0) -> Scene:
