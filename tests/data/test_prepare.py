@@ -19,7 +19,6 @@ from rmsh.data.benchmarks.prepare import (
     draw_split,
     matrix_files_below,
     prepare,
-    rarest_label,
     read_matrices,
     stratified_rows,
 )
@@ -165,14 +164,18 @@ def test_a_stratified_split_keeps_the_share_of_a_rare_class():
 def test_a_stratified_draw_is_within_one_of_each_share(sizes, data):
     stratum = np.repeat(np.arange(len(sizes)), sizes)
     count = data.draw(st.integers(1, len(stratum)))
-    drawn = stratified_rows(np.arange(len(stratum)), count, stratum=stratum, rng=np.random.default_rng(0))
+    labels = np.eye(len(sizes), dtype=np.uint8)[stratum]
+    drawn = stratified_rows(np.arange(len(stratum)), count, labels=labels, rng=np.random.default_rng(0))
     assert len(set(drawn.tolist())) == count
     shares = np.array(sizes) * count / len(stratum)
     assert (np.abs(np.bincount(stratum[drawn], minlength=len(sizes)) - shares) < 1).all()
 
 
 def test_the_stratum_is_the_rarest_label_not_the_first():
-    assert rarest_label(np.array([[1, 1], [1, 0], [1, 0]], dtype=np.uint8)).tolist() == [1, 0, 0]
+    labels = np.array([[1, 1], [1, 0], [1, 0], [1, 1]], dtype=np.uint8)  # strata of two rows each
+    rng = np.random.default_rng(0)
+    draws = [stratified_rows(np.arange(4), 2, labels=labels, rng=rng) for _ in range(20)]
+    assert {int(labels[drawn, 1].sum()) for drawn in draws} == {1}
 
 
 N = 60

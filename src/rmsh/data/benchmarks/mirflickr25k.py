@@ -69,7 +69,10 @@ def read(root: Path) -> Source:
     files |= {f"{ANNOTATIONS}/{topic}.txt": [f"{ANNOTATIONS}/{topic}.txt", f"{topic}.txt"] for topic in TOPICS}
     tag_folder, *topic_files = MIRFLICKR25K.find_files(root, files).values()
     members = [_numbers(path) for path in topic_files]
-    tags = _read_tags(tag_folder)
+    named = ((re.fullmatch(r"tags(\d+)\.txt", path.name), path) for path in tag_folder.iterdir())
+    tags = {
+        int(match[1]): text_lines(path) for match, path in named if match
+    }  # an image without tags has an empty file
     numbers = sorted({*tags}.union(*members))
     base = tag_folder.parent.parent
     vocabulary, note = _vocabulary(base / "doc" / "common_tags.txt", tags)
@@ -92,12 +95,6 @@ def _numbers(path: Path) -> list[int]:
     if wrong is not None:
         raise DataError(f"{path}: the line {wrong[:40]!r} is not an image number; download the file again.")
     return [int(line) for line in lines]
-
-
-def _read_tags(folder: Path) -> dict[int, list[str]]:
-    """Image number -> its tags; an image without tags has an empty file."""
-    named = ((re.fullmatch(r"tags(\d+)\.txt", path.name), path) for path in folder.iterdir())
-    return {int(match[1]): text_lines(path) for match, path in named if match}
 
 
 def _vocabulary(path: Path, tags: Mapping[int, Iterable[str]]) -> tuple[tuple[str, ...], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from rmsh.core.types import LabelArray
 
 PARTS = ("train", "val")
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CHUNK = 1 << 20  # bytes read at a time
 
 PROTOCOLS = (
@@ -83,7 +83,11 @@ def read(root: Path) -> Source:
     if others != [classes]:
         raise DataError(f"{root}: the categories of train2014 and val2014 differ; download both from one release.")
     labels, strays = _read_labels(instances, numbers, [*classes])
-    first = _first_captions(captions)
+    first: dict[int, str] = {}  # the first caption of an image that is not blank, with single blanks
+    for path in captions:
+        for image, caption in _fields(path, "annotations", "image_id", "caption"):
+            if image not in first and caption.strip():
+                first[image] = " ".join(caption.split())
     texts = np.array([first.get(number, "") for number in numbers])
     folders = {name: (find(root, f"{name}2014") or root / f"{name}2014").resolve() for name in PARTS}
     pairs = Pairs(
@@ -112,16 +116,6 @@ def _read_labels(paths: Sequence[Path], images: Sequence[int], categories: Seque
     return labels, strays
 
 
-def _first_captions(paths: Sequence[Path]) -> dict[int, str]:
-    """Image number -> its first caption that is not blank, with single blanks."""
-    texts: dict[int, str] = {}
-    for path in paths:
-        for image, caption in _fields(path, "annotations", "image_id", "caption"):
-            if image not in texts and caption.strip():
-                texts[image] = " ".join(caption.split())
-    return texts
-
-
 def _fields(path: Path, key: str, *names: str) -> Iterator[Any]:
     """Some fields of each element of a top-level array."""
     for number, element in enumerate(stream_elements(path, key)):
@@ -136,10 +130,9 @@ def stream_elements(path: Path, key: str) -> Iterator[Any]:
     import ijson
 
     with path.open("rb") as file:
-        mark = file.read(len(BYTE_ORDER_MARK))
-        file.seek(len(mark) if mark == BYTE_ORDER_MARK else 0)
-        start = file.tell()
-        if not file.read(CHUNK).lstrip().startswith(b"{"):
+        head = file.read(CHUNK)
+        start = len(BOM_UTF8) if head.startswith(BOM_UTF8) else 0
+        if not head[start:].lstrip().startswith(b"{"):
             raise DataError(f"{path} is not a JSON object; download the file again.")
         file.seek(start)
         try:

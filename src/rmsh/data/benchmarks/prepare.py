@@ -205,7 +205,7 @@ def draw_split(
         if protocol.in_order:
             return rows[:count]
         if stratified:
-            return stratified_rows(rows, count, stratum=rarest_label(labels), rng=rng)
+            return stratified_rows(rows, count, labels=labels, rng=rng)
         return np.sort(rng.choice(rows, count, replace=False))
 
     query = pick(candidates, queries)
@@ -215,18 +215,17 @@ def draw_split(
     return Split(protocol.name + ("-stratified" if stratified else ""), database, query, train)
 
 
-def stratified_rows(rows: IntArray, count: int, *, stratum: IntArray, rng: np.random.Generator) -> IntArray:
-    """Draw rows from each stratum in proportion; the largest remainders are rounded up."""
+def stratified_rows(rows: IntArray, count: int, *, labels: LabelArray, rng: np.random.Generator) -> IntArray:
+    """Draw rows in proportion to each stratum; the largest remainders are rounded up.
+
+    The stratum of a row is its least frequent label, so that rare classes keep their share; -1 without labels.
+    """
+    frequency = labels.sum(axis=0, dtype=np.int64)
+    rarest = np.where(labels, frequency, len(labels) + 1).argmin(axis=1)
+    stratum = np.where(labels.any(axis=1), rarest, -1)
     strata, member, sizes = np.unique(stratum[rows], return_inverse=True, return_counts=True)
     shares = sizes * count / len(rows)
     quota = np.floor(shares).astype(np.int64)
     quota[np.argsort(quota - shares, kind="stable")[: count - quota.sum()]] += 1
     drawn = [rng.choice(rows[member == s], quota[s], replace=False) for s in range(len(strata))]
     return np.sort(np.concatenate(drawn))
-
-
-def rarest_label(labels: LabelArray) -> IntArray:
-    """The least frequent label of each row (n,), so that rare classes keep their share; -1 without labels."""
-    frequency = labels.sum(axis=0, dtype=np.int64)
-    rarest = np.where(labels, frequency, len(labels) + 1).argmin(axis=1)
-    return np.where(labels.any(axis=1), rarest, -1)
