@@ -93,7 +93,13 @@ def open_pairs(
         raise DataError(f"{unknown[0]!r} cannot be skipped; allowed are {', '.join(ROLES)}.")
     if keys and (spec is None or str(spec).partition(":")[0] in ("coco66k", "generated")):
         raise DataError(f"Keys were given ({', '.join(keys)}) without a matrix file; give one, or omit the keys.")
-    base = None if spec is None else _open_spec(str(spec), keys or {}, {*skip, *files})
+    base = None
+    if spec is not None:
+        unread: set[Role] = {*skip, *files}
+        base = _open_spec(str(spec), keys or {}, unread)
+        fields = [name for role in unread for name in _FIELDS.get(role, ())]
+        dropped: dict[str, Any] = {name: () if name == "class_names" else None for name in fields}
+        base = replace(base, pairs=replace(base.pairs, **dropped)) if dropped else base
     return _with_label_notes(_with_files(base, files), strict=strict)
 
 
@@ -101,13 +107,13 @@ def _open_spec(spec: str, keys: Mapping[str, str], skip: Collection[Role]) -> Op
     name, _, argument = spec.partition(":")
     path = Path(spec)
     if name == "generated":
-        return _open_generated(argument, skip)
+        return _open_generated(argument)
     if name == "coco66k" or coco66k.is_coco66k(path):
         folder = (argument or os.environ.get(COCO66K_VARIABLE)) if name == "coco66k" else spec
         if not folder:
             raise DataError(f"The folder of coco66k is unknown; set {COCO66K_VARIABLE} or write 'coco66k:FOLDER'.")
         pairs, split = coco66k.read_coco66k(Path(folder), image_features="images" not in skip)
-        return Opened(_without(pairs, skip), split, (), "coco66k")
+        return Opened(pairs, split, (), "coco66k")
     if is_prepared(path):
         pairs, split, manifest = read_prepared(path, skip)
         note = (
@@ -118,7 +124,7 @@ def _open_spec(spec: str, keys: Mapping[str, str], skip: Collection[Role]) -> Op
     if _has_raw_items(path):
         if keys:
             raise DataError(f"Keys were given ({', '.join(keys)}), but {path} is not a matrix file; omit the keys.")
-        return _open_raw_items(path, skip)
+        return _open_raw_items(path)
     pairs, found, notes = read_matrix_pairs(matrix_files(path, allowed=_ALLOWED), keys, skip=skip, source=spec)
     return Opened(pairs, found, notes, path.resolve().name if path.is_dir() else path.stem)
 
@@ -132,7 +138,7 @@ def _has_raw_items(path: Path) -> bool:
     return bool(shards_in(path)) or is_image_folder(path)
 
 
-def _open_raw_items(path: Path, skip: Collection[Role]) -> Opened:
+def _open_raw_items(path: Path) -> Opened:
     if shards := shards_in(path):
         origin, notes = read_shards(shards, into=cache_folder() / "unpacked" / shards_key(shards))
     else:
@@ -141,22 +147,16 @@ def _open_raw_items(path: Path, skip: Collection[Role]) -> Opened:
     if left_out and not origin.records:
         raise DataError(f"{path} has no usable item: {'; '.join(left_out)}; correct them.")
     pairs = to_pairs(origin.records, folder=origin.folder, source=str(path))
-    return Opened(_without(pairs, skip), None, (*notes, *left_out), path.resolve().stem, origin)
+    return Opened(pairs, None, (*notes, *left_out), path.resolve().stem, origin)
 
 
-def _open_generated(argument: str, skip: Collection[Role]) -> Opened:
+def _open_generated(argument: str) -> Opened:
     if argument and not (argument.isascii() and argument.isdigit() and int(argument) >= 10):
         raise DataError(f"Got 'generated:{argument}'; write 'generated:N' with N at least 10.")
     pairs = generate_pairs(int(argument)) if argument else generate_pairs()
     split = random_split(len(pairs), len(pairs) // 10, name="generated")
     note = f"{len(pairs):,} pairs were generated; they are not real data"
-    return Opened(_without(pairs, skip), split, (note,), "generated")
-
-
-def _without(pairs: Pairs, skip: Collection[Role]) -> Pairs:
-    dropped = [name for role in skip for name in _FIELDS.get(role, ())]
-    changed: dict[str, Any] = {name: () if name == "class_names" else None for name in dropped}
-    return replace(pairs, **changed)
+    return Opened(pairs, split, (note,), "generated")
 
 
 def _with_files(base: Opened | None, files: Mapping[Role, str]) -> Opened:
