@@ -145,6 +145,31 @@ def faults(*, runs: Annotated[int, typer.Option(min=1, help="Number of runs.")] 
     kill_writers.main(runs=runs, seed=seed)
 
 
+@app.command("first-page")
+def first_page(
+    rankings: Annotated[list[Path] | None, typer.Argument(exists=True, help="JSON files: query to IDs.")] = None,
+    *,
+    name: Annotated[str, typer.Option(help="Name of the result in lab/results/first_page.")] = "baselines",
+    part: Annotated[str, typer.Option(metavar="dev|test|all", help="Queries to score.")] = "all",
+    reference: Annotated[str, typer.Option(help="Ranking to compare with.")] = "cosine",
+    unjudged_wrong: Annotated[bool, typer.Option("--unjudged-wrong", help="Count unjudged items as wrong.")] = False,
+    sheets: Annotated[Path | None, typer.Option(help="Write sheets of unjudged items here; score nothing.")] = None,
+    grades: Annotated[Path | None, typer.Option(exists=True, help="Add the grades of this file first.")] = None,
+) -> None:
+    """Judged queries over 3,000 photographs, beside cosine and FTS5."""
+    from lab.first_page import measure as measurement
+
+    measurement.main(
+        rankings or [],
+        name=name,
+        part=part,
+        reference=reference,
+        unjudged_wrong=unjudged_wrong,
+        sheets=sheets,
+        grades=grades,
+    )
+
+
 @app.command()
 def trace() -> None:
     """Modules used by a search, a training step, a build."""

@@ -1,0 +1,73 @@
+"""Score rankings on the judged queries beside cosine and FTS5; write sheets of what is unjudged, and take grades."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lab.data import coco66k_root, write_measurement
+from lab.first_page.judged import add_grades, read_judgements, read_queries, write_judgements
+from lab.first_page.rankings import cosine, fts5, read_captions, read_ranking
+from lab.first_page.scores import METRICS, SAMPLES, score_rankings
+from lab.first_page.sheets import TODO, pool, read_grades, write_sheets
+
+
+def main(
+    paths: Sequence[Path],
+    *,
+    name: str,
+    part: str,
+    reference: str,
+    unjudged_wrong: bool,
+    sheets: Path | None,
+    grades: Path | None,
+) -> None:
+    """Add grades if a file of them is given, write sheets if a folder is given, otherwise score, store and print."""
+    judgements = read_judgements()
+    if grades:
+        add_grades(judgements, read_grades(grades))
+        write_judgements(judgements)
+    queries, root = read_queries(part), Path(coco66k_root())
+    captions, texts = read_captions(root), [query.query for query in queries]
+    rankings = {
+        "cosine": cosine(captions, texts),
+        "fts5": fts5(captions, texts),
+        **{path.stem: read_ranking(path) for path in paths},
+    }
+    if sheets:
+        kept = [{query: ranking[query] for query in texts if query in ranking} for ranking in rankings.values()]
+        pooled = pool(kept, judgements)
+        write_sheets(pooled, sheets, images=root / "images.tar")
+        count = sum(map(len, pooled.values()))
+        print(f"{count} items of {len(pooled)} queries to judge; write grades into {sheets / TODO}")
+        return
+    rankings["best order"] = {
+        query: sorted(judgements[query], key=judgements[query].__getitem__, reverse=True) for query in texts
+    }
+    rows = score_rankings(rankings, queries, judgements, reference=reference, unjudged_wrong=unjudged_wrong)
+    result = {
+        "what": "photographs of coco66k, judged queries; precision@10, NDCG@10 (gain 2^grade - 1) and first hit right "
+        "(grade 2), beside the best order of the judged items; differences to the reference with 95 % intervals of a "
+        f"paired bootstrap ({SAMPLES} samples, seed 0)",
+        "part": part,
+        "reference": reference,
+        "judgements": sum(map(len, judgements.values())),
+        "unjudged_wrong": unjudged_wrong,
+        "rows": rows,
+    }
+    write_measurement(f"first_page/{name}", result)
+    print(table_text(rows))
+
+
+def table_text(rows: Sequence[dict[str, Any]]) -> str:
+    """One line per kind and ranking: each metric, and its difference to the reference with the interval."""
+    lines = [f"{'kind':12} {'ranking':16} queries " + " ".join(f"{metric:>30}" for metric in METRICS)]
+    for row in rows:
+        cells = []
+        for metric in METRICS:
+            if metric in row:
+                low, high = row[metric]["interval"]
+                cells.append(f"{row[metric]['value']:.3f} {row[metric]['difference']:+.3f} [{low:+.3f}, {high:+.3f}]")
+        lines.append(f"{row['kind']:12} {row['ranking']:16} {row['queries']:7} " + " ".join(f"{c:>30}" for c in cells))
+    return "\n".join(lines)

@@ -1,0 +1,48 @@
+"""Baseline rankings, and rankings read from files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lab.first_page.judged import read_judgements, read_queries, unjudged
+from lab.first_page.rankings import cosine, fts5, read_captions, read_ranking
+from rmsh.core.errors import DataError
+
+CAPTIONS = {"1": "Two dogs run on grass", "2": "A cat on a sofa", "3": "A dog and another dog", "4": "A train"}
+
+
+def test_fts5_finds_stems_and_ignores_stop_words() -> None:
+    ranked = fts5(CAPTIONS, ["a dog", "the", "!?", "running cats"])
+    assert ranked["a dog"] == ["3", "1"]
+    assert ranked["the"] == ranked["!?"] == []
+    assert sorted(ranked["running cats"]) == ["1", "2"]
+
+
+def test_cosine_finds_a_caption_without_a_common_word() -> None:
+    ranked = cosine(CAPTIONS, ["kitten", "locomotive"])
+    assert [ranked[query][0] for query in ("kitten", "locomotive")] == ["2", "4"]
+    assert len(ranked["kitten"]) == len(CAPTIONS)
+
+
+def test_ids_of_a_file_lose_their_leading_zeros(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"cat": ["000000000042", 71]}))
+    assert read_ranking(path) == {"cat": ["42", "71"]}
+
+
+@pytest.mark.parametrize("content", [["1"], {"cat": "1"}])
+def test_a_file_of_another_form_is_refused(tmp_path: Path, content: object) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match=r"mine\.json"):
+        read_ranking(path)
+
+
+def test_the_first_ten_of_fts5_over_the_photographs_are_judged(coco66k_root: Path) -> None:
+    captions = read_captions(coco66k_root)
+    assert len(captions) == 3000
+    ranked = fts5(captions, [query.query for query in read_queries()])
+    assert unjudged(ranked, read_judgements()) == {}
