@@ -347,6 +347,12 @@ def test_items_without_a_row_are_named(tmp_path: Path):
         features(tmp_path / "a.npz")
 
 
+def test_ids_and_features_of_different_lengths_are_refused(tmp_path: Path):
+    np.savez(tmp_path / "a.npz", images=[[1.0]], ids=[4, 2])
+    with pytest.raises(DataError, match=r"1 of images .*, 2 of ids"):
+        features(tmp_path / "a.npz")
+
+
 def test_rows_of_nobody_are_refused(tmp_path: Path):
     np.save(tmp_path / "a.npy", np.ones((3, 1)))
     with pytest.raises(DataError, match=r"has 3 rows .* 4 items; add the key 'ids'"):
