@@ -13,13 +13,11 @@ import numpy as np
 import torch
 
 from lab.data import coco66k, write_measurement
-from rmsh.methods.rmsh import RMSH, Objective, positive_weights
+from rmsh.methods.rmsh import RMSH, Objective
 from rmsh.training.loop import Batch, TrainingSet, reproducible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from rmsh.core.types import FloatArray
 
 STEPS = 150
 DELTA = 11.0
@@ -46,9 +44,7 @@ def _data() -> TrainingSet:
 
 def measure(data: TrainingSet, batch: int) -> dict[str, Any]:
     """Time whole steps (batch, forward, backward, Adam) and the products in them alone."""
-    config = RMSH(batch=batch).config
-    weights: FloatArray = positive_weights(data.labels, None)
-    objective = Objective(data, config, delta=DELTA, positive_weight=weights).train()
+    objective = Objective(data, RMSH(batch=batch, delta=DELTA).config).train()
     optimizer = torch.optim.Adam(objective.parameters(), lr=1e-3, fused=True)
     order = np.random.default_rng(0).permutation(len(data))
 

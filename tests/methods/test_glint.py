@@ -158,7 +158,7 @@ def _with_some_alone() -> tuple[Objective, TrainingSet, BitArray, BitArray]:
     """An objective over items of which the first ten have a picture alone, and the last five a text alone."""
     objective, data = _objective(gain=3.0, temperature=1.5)
     has_image, has_text = np.arange(30) < 25, np.arange(30) >= 10
-    return objective, replace(data, has_image=has_image, has_text=has_text), has_image, has_text
+    return objective, replace(data, present=np.stack([has_image, has_text])), has_image, has_text
 
 
 def test_classifiers_learn_from_what_is_there() -> None:

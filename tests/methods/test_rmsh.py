@@ -25,11 +25,9 @@ def _data(n: int = 7) -> TrainingSet:
 
 
 def _objective(**options: Any) -> Objective:
-    config = RMSHConfig(
-        **{"bits": 5, "hidden": 6, "dropout": 0.0, "batch_norm": False, "triplets_per_item": 2, **options}
-    )
+    given = {"delta": DELTA, "positive_weight": 4.0, "dropout": 0.0, "batch_norm": False, "triplets_per_item": 2}
     torch.manual_seed(0)
-    return Objective(_data(), config, delta=DELTA, positive_weight=np.full(6, 4.0, np.float32))
+    return Objective(_data(), RMSHConfig(**{"bits": 5, "hidden": 6, **given, **options}))
 
 
 def _terms(objective: Objective) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from torch import nn
 from rmsh.core.errors import FormatError, TrainingError
 from rmsh.core.progress import Progress
 from rmsh.training import loop
-from rmsh.training.checkpoint import Checkpoint
+from rmsh.training.checkpoint import save_checkpoint
 from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet, rate_at, train
 from rmsh.training.networks import dropout_mask
 
@@ -84,8 +85,13 @@ def test_a_run_killed_at_any_step_goes_on_to_identical_weights(tmp_path: Path, f
 def test_a_run_of_many_epochs_is_kept_fifty_times_and_goes_on_to_identical_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    schedule, kept, save = Schedule(120, 12, 0.01), [], Checkpoint.save
-    monkeypatch.setattr(Checkpoint, "save", lambda self, *given: (kept.append(self.epoch), save(self, *given)))
+    schedule, kept = Schedule(120, 12, 0.01), []
+
+    def save(*given: Any, history: list[dict[str, float]], **more: Any) -> None:
+        kept.append(len(history))
+        save_checkpoint(*given, history=history, **more)
+
+    monkeypatch.setattr(loop, "save_checkpoint", save)
     whole, killed, resumed = _model(), _model(), _model()
     expected = train(whole, _data(), schedule=schedule, seed=0)
     killed.fuse = 31

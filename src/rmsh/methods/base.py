@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rmsh.core.types import BitArray, Features, FloatArray, Modality
     from rmsh.data.pairs import Pairs
     from rmsh.hash_function import HashFunction
+
+HashFunctions: TypeAlias = "Mapping[Modality, HashFunction]"
 
 _MIN_ITEMS = 3  # of each modality
 _NOUNS: Mapping[Modality, str] = {"image": "an image", "text": "a text"}
@@ -109,7 +111,9 @@ class Method(ABC):
             listed = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
             raise DataError(f"{pairs.source}: {listed}; complete these items, or skip them by leaving out strict.")
         used = pairs if complete.all() else pairs.take(complete)
-        self.model_ = self._learn(used, Run(checkpoint, on_progress), {"skipped": skipped, "items": len(used)})
+        facts: dict[str, Any] = {"skipped": skipped, "items": len(used)}
+        functions = self._learn(used, Run(checkpoint, on_progress), facts)
+        self.model_ = Model(functions, self.name, self.config.model_dump(), facts)
         return self
 
     @classmethod
@@ -124,10 +128,9 @@ class Method(ABC):
             count = int((complete & pairs.has(modality)).sum())
             if count < _MIN_ITEMS:
                 nouns = [*(_NOUNS.values() if cls.needs_both else (noun,)), *(("labels",) if cls.supervised else ())]
-                listed = " and ".join([", ".join(nouns[:-1]), nouns[-1]] if nouns[:-1] else nouns)
                 raise DataError(
-                    f"{pairs.source}: {count} of {len(pairs)} items have {listed}; {cls.name} needs at least "
-                    f"{_MIN_ITEMS}."
+                    f"{pairs.source}: {count} of {len(pairs)} items have {' and '.join(nouns)}; {cls.name} needs at "
+                    f"least {_MIN_ITEMS}."
                 )
         return complete
 
@@ -140,11 +143,8 @@ class Method(ABC):
         return required | {"without labels": pairs.labelled} if cls.supervised else required
 
     @abstractmethod
-    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
-        """Learn from complete items; add to ``facts`` what users should know, and return ``self._model(...)``."""
-
-    def _model(self, functions: Mapping[Modality, HashFunction], facts: Mapping[str, Any]) -> Model:
-        return Model(dict(functions), self.name, self.config.model_dump(), facts)
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> HashFunctions:
+        """Learn hash functions from complete items, and add to ``facts`` what users should know (JSON values)."""
 
     @property
     def model(self) -> Model:

@@ -19,13 +19,12 @@ from pydantic import Field
 from scipy.linalg import cholesky, solve_triangular
 
 from rmsh.core.types import MODALITIES
-from rmsh.methods.base import Method, MethodConfig, Run
+from rmsh.methods.base import HashFunctions, Method, MethodConfig, Run
 from rmsh.training.closed_form import ITERATIONS, Centred, cross_products, iterative_quantisation, ridge
 
 if TYPE_CHECKING:
     from rmsh.core.types import ScoreArray
     from rmsh.data.pairs import Pairs
-    from rmsh.model import Model
 
 
 class CCAITQConfig(MethodConfig):
@@ -71,7 +70,7 @@ class CCAITQ(Method):
     Config = CCAITQConfig
     config: CCAITQConfig
 
-    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:  # noqa: ARG002  # nothing to resume
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> HashFunctions:  # noqa: ARG002  # nothing to resume
         config = self.config
         image, text = sides = [Centred.of(pairs.features(m)) for m in MODALITIES]
         xx, yy = (ridge(cross_products(side, side) / len(side), config.ridge) for side in sides)
@@ -85,5 +84,4 @@ class CCAITQ(Method):
             "correlations": [round(float(c), 4) for c in found.correlations[[0, len(weights) - 1]]],
             "quantisation_loss": [round(losses[0], 6), round(losses[-1], 6)],
         }
-        functions = {m: s.linear_hash(w @ rotation) for m, s, w in zip(MODALITIES, sides, maps, strict=True)}
-        return self._model(functions, facts)
+        return {m: s.linear_hash(w @ rotation) for m, s, w in zip(MODALITIES, sides, maps, strict=True)}

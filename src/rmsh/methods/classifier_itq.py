@@ -13,7 +13,6 @@ become binary.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +28,7 @@ from rmsh.training.losses import classification_loss
 if TYPE_CHECKING:
     from rmsh.core.types import Features, FloatArray, Modality, ScoreArray
     from rmsh.data.pairs import Pairs
-    from rmsh.methods.base import Run
-    from rmsh.model import Model
+    from rmsh.methods.base import HashFunctions, Run
 
 
 class Classifiers(HashObjective):
@@ -43,7 +41,7 @@ class Classifiers(HashObjective):
         logits = {"image": self.image(batch.images), "text": self.text(batch.texts)}
         return Losses({m: classification_loss(z, batch.labels).mean() for m, z in logits.items()})
 
-    def export(self) -> dict[Modality, HashFunction]:
+    def export(self) -> HashFunctions:
         """The square roots of the probabilities as functions of the features."""
         return {"image": self.image.export(output="root-sigmoid"), "text": self.text.export(output="root-sigmoid")}
 
@@ -104,14 +102,13 @@ class ClassifierITQ(MLPProbabilities):
     Config = ClassifierITQConfig
     config: ClassifierITQConfig
 
-    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> HashFunctions:
         config, classifiers = self.config, super()._learn(pairs, run, facts)
-        values = Centred.of(np.concatenate([classifiers.project(pairs.features(m), m) for m in MODALITIES]))
+        values = Centred.of(np.concatenate([classifiers[m](pairs.features(m)) for m in MODALITIES]))
         directions = principal_directions(cross_products(values, values), config.bits)
         rotation, losses = iterative_quantisation(
             values.times(directions), config.bits, seed=config.seed, iterations=config.iterations
         )
-        quality = {"dimensions": directions.shape[1], "quantisation_loss": [round(losses[i], 6) for i in (0, -1)]}
+        facts |= {"dimensions": directions.shape[1], "quantisation_loss": [round(losses[i], 6) for i in (0, -1)]}
         last = values.linear_hash(directions @ rotation).layers
-        functions = {m: HashFunction((*f.layers, *last)) for m, f in classifiers.functions.items()}
-        return replace(classifiers, functions=functions, facts={**classifiers.facts, **quality})
+        return {m: HashFunction((*function.layers, *last)) for m, function in classifiers.items()}

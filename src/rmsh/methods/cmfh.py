@@ -34,14 +34,12 @@ from scipy.linalg import cho_factor, cho_solve, solve
 from rmsh.codes import Codes
 from rmsh.core.errors import DataError
 from rmsh.core.types import MODALITIES
-from rmsh.methods.base import Method, MethodConfig, Run
+from rmsh.methods.base import HashFunctions, Method, MethodConfig, Run
 from rmsh.training.closed_form import Centred, cross_products
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality, ScoreArray
     from rmsh.data.pairs import Pairs
-    from rmsh.hash_function import HashFunction
-    from rmsh.model import Model
 
 
 class CMFHConfig(MethodConfig):
@@ -129,7 +127,7 @@ class CMFH(Method):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"original": {"iterations": 25}}
     config: CMFHConfig
 
-    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:  # noqa: ARG002  # nothing to resume
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> HashFunctions:  # noqa: ARG002  # nothing to resume
         config, rng = self.config, np.random.default_rng(self.config.seed)
         sides = [Centred.of(pairs.features(m)) for m in MODALITIES]
         products, views, scale = _scaled_products(*sides)
@@ -145,12 +143,12 @@ class CMFH(Method):
         losses = [factorisation.loss(first), factorisation.loss(last)]
         facts |= {"iterations": config.iterations, "original_iterations": 25, "loss": losses}
 
-        def functions(weight: ScoreArray) -> dict[Modality, HashFunction]:
+        def functions(weight: ScoreArray) -> HashFunctions:
             of_view = zip(MODALITIES, sides, views, strict=True)
             return {m: side.linear_hash(weight[view] * scale[view, None]) for m, side, view in of_view}
 
         self.joint_ = functions(last.p)
-        return self._model(functions(last.w), facts)
+        return functions(last.w)
 
     def encode_database(self, pairs: Pairs, modality: Modality) -> Codes:
         """The codes of one modality, or sgn(V) of both with ``database_codes="unified"``.

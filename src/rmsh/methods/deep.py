@@ -18,15 +18,12 @@ from torch import Tensor, nn
 
 from rmsh.core.types import MODALITIES
 from rmsh.data.pairs import dense_rows
-from rmsh.methods.base import Method, MethodConfig, Run
+from rmsh.methods.base import HashFunctions, Method, MethodConfig, Run
 from rmsh.training.loop import Batch, Schedule, Shape, TrainingSet, batch_size, enough_epochs, train
 from rmsh.training.networks import HashNetwork, InputScaling, Scaling
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Modality
     from rmsh.data.pairs import Pairs
-    from rmsh.hash_function import HashFunction
-    from rmsh.model import Model
 
 # Rows that pass the networks at once outside of training steps.
 _BLOCK = 4096
@@ -53,17 +50,22 @@ class HashObjective(nn.Module):
 
     def __init__(self, data: TrainingSet, outputs: int, *, scaling: Scaling = "standardise", **network: Any) -> None:
         super().__init__()
+        self.epoch = 0
         self.image, self.text = (
             HashNetwork(InputScaling(features, scaling), outputs, **network) for features in data.present_features()
         )
 
-    def export(self) -> dict[Modality, HashFunction]:
+    def export(self) -> HashFunctions:
         """The hash functions as plain arrays."""
         return {"image": self.image.export(), "text": self.text.export()}
 
     def facts(self) -> dict[str, Any]:
         """What users should know about the trained objective; plain JSON values."""
         return {}
+
+    def begin_epoch(self, epoch: int, data: TrainingSet) -> None:  # noqa: ARG002  # for methods that need the data
+        """Called by the loop before each epoch; the epoch determines the stage of training."""
+        self.epoch = epoch
 
 
 class SweepingObjective(HashObjective):
@@ -124,10 +126,10 @@ class DeepMethod(Method):
     def _objective(self, data: TrainingSet) -> HashObjective:
         """The untrained objective."""
 
-    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> HashFunctions:
         labels = np.zeros((len(pairs), 0), np.uint8) if pairs.labels is None else np.asarray(pairs.labels)
-        features = pairs.features("image"), pairs.features("text")
-        data = TrainingSet(*features, labels, has_image=pairs.has_image, has_text=pairs.has_text)
+        present = np.stack([pairs.has_image, pairs.has_text])
+        data = TrainingSet(pairs.features("image"), pairs.features("text"), labels, present)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.config.seed)
             objective = self._objective(data)
@@ -144,7 +146,8 @@ class DeepMethod(Method):
             fingerprint=self._fingerprint(pairs),
             on_progress=run.on_progress,
         )
-        return self._model(objective.export(), facts | objective.facts())
+        facts |= objective.facts()
+        return objective.export()
 
     def _schedule(self, items: int) -> Schedule:
         """Few pairs make few steps per epoch: batches shrink and epochs multiply until there are enough steps."""

@@ -22,6 +22,7 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor
 
+from rmsh.core.types import MODALITIES
 from rmsh.hash_function import HashFunction
 from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
 from rmsh.training.label_noise import fit_label_model, probability_correct
@@ -32,7 +33,8 @@ from rmsh.training.networks import HashNetwork, InputScaling
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmsh.core.types import IntArray, Modality
+    from rmsh.core.types import IntArray
+    from rmsh.methods.base import HashFunctions
 
 # Rows that pass the classifiers at once; also the sample for the label model and for the scale of the coders' input.
 _BLOCK = 4096
@@ -111,7 +113,9 @@ class Objective(HashObjective):
                 self._check_labels(data)
             return
         if self.roots is None:
-            self._store_roots(data)
+            self.roots = torch.empty(2, len(data), data.labels.shape[1], dtype=torch.float16)
+            for batch, logits in self._predictions(data, np.arange(len(data))):
+                self.roots[:, batch.rows] = square_roots(logits).half()
         progress = (epoch + 0.5) / self.classifier_epochs - 1  # both stages have the same number of epochs
         for coder in (self.image_coder, self.text_coder):
             coder.steepness.fill_(steepness_at(progress, self.config.steepness))
@@ -122,11 +126,6 @@ class Objective(HashObjective):
         model = fit_label_model(sample_logits, items.labels, items.present)
         for batch, logits in self._predictions(data, np.arange(len(data))):
             self.label_weights[batch.rows] = probability_correct(logits, batch.labels, model, batch.present)
-
-    def _store_roots(self, data: TrainingSet) -> None:
-        self.roots = torch.empty(2, len(data), data.labels.shape[1], dtype=torch.float16)
-        for batch, logits in self._predictions(data, np.arange(len(data))):
-            self.roots[:, batch.rows] = square_roots(logits).half()
 
     @torch.no_grad()
     def _predictions(self, data: TrainingSet, rows: IntArray) -> Iterator[tuple[Batch, Tensor]]:
@@ -173,20 +172,17 @@ class Objective(HashObjective):
         shares = target_shares(shared, base=self.config.gain, weights=self.label_weights[database])
         return self.label_weights[queries][:, None] * shares
 
-    def export(self) -> dict[Modality, HashFunction]:
+    def export(self) -> HashFunctions:
         """The hash functions as plain arrays: classifier, square roots of probabilities, coder."""
+        classifiers, coders = (self.image, self.text), (self.image_coder, self.text_coder)
         return {
-            "image": _chain(self.image, self.image_coder),
-            "text": _chain(self.text, self.text_coder),
+            m: HashFunction((*classifier.export(output="root-sigmoid").layers, *coder.export().layers))
+            for m, classifier, coder in zip(MODALITIES, classifiers, coders, strict=True)
         }
 
     def facts(self) -> dict[str, Any]:
         """The temperature, and the mean probability that labels are correct."""
         return {"temperature": self.temperature, "trusted": round(self.label_weights.mean().item(), 4)}
-
-
-def _chain(classifier: HashNetwork, coder: HashNetwork) -> HashFunction:
-    return HashFunction((*classifier.export(output="root-sigmoid").layers, *coder.export().layers))
 
 
 def _coder(data: TrainingSet, config: GLINTConfig) -> HashNetwork:

@@ -136,23 +136,12 @@ class RMSH(DeepMethod):
     summary = "margin-adaptive triplets with a minimum distance from coding theory, pseudo-codes, classification"
     reference = "Song, Zhao, Tan: Deep Robust Multilevel Semantic Cross-Modal Hashing, 2020"
     Config = RMSHConfig
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "paper": PAPER,
-        "paper-literal": PAPER_LITERAL,
-    }
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": PAPER, "paper-literal": PAPER_LITERAL}
     default_epochs = 10
     config: RMSHConfig
 
     def _objective(self, data: TrainingSet) -> Objective:
-        config = self.config
-        weights = positive_weights(data.labels, config.positive_weight)
-        if config.delta is not None:
-            explained: dict[str, Any] = {"delta": config.delta, "reason": "given by the user"}
-        else:
-            explained = choose_delta(data.labels, config.bits, confidence=config.confidence).to_json()
-        objective = Objective(data, config, delta=float(explained["delta"]), positive_weight=weights)
-        objective.explained = explained
-        return objective
+        return Objective(data, self.config)
 
     def _schedule(self, items: int) -> Schedule:
         return replace(super()._schedule(items), shape=self.config.schedule)
@@ -202,7 +191,7 @@ class Objective(HashObjective):
     positive_weight: Tensor
     codes: Tensor
 
-    def __init__(self, data: TrainingSet, config: RMSHConfig, *, delta: float, positive_weight: FloatArray) -> None:
+    def __init__(self, data: TrainingSet, config: RMSHConfig) -> None:
         super().__init__(
             data,
             config.bits,
@@ -212,14 +201,17 @@ class Objective(HashObjective):
             batch_norm=config.batch_norm,
             dropout=config.dropout,
         )
-        self.config, self.delta = config, delta
-        self.explained: dict[str, Any] = {}  # why delta has its value
-        self.unit = 0.25 if config.distance == "hamming" else 1.0
         bits, classes = config.bits, data.labels.shape[1]
+        self.config = config
+        self.explained: dict[str, Any] = {"delta": config.delta, "reason": "given by the user"}
+        if config.delta is None:
+            self.explained = choose_delta(data.labels, bits, confidence=config.confidence).to_json()
+        self.delta = float(self.explained["delta"])
+        self.unit = 0.25 if config.distance == "hamming" else 1.0
         self.head = _Linear(bits, classes, sharing=config.heads, bias=True)
         self.union = _Linear(2 * bits, bits, sharing=config.pseudo_networks, bias=False)
         self.intersection = _Linear(2 * bits, bits, sharing=config.pseudo_networks, bias=False)
-        self.register_buffer("positive_weight", torch.from_numpy(positive_weight))
+        self.register_buffer("positive_weight", torch.from_numpy(positive_weights(data.labels, config.positive_weight)))
         stored = len(data) if config.code_update == "epoch" else 0
         self.register_buffer("codes", torch.zeros(stored, bits, dtype=torch.int8))
 

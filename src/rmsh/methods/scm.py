@@ -20,13 +20,12 @@ from scipy.linalg import cholesky, eigh, solve_triangular
 
 from rmsh.core.types import MODALITIES
 from rmsh.data.labels import unit_labels
-from rmsh.methods.base import Method, MethodConfig, Run
+from rmsh.methods.base import HashFunctions, Method, MethodConfig, Run
 from rmsh.training.closed_form import Centred, cross_products, ridge, signs
 
 if TYPE_CHECKING:
     from rmsh.core.types import ScoreArray
     from rmsh.data.pairs import Pairs
-    from rmsh.model import Model
 
 
 class SCMConfig(MethodConfig):
@@ -43,24 +42,14 @@ def leading_pair(matrix: ScoreArray) -> tuple[ScoreArray, ScoreArray]:
         >>> left.round(6).tolist(), right.round(6).tolist()
         ([1.0, 0.0], [0.0, -1.0])
     """
-    rows, columns = matrix.shape
-    if columns < rows:  # decompose the smaller product
-        right = _leading_eigenvector(matrix.T @ matrix)
-        left = _unit(matrix @ right)
-    else:
-        left = _leading_eigenvector(matrix @ matrix.T)
-        right = _unit(matrix.T @ left)
+    wide = matrix if len(matrix) <= matrix.shape[1] else matrix.T
+    last = len(wide) - 1
+    first = np.asarray(eigh(wide @ wide.T, subset_by_index=[last, last])[1][:, 0])
+    second = wide.T @ first
+    second = second / max(float(np.linalg.norm(second)), 1e-300)
+    left, right = (first, second) if wide is matrix else (second, first)
     sign = 1.0 if left[np.abs(left).argmax()] >= 0 else -1.0
     return sign * left, sign * right
-
-
-def _leading_eigenvector(products: ScoreArray) -> ScoreArray:
-    last = len(products) - 1
-    return np.asarray(eigh(products, subset_by_index=[last, last])[1][:, 0])
-
-
-def _unit(vector: ScoreArray) -> ScoreArray:
-    return vector / max(float(np.linalg.norm(vector)), 1e-300)
 
 
 class SCM(Method):
@@ -72,12 +61,15 @@ class SCM(Method):
     Config = SCMConfig
     config: SCMConfig
 
-    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:  # noqa: ARG002  # nothing to resume
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> HashFunctions:  # noqa: ARG002  # nothing to resume
         bits = self.config.bits
         labels = unit_labels(np.asarray(pairs.labels))
         sides = [Centred.of(pairs.features(m)) for m in MODALITIES]
         roots = [cholesky(ridge(cross_products(side, side), self.config.ridge), lower=True) for side in sides]
-        x_labels, y_labels = (_whitened(r, s.transposed_times(labels)) for r, s in zip(roots, sides, strict=True))
+        x_labels, y_labels = (
+            solve_triangular(root, side.transposed_times(labels), lower=True)
+            for root, side in zip(roots, sides, strict=True)
+        )
         # L_x^-1 C L_y^-T, whose singular vectors solve the generalised eigenproblem of C, C_xx and C_yy.
         residual = 2 * bits * x_labels @ y_labels.T
         weights = [np.empty((side.width, bits)) for side in sides]
@@ -85,11 +77,7 @@ class SCM(Method):
             used = []
             for side, root, weight, direction in zip(sides, roots, weights, leading_pair(residual), strict=True):
                 weight[:, bit] = solve_triangular(root.T, direction)
-                used.append(_whitened(root, side.transposed_times(signs(side.times(weight[:, [bit]])))[:, 0]))
+                products = side.transposed_times(signs(side.times(weight[:, [bit]])))[:, 0]
+                used.append(solve_triangular(root, products, lower=True))
             residual -= np.outer(*used)
-        functions = {m: side.linear_hash(weight) for m, side, weight in zip(MODALITIES, sides, weights, strict=True)}
-        return self._model(functions, facts)
-
-
-def _whitened(root: ScoreArray, values: ScoreArray) -> ScoreArray:
-    return np.asarray(solve_triangular(root, values, lower=True))
+        return {m: side.linear_hash(weight) for m, side, weight in zip(MODALITIES, sides, weights, strict=True)}

@@ -28,7 +28,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.data.labels import unit_labels
 from rmsh.data.pairs import dense_rows
 from rmsh.hash_function import HashFunction, KernelLayer, Layer
-from rmsh.methods.base import Method, MethodConfig, Run
+from rmsh.methods.base import HashFunctions, Method, MethodConfig, Run
 from rmsh.training.closed_form import signs
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from rmsh.core.types import FloatArray, LabelArray, ScoreArray
     from rmsh.data.pairs import Pairs
-    from rmsh.model import Model
 
 Anchors: TypeAlias = Literal["k-means", "random"]
 
@@ -187,7 +186,7 @@ class SePH(Method):
     Config = SePHConfig
     config: SePHConfig
 
-    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> Model:  # noqa: ARG002  # nothing to resume
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> HashFunctions:  # noqa: ARG002  # nothing to resume
         config, rng = self.config, np.random.default_rng(self.config.seed)
         rows = np.sort(rng.permutation(len(pairs))[: config.sample])
         labels = np.asarray(pairs.labels)[rows]
@@ -195,8 +194,7 @@ class SePH(Method):
         h, losses = embedding.minimise(config.bits, iterations=config.iterations, step=config.step, rng=rng)
         facts |= {"sample": len(rows), "iterations": config.iterations, "loss": [losses[0], min(losses)]}
         codes = signs(h)
-        functions = {m: self._hash_function(dense_rows(pairs.features(m), rows), codes) for m in MODALITIES}
-        return self._model(functions, facts)
+        return {m: self._hash_function(dense_rows(pairs.features(m), rows), codes) for m in MODALITIES}
 
     def _hash_function(self, features: FloatArray, codes: FloatArray) -> HashFunction:
         """The second step for one modality: features (n, d) of items with codes (n, K)."""

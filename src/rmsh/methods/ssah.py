@@ -73,7 +73,7 @@ class Objective(HashObjective):
 
     def __init__(self, data: TrainingSet, config: SSAHConfig, *, label_epochs: int) -> None:
         super().__init__(data, config.bits, hidden=config.hidden)
-        self.config, self.label_epochs, self.epoch = config, label_epochs, 0
+        self.config, self.label_epochs = config, label_epochs
         classes, width = data.labels.shape[1], config.hidden
         self.labels = LabelNetwork(classes, config.bits, widths=(width, width), output="tanh")
         self.heads = nn.ModuleDict({name: nn.Linear(width, classes) for name in ("label", "image", "text")})
@@ -81,10 +81,6 @@ class Objective(HashObjective):
             {name: discriminator(width, widths=(512, 256), slope=0.0) for name in ("image", "text")}
         )
         self.register_buffer("all_labels", torch.from_numpy(data.labels).float(), persistent=False)
-
-    def begin_epoch(self, epoch: int, data: TrainingSet) -> None:  # noqa: ARG002  # called by the loop
-        """Note the epoch, which determines the stage."""
-        self.epoch = epoch
 
     def forward(self, batch: Batch) -> Losses:
         partners = self.all_labels[torch.randperm(len(self.all_labels))[: self.config.partners]]

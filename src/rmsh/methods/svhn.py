@@ -92,14 +92,10 @@ class Objective(HashObjective):
 
     def __init__(self, data: TrainingSet, config: SVHNConfig, *, label_epochs: int) -> None:
         super().__init__(data, config.bits, hidden=config.hidden, output="none")
-        self.config, self.label_epochs, self.epoch = config, label_epochs, 0
+        self.config, self.label_epochs = config, label_epochs
         widths = (config.hidden, -(-config.hidden // 2))
         self.labels = LabelNetwork(data.labels.shape[1], config.bits, widths=widths, output="none")
         self.image_spread, self.text_spread = (nn.Linear(config.hidden, config.bits) for _ in range(2))
-
-    def begin_epoch(self, epoch: int, data: TrainingSet) -> None:  # noqa: ARG002  # called by the loop
-        """Note the epoch, which determines the stage."""
-        self.epoch = epoch
 
     def forward(self, batch: Batch) -> Losses:
         if self.epoch < self.label_epochs:

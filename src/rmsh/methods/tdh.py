@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
@@ -161,12 +161,7 @@ class TDH(DeepMethod):
         return Objective(data, self.config)
 
 
-class Triplets(NamedTuple):
-    """Indices of items in a batch, each (t,)."""
-
-    query: Tensor
-    positive: Tensor
-    negative: Tensor
+Triplets: TypeAlias = tuple[Tensor, Tensor, Tensor]  # query, positive and negative item of a batch, each (t,)
 
 
 def draw_triplets(similar: Tensor, each: int) -> Triplets:
@@ -180,9 +175,9 @@ def draw_triplets(similar: Tensor, each: int) -> Triplets:
     positive, negative = similar.clone().fill_diagonal_(0), (1 - similar).fill_diagonal_(0)
     query = ((positive.sum(dim=1) > 0) & (negative.sum(dim=1) > 0)).nonzero()[:, 0]
     if not len(query):
-        return Triplets(query, query, query)
+        return query, query, query
     near, far = (torch.multinomial(weights[query], each, replacement=True) for weights in (positive, negative))
-    return Triplets(query.repeat_interleave(each), near.reshape(-1), far.reshape(-1))
+    return query.repeat_interleave(each), near.reshape(-1), far.reshape(-1)
 
 
 class Objective(SweepingObjective):

@@ -22,14 +22,14 @@ import torch
 from rmsh.core.errors import TrainingError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.data.pairs import dense_rows
-from rmsh.training.checkpoint import Checkpoint
+from rmsh.training.checkpoint import History, load_checkpoint, save_checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor, nn
 
-    from rmsh.core.types import BitArray, Features, FloatArray, IntArray, LabelArray
+    from rmsh.core.types import BitArray, Features, IntArray, LabelArray
 
 Shape: TypeAlias = Literal["constant", "one-cycle", "linear"]
 
@@ -93,8 +93,7 @@ class TrainingSet:
     images: Features
     texts: Features
     labels: LabelArray
-    has_image: BitArray | None = None  # (N,); None: all
-    has_text: BitArray | None = None
+    present: BitArray | None = None  # (2, N), which items have an image and which have a text; None: all
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -103,11 +102,11 @@ class TrainingSet:
         """Select items."""
         return Batch(self, rows)
 
-    def present_features(self) -> tuple[Features, Features]:
+    def present_features(self) -> list[Features]:
         """Image and text features, without the rows of items that have none."""
-        images = self.images if self.has_image is None or self.has_image.all() else self.images[self.has_image]
-        texts = self.texts if self.has_text is None or self.has_text.all() else self.texts[self.has_text]
-        return images, texts
+        masks = (None, None) if self.present is None else self.present
+        sides = zip((self.images, self.texts), masks, strict=True)
+        return [features if has is None or has.all() else features[has] for features, has in sides]
 
 
 class Batch:
@@ -124,12 +123,12 @@ class Batch:
     @cached_property
     def images(self) -> Tensor:
         """(n, d)."""
-        return _aligned(dense_rows(self._data.images, self._rows))
+        return _aligned_rows(self._data.images, self._rows)
 
     @cached_property
     def texts(self) -> Tensor:
         """(n, d')."""
-        return _aligned(dense_rows(self._data.texts, self._rows))
+        return _aligned_rows(self._data.texts, self._rows)
 
     @cached_property
     def labels(self) -> Tensor:
@@ -139,15 +138,14 @@ class Batch:
     @cached_property
     def present(self) -> Tensor:
         """(2, n) which items have an image and which have a text; the features of an absent one are arbitrary."""
-        masks = (self._data.has_image, self._data.has_text)
-        return torch.stack(
-            [torch.from_numpy(np.full(len(self._rows), True) if m is None else m[self._rows]) for m in masks]
-        )
+        if self._data.present is None:
+            return torch.ones(2, len(self._rows), dtype=torch.bool)
+        return torch.from_numpy(self._data.present.take(self._rows, axis=1))
 
 
-def _aligned(array: FloatArray) -> Tensor:
-    """A copy in torch's aligned memory: MKL's sums depend on alignment in their last bits."""
-    return torch.from_numpy(array).clone()
+def _aligned_rows(features: Features, rows: IntArray) -> Tensor:
+    """Dense rows, copied to torch's aligned memory: MKL's sums depend on alignment in their last bits."""
+    return torch.from_numpy(dense_rows(features, rows)).clone()
 
 
 def rate_at(progress: float, schedule: Schedule) -> float:
@@ -176,7 +174,7 @@ def train(
     checkpoint: Path | None = None,
     fingerprint: str = "",
     on_progress: OnProgress = ignore,
-) -> list[dict[str, float]]:
+) -> History:
     """Minimise the terms of an objective (Batch -> Losses) with Adam; resume from ``checkpoint`` if it exists.
 
     If the objective has a method ``begin_epoch(epoch, data)``, it is called before each epoch: for a closed-form update
@@ -191,10 +189,11 @@ def train(
         FormatError: the checkpoint is damaged or belongs to another run.
     """
     optimizer = torch.optim.Adam(objective.parameters(), lr=schedule.rate, fused=True)
-    history: list[dict[str, float]] = []
+    history: History = []
     if checkpoint is not None and checkpoint.exists():
-        history = Checkpoint.load(checkpoint, objective, optimizer, fingerprint=fingerprint).history
+        history = load_checkpoint(checkpoint, objective, optimizer, fingerprint=fingerprint)
     resumed, start = len(history), time.perf_counter()
+    every = -(-schedule.epochs // _MAX_CHECKPOINTS)
     begin_epoch = getattr(objective, "begin_epoch", None)
     objective.train()
     for epoch in range(resumed, schedule.epochs):
@@ -202,22 +201,12 @@ def train(
             if begin_epoch is not None:
                 begin_epoch(epoch, data)
             history.append(_epoch(objective, data, optimizer, schedule, epoch))
-        if checkpoint is not None and _writes_checkpoint(epoch + 1, schedule.epochs):
-            Checkpoint(len(history), history, fingerprint).save(checkpoint, objective, optimizer)
+        if checkpoint is not None and (len(history) % every == 0 or len(history) == schedule.epochs):
+            save_checkpoint(checkpoint, objective, optimizer, history=history, fingerprint=fingerprint)
         done, total = epoch + 1 - resumed, schedule.epochs - resumed
         on_progress(Progress("train", done, total, "epoch", time.perf_counter() - start, history[-1]))
     objective.eval()
     return history
-
-
-def _writes_checkpoint(done: int, epochs: int) -> bool:
-    """Whether a checkpoint follows a number of finished epochs.
-
-    Example:
-        >>> [done for done in range(1, 131) if _writes_checkpoint(done, 130)][-3:]
-        [126, 129, 130]
-    """
-    return done == epochs or done % -(-epochs // _MAX_CHECKPOINTS) == 0
 
 
 @contextmanager

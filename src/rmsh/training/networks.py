@@ -134,11 +134,7 @@ class HashNetwork(nn.Module):
 class LabelNetwork(nn.Module):
     """Labels (n, C) -> hidden -> representation -> K, with ReLU between: codes of label sets.
 
-    Args:
-        classes: C.
-        bits: K.
-        widths: of the hidden layer and of the representation.
-        output: activation of the last layer.
+    ``widths`` are those of the hidden layer and of the representation.
     """
 
     def __init__(self, classes: int, bits: int, *, widths: tuple[int, int], output: Activation) -> None:
@@ -161,9 +157,8 @@ class LabelNetwork(nn.Module):
     @torch.no_grad()
     def export(self) -> HashFunction:
         """The trained network as three layers of plain arrays."""
-        activations: tuple[Activation, ...] = ("relu", "relu", self.activation)
-        layers = zip((self.first, self.second, self.output), activations, strict=True)
-        return HashFunction(tuple(_layer(linear.weight, linear.bias, activation) for linear, activation in layers))
+        first, second = (_layer(linear.weight, linear.bias, "relu") for linear in (self.first, self.second))
+        return HashFunction((first, second, _layer(self.output.weight, self.output.bias, self.activation)))
 
 
 def _linear(inputs: int, outputs: int) -> nn.Linear:
