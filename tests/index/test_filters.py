@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -38,11 +37,6 @@ def test_joining_is_associative() -> None:
     assert (a & b) & c == a & (b & c) == And((a, b, c))
     assert (a | b) | c == a | (b | c) == Or((a, b, c))
     assert len({a, Label("a"), Id("a")}) == 2
-
-
-def test_a_filter_becomes_json() -> None:
-    value = (a & ~(b | c)).to_json()
-    assert json.loads(json.dumps(value)) == {"and": [{"label": "a"}, {"not": {"or": [{"id": "b"}, {"text": "c"}]}}]}
 
 
 def test_a_mask_follows_the_truth_table() -> None:

@@ -47,7 +47,7 @@ def test_hits_are_thrown_out_in_time_and_ties_are_kept(k: int) -> None:
     falling = np.array([(1 << (63 - i // 25)) - 1 for i in range(1500)], dtype=np.uint64)
     for n in range(300, 1500, 7):
         words = read_only(falling[:n])
-        keys = kernels.nearest(query, words, NO_WORDS, 0, n, NO_MASK, NO_MASK, k)[0]
+        keys = kernels.nearest(query, words, NO_WORDS, NO_MASK, NO_MASK, 0, n, k)[0]
         order = np.lexsort((np.arange(n), np.bitwise_count(words)))[:k]
         assert (keys & ((1 << ROW_BITS) - 1)).tolist() == order.tolist()
 
@@ -56,7 +56,7 @@ def test_bits_behind_the_end_of_a_code_lead_nowhere() -> None:
     """A file may be damaged; the kernels count whatever is there, within their arrays."""
     words = read_only(np.full(4, 2**64 - 1, dtype=np.uint64))
     query = read_only(np.zeros((1, 2), dtype=np.uint64))
-    keys = kernels.nearest(query, words, NO_WORDS, 0, 2, NO_MASK, NO_MASK, 2)
+    keys = kernels.nearest(query, words, NO_WORDS, NO_MASK, NO_MASK, 0, 2, 2)
     assert (keys >> ROW_BITS).tolist() == [[128, 128]]
 
 
@@ -77,7 +77,7 @@ def test_masked_codes_fill_tiles_across_both_segments(width: int, queries: int) 
     words = rng.integers(0, 1 << 64, (3000, width), dtype=np.uint64)
     asked, where = rng.integers(0, 1 << 64, (queries, width), dtype=np.uint64), rng.random(3000) < 0.6
     base, tail = (read_only(part.reshape(-1)) for part in (words[:1300], words[1300:]))
-    keys = kernels.nearest(read_only(asked), base, tail, 5, 2990, NO_MASK, read_only(where), 40)
+    keys = kernels.nearest(read_only(asked), base, tail, NO_MASK, read_only(where), 5, 2990, 40)
     distances = np.bitwise_count(asked[:, None] ^ words[None]).sum(axis=2, dtype=np.int64)
     distances[:, ~where | (np.arange(3000) < 5) | (np.arange(3000) >= 2990)] = 1000
     order = np.argsort(distances, axis=1, kind="stable")[:, :40]

@@ -15,7 +15,6 @@ from rmsh.codes import Codes
 from rmsh.core.errors import ConfigError
 from rmsh.index.brute import Brute
 from rmsh.index.mih import MultiIndex, build_tables, substring_count, substring_starts
-from rmsh.index.store import CodeStore
 
 
 def _clustered(n: int, bits: int = 64, seed: int = 0) -> Codes:
@@ -27,17 +26,15 @@ def _clustered(n: int, bits: int = 64, seed: int = 0) -> Codes:
 
 def _watched(index: MultiIndex, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Number of queries and first row of each scan."""
-    from rmsh.index import mih
-
     asked: list[Any] = []
-    for name in ("nearest_keys", "within_keys"):
-        real = getattr(mih, name)
+    for name in ("_nearest_keys", "_within_keys"):
+        real = getattr(index, name)
 
-        def watch(store: Any, words: Any, *args: Any, real: Any = real, **options: Any) -> Any:
-            asked.append((len(words), options.get("first", 0)))
-            return real(store, words, *args, **options)
+        def watch(words: Any, limit: int, where: Any, first: int = 0, *, real: Any = real) -> Any:
+            asked.append((len(words), first))
+            return real(words, limit, where, first)
 
-        monkeypatch.setattr(mih, name, watch)
+        monkeypatch.setattr(index, name, watch)
     return asked
 
 
@@ -124,9 +121,9 @@ def test_more_neighbours_than_a_query_may_visit_are_scanned_at_once(monkeypatch:
 
 def test_each_table_holds_every_row_in_the_bucket_of_its_substring() -> None:
     words = np.random.default_rng(0).integers(0, 2**62, (300, 2), dtype=np.uint64)
-    store = CodeStore(126, words[:200].copy())
-    store.append(words[200:])
-    tables = build_tables(store, threads=2)
+    index = MultiIndex.over(words[:200].copy(), 126, threads=2)
+    index.add(Codes(np.ascontiguousarray(words[200:]).view(np.uint8), 126, np.arange(100).astype(np.str_)))
+    tables = build_tables(index)
     for rows, first, start, end in zip(tables.rows, tables.firsts, tables.starts, tables.starts[1:], strict=False):
         bounds = tables.bounds[first : first + 2 ** (end - start) + 1]
         buckets = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))

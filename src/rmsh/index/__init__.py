@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rmsh.core.registry import Registry
 
 if TYPE_CHECKING:
-    from rmsh.index.base import Index
+    from rmsh.index.store import StoredIndex
 
 __all__ = ["INDEXES", "create_index"]
 
@@ -18,7 +18,7 @@ INDEXES = Registry(
 )
 
 
-def create_index(bits: int, kind: str = "scan", **options: Any) -> Index:
+def create_index(bits: int, kind: str = "scan", **options: Any) -> StoredIndex:
     """Create an empty index for codes of a given length.
 
     Args:
@@ -34,5 +34,5 @@ def create_index(bits: int, kind: str = "scan", **options: Any) -> Index:
         >>> len(create_index(64, "scan", threads=2))
         0
     """
-    index: Index = INDEXES.load("scan" if kind == "auto" else kind)(bits, **options)
+    index: StoredIndex = INDEXES.load("scan" if kind == "auto" else kind)(bits, **options)
     return index

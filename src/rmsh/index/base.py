@@ -1,4 +1,4 @@
-"""The index protocol, its conventions, and the values that a search returns.
+"""The conventions of an index, and the values that a search returns.
 
 These conventions hold for every index and are stated only here; ``brute.py`` is the reference implementation.
 
@@ -26,7 +26,7 @@ above them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,35 +35,7 @@ from rmsh.core.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray
-
-
-class Index(Protocol):
-    """A searchable set of codes; the conventions are at the top of this file."""
-
-    @property
-    def bits(self) -> int:
-        """Number of bits per code."""
-
-    @property
-    def row_count(self) -> int:
-        """Number of rows ever assigned; masks have this length."""
-
-    def __len__(self) -> int:
-        """Number of items."""
-
-    def add(self, codes: Codes) -> IntArray:
-        """Add codes and return their rows, int64 (n,)."""
-
-    def remove(self, rows: IntArray) -> None:
-        """Remove the items with these rows."""
-
-    def search(self, codes: Codes, k: int, *, where: BitArray | None = None) -> Hits:
-        """Find the k nearest items of each query."""
-
-    def within(self, codes: Codes, radius: int, *, where: BitArray | None = None) -> Neighbours:
-        """Find all items at a distance of at most ``radius`` from each query."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,9 @@ A filter is written as in ``label=dog and not (text="two dogs" or id=17)``. The 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
 
 import numpy as np
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 BARE = re.compile(r"""[^\s()"'\\]+""")  # a value written without quotes
 
 
-class Filter(ABC):
+class Filter:
     """A condition on items; combine them with ``&``, ``|`` and ``~``.
 
     Example:
@@ -47,13 +46,6 @@ class Filter(ABC):
 
     def __invert__(self) -> Filter:
         return Not(self)
-
-    @abstractmethod
-    def __str__(self) -> str: ...
-
-    @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """The filter as a JSON value."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +72,6 @@ class Leaf(Filter):
             return f"{self.field}={self.value}"
         escaped = self.value.replace("\\", r"\\").replace('"', r"\"")
         return f'{self.field}="{escaped}"'
-
-    def to_json(self) -> dict[str, Any]:
-        return {self.field: self.value}
 
 
 class Label(Leaf):
@@ -121,9 +110,6 @@ class _Joined(Filter):
     def __str__(self) -> str:
         return f" {self.word} ".join(_enclosed(part, binding=self) for part in self.parts)
 
-    def to_json(self) -> dict[str, Any]:
-        return {self.word: [part.to_json() for part in self.parts]}
-
 
 class And(_Joined):
     """Items that satisfy all parts."""
@@ -148,9 +134,6 @@ class Not(Filter):
 
     def __str__(self) -> str:
         return f"not {_enclosed(self.part, binding=self)}"
-
-    def to_json(self) -> dict[str, Any]:
-        return {"not": self.part.to_json()}
 
 
 def _check_filter(part: object) -> None:
@@ -198,91 +181,81 @@ def parse(text: str) -> Filter:
         >>> parse("label=dog and not text='two dogs'")
         And(parts=(Label(value='dog'), Not(part=Text(value='two dogs'))))
     """
-    return _Parser(text).parse()
+    parser = _Parser(text)
+    found = parser.joined((Or, And))
+    if parser.at < len(text):
+        parser.refuse('"and", "or" or the end, and a value with spaces must be in quotes')
+    return found
 
 
 class _Parser:
-    """Recursive descent with one method per rule; ``_at`` is the position of the next character."""
+    """Recursive descent; ``at`` is the position of the next character."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._depth = 0
         self._advance(0)
 
-    def parse(self) -> Filter:
-        found = self._or()
-        if self._at < len(self._text):
-            self._refuse('"and", "or" or the end, and a value with spaces must be in quotes')
-        return found
+    def joined(self, joins: tuple[type[_Joined], ...]) -> Filter:
+        """Filters joined by the first word; their parts are joined by the others, which bind more tightly."""
+        if not joins:
+            return self._single()
+        parts = [self.joined(joins[1:])]
+        while self._take(joins[0].word):
+            parts.append(self.joined(joins[1:]))
+        return parts[0] if len(parts) == 1 else joins[0](tuple(parts))
 
-    def _or(self) -> Filter:
-        return self._joined(Or, self._and)
-
-    def _and(self) -> Filter:
-        return self._joined(And, self._not)
-
-    def _joined(self, join: type[_Joined], operand: Callable[[], Filter]) -> Filter:
-        parts = [operand()]
-        while self._take(join.word):
-            parts.append(operand())
-        return parts[0] if len(parts) == 1 else join(tuple(parts))
-
-    def _not(self) -> Filter:
+    def _single(self) -> Filter:
         if self._depth > _MAX_DEPTH:
             raise InputError(f"The filter is nested deeper than {_MAX_DEPTH} levels; give a flatter one.")
         self._depth += 1
         if self._take("not"):
-            found: Filter = Not(self._not())
-        elif self._text.startswith("(", self._at):
-            self._advance(self._at + 1)
-            found = self._or()
-            if not self._text.startswith(")", self._at):
-                self._refuse('"and", "or" or ")"')
-            self._advance(self._at + 1)
+            found: Filter = Not(self._single())
+        elif self._text.startswith("(", self.at):
+            self._advance(self.at + 1)
+            found = self.joined((Or, And))
+            if not self._text.startswith(")", self.at):
+                self.refuse('"and", "or" or ")"')
+            self._advance(self.at + 1)
         else:
             found = self._condition()
         self._depth -= 1
         return found
 
     def _condition(self) -> Leaf:
-        named = _FIELD.match(self._text, self._at)
+        begin, named = self.at, _FIELD.match(self._text, self.at)
         if named is None or named[1] not in _FIELDS:
-            self._refuse(", ".join(f"{field}=" for field in _FIELDS) + ', "not" or "("')
-        begin = self._at
+            self.refuse(", ".join(f"{field}=" for field in _FIELDS) + ', "not" or "("')
         self._advance(named.end())
-        value = self._value()
-        try:
-            return _FIELDS[named[1]](value)
-        except InputError as error:
-            raise InputError(f"{error} See character {begin + 1} of the filter.") from None
-
-    def _value(self) -> str:
-        quoted = _QUOTED.get(self._text[self._at : self._at + 1])
-        found = (quoted or BARE).match(self._text, self._at)
+        quoted = _QUOTED.get(self._text[self.at : self.at + 1])
+        found = (quoted or BARE).match(self._text, self.at)
         if found is None:
-            self._refuse(
+            self.refuse(
                 "a closing quote, and a backslash only before quotes and backslashes"
                 if quoted
                 else 'a value: a word, or anything in quotes, such as "two dogs"'
             )
         self._advance(found.end())
-        return re.sub(r"\\(.)", r"\1", found[1]) if quoted else found[0]
+        try:
+            return _FIELDS[named[1]](re.sub(r"\\(.)", r"\1", found[1]) if quoted else found[0])
+        except InputError as error:
+            raise InputError(f"{error} See character {begin + 1} of the filter.") from None
 
     def _take(self, word: str) -> bool:
         """Consume a keyword if it is next."""
-        found = _WORD.match(self._text, self._at)
-        if found is None or found[0].lower() != word or _FIELD.match(self._text, self._at):
+        found = _WORD.match(self._text, self.at)
+        if found is None or found[0].lower() != word or _FIELD.match(self._text, self.at):
             return False
         self._advance(found.end())
         return True
 
     def _advance(self, at: int) -> None:
         """Move to a position and past the white space there."""
-        self._at = at
-        while self._text[self._at : self._at + 1].isspace():
-            self._at += 1
+        self.at = at
+        while self._text[self.at : self.at + 1].isspace():
+            self.at += 1
 
-    def _refuse(self, allowed: str) -> NoReturn:
-        rest = self._text[self._at : self._at + 20]
-        where = f"at character {self._at + 1}, {rest!r}" if rest else f"at its end, after character {self._at}"
+    def refuse(self, allowed: str) -> NoReturn:
+        rest = self._text[self.at : self.at + 20]
+        where = f"at character {self.at + 1}, {rest!r}" if rest else f"at its end, after character {self.at}"
         raise InputError(f"The filter cannot be read {where}; allowed here: {allowed}.")

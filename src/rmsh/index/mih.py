@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rmsh.core.errors import ConfigError
 from rmsh.index.base import FAR, to_hits, to_neighbours
-from rmsh.index.scan import Scan, has_kernels, kernel_inputs, nearest_keys, run_all, within_keys
+from rmsh.index.scan import Scan, has_kernels, run_all
 from rmsh.index.store import read_only
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from rmsh.core.types import BitArray, IntArray, WordArray
     from rmsh.index.base import Hits, Neighbours
-    from rmsh.index.store import CodeStore
 
 _MAX_ROWS = np.iinfo(np.int32).max
 _SHORTEST, _LONGEST = 4, 24  # bits of a substring; a table has one bucket per value
@@ -73,12 +72,11 @@ class MultiIndex(Scan):
         keys = np.full((len(words), k), FAR)
         for query_keys, found in zip(keys, hits, strict=True):
             query_keys[: len(found)] = np.sort(found)[:k]
-        scan = partial(nearest_keys, self._store, k=k, where=where, threads=self.threads)
         if complete.any() and tables.row_count < self.row_count:
-            later = scan(words[complete], first=tables.row_count)
+            later = self._nearest_keys(words[complete], k, where, tables.row_count)
             keys[complete] = np.sort(np.concatenate((keys[complete], later), axis=1), axis=1)[:, :k]
         if not complete.all():
-            keys[~complete] = scan(words[~complete])
+            keys[~complete] = self._nearest_keys(words[~complete], k, where)
         return to_hits(keys)
 
     def _within(self, words: WordArray, radius: int, where: BitArray | None) -> Neighbours:
@@ -89,9 +87,7 @@ class MultiIndex(Scan):
         owners = [np.repeat(np.arange(len(words)), [len(found) for found in keys])]
         for queries, first in ((complete, tables.row_count), (~complete, 0)):
             if queries.any() and first < self.row_count:
-                scanned, more = within_keys(
-                    self._store, words[queries], radius, where=where, threads=self.threads, first=first
-                )
+                scanned, more = self._within_keys(words[queries], radius, where, first)
                 owners.append(np.flatnonzero(queries)[scanned])
                 keys.append(more)
         return to_neighbours(np.concatenate(owners), np.concatenate(keys), queries=len(words))
@@ -103,28 +99,24 @@ class MultiIndex(Scan):
         with self._building:
             covered = 0 if self._tables is None else self._tables.row_count
             if self._tables is None or self.row_count - covered > max(_NEW_ROWS, covered // 4):
-                self._tables = build_tables(self._store, threads=self.threads)
+                self._tables = build_tables(self)
             return self._tables
 
     def _visits(self) -> int:
         """Number of buckets and codes that a query may visit before it is scanned."""
-        return self.row_count * self._store.width // _WORDS_PER_VISIT if self.budget is None else self.budget
+        return self.row_count * self.width // _WORDS_PER_VISIT if self.budget is None else self.budget
 
     def _probe(
         self, tables: Tables, words: WordArray, where: BitArray | None, *, k: int, radius: int
     ) -> tuple[list[IntArray], BitArray]:
         """Keys of each query's hits in the tables, and whether they are complete; a query over budget has none."""
-        inputs = (*kernel_inputs(self._store, where), *tables, k, radius, self._visits())
+        from rmsh.index._kernels.mih import probe
+
+        inputs = (*self._kernel_inputs(where), *tables, k, radius, self._visits())
         shares = np.array_split(words, min(self.threads, len(words)))
-        done = run_all([partial(_probe_share, share, *inputs) for share in shares])
-        return [found for keys, _ in done for found in keys], np.concatenate([complete for _, complete in done])
-
-
-def _probe_share(words: WordArray, *inputs: Any) -> tuple[list[IntArray], BitArray]:
-    from rmsh.index._kernels.mih import probe
-
-    keys, ends, complete = probe(read_only(words), *inputs)
-    return np.split(keys, ends[:-1]), complete
+        done = run_all([partial(probe, read_only(share), *inputs) for share in shares])
+        hits = [found for keys, ends, _ in done for found in np.split(keys, ends[:-1])]
+        return hits, np.concatenate([complete for _, _, complete in done])
 
 
 class Tables(NamedTuple):
@@ -142,28 +134,25 @@ class Tables(NamedTuple):
         return int(self.rows.shape[1])
 
 
-def build_tables(store: CodeStore, *, threads: int) -> Tables:
-    """Sort all rows of a store, at most 2^31 - 1, into tables."""
-    count = substring_count(store.bits, store.row_count)
-    starts = substring_starts(store.bits, count)
+def build_tables(index: Scan) -> Tables:
+    """Sort all rows of an index, at most 2^31 - 1, into tables."""
+    from rmsh.index._kernels.mih import fill_table
+
+    count = substring_count(index.bits, index.row_count)
+    starts = substring_starts(index.bits, count)
     lengths = np.diff(starts).tolist()
     bounds = [np.zeros(2**length + 1, dtype=np.int32) for length in lengths]
-    rows = np.empty((count, store.row_count), dtype=np.int32)
-    shares = [range(first, count, threads) for first in range(min(threads, count))]
-    run_all([partial(_fill_tables, store, starts, bounds, rows, share) for share in shares])
+    rows = np.empty((count, index.row_count), dtype=np.int32)
+    base, tail = (segment.reshape(-1) for segment in index.segments)
+
+    def fill(share: range) -> None:
+        for j in share:
+            fill_table(base, tail, index.width, starts[j], starts[j + 1] - starts[j], bounds[j], rows[j])
+
+    run_all([partial(fill, range(first, count, index.threads)) for first in range(min(index.threads, count))])
     firsts = np.cumsum([0, *map(len, bounds[:-1])])
     counts = np.array([[math.comb(length, d) for d in range(max(lengths) + 1)] for length in lengths])
     return Tables(np.concatenate(bounds), rows, starts, firsts, counts)
-
-
-def _fill_tables(
-    store: CodeStore, starts: IntArray, bounds: list[NDArray[np.int32]], rows: NDArray[np.int32], share: range
-) -> None:
-    from rmsh.index._kernels.mih import fill_table
-
-    base, tail = (segment.reshape(-1) for segment in store.segments)
-    for j in share:
-        fill_table(base, tail, store.width, starts[j], starts[j + 1] - starts[j], bounds[j], rows[j])
 
 
 def substring_count(bits: int, rows: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
@@ -21,7 +21,7 @@ import numpy as np
 from rmsh.core.errors import ConfigError
 from rmsh.index.base import to_hits, to_neighbours
 from rmsh.index.brute import Brute
-from rmsh.index.store import CodeStore, read_only
+from rmsh.index.store import read_only
 
 if TYPE_CHECKING:
     from rmsh.core.types import BitArray, IntArray, WordArray
@@ -62,13 +62,53 @@ class Scan(Brute):
     def _nearest(self, words: WordArray, k: int, where: BitArray | None) -> Hits:
         if not has_kernels():
             return super()._nearest(words, k, where)
-        return to_hits(nearest_keys(self._store, words, k, where=where, threads=self.threads))
+        return to_hits(self._nearest_keys(words, k, where))
 
     def _within(self, words: WordArray, radius: int, where: BitArray | None) -> Neighbours:
         if not has_kernels():
             return super()._within(words, radius, where)
-        owners, keys = within_keys(self._store, words, radius, where=where, threads=self.threads)
-        return to_neighbours(owners, keys, queries=len(words))
+        return to_neighbours(*self._within_keys(words, radius, where), queries=len(words))
+
+    def _nearest_keys(self, words: WordArray, k: int, where: BitArray | None, first: int = 0) -> IntArray:
+        """Sorted keys of the k nearest items from row ``first`` on, int64 (Q, at most k); FAR if there are fewer."""
+        from rmsh.index._kernels.scan import nearest
+
+        inputs, size = self._kernel_inputs(where), max(_BLOCK_QUERIES, _BLOCK_BYTES // (16 * k))
+
+        def run(task: _Task) -> IntArray:
+            found = []
+            for start in range(task.queries.start, task.queries.stop, size):
+                queries = read_only(words[start : min(start + size, task.queries.stop)])
+                found.append(nearest(queries, *inputs, task.first, task.end, k))
+            return found[0] if len(found) == 1 else np.concatenate(found)
+
+        tasks = _divide(len(words), first, self.row_count, width=self.width, threads=self.threads)
+        found = run_all([partial(run, task) for task in tasks])
+        if tasks[0].queries != tasks[-1].queries:
+            return np.concatenate(found)
+        return found[0] if len(found) == 1 else np.sort(np.concatenate(found, axis=1), axis=1)[:, :k]
+
+    def _within_keys(
+        self, words: WordArray, radius: int, where: BitArray | None, first: int = 0
+    ) -> tuple[IntArray, IntArray]:
+        """Query numbers and keys of all hits from row ``first`` on, int64 (hits,) each, unsorted."""
+        from rmsh.index._kernels.scan import within
+
+        inputs = self._kernel_inputs(where)
+
+        def run(task: _Task) -> tuple[IntArray, IntArray]:
+            owners, keys = within(read_only(words[task.queries]), *inputs, task.first, task.end, radius)
+            return owners + task.queries.start, keys
+
+        tasks = _divide(len(words), first, self.row_count, width=self.width, threads=self.threads)
+        found = run_all([partial(run, task) for task in tasks])
+        return np.concatenate([owners for owners, _ in found]), np.concatenate([keys for _, keys in found])
+
+    def _kernel_inputs(self, where: BitArray | None) -> tuple[Any, Any, Any, Any]:
+        """Base and tail as flat words, and both masks, empty if they admit all rows."""
+        base, tail = (segment.reshape(-1) for segment in self.segments)
+        alive = _NO_MASK if self.alive is None else self.alive
+        return base, tail, alive, _NO_MASK if where is None else read_only(where)
 
 
 def check_threads(threads: int | None) -> int:
@@ -96,26 +136,6 @@ def has_kernels() -> bool:
     return True
 
 
-def nearest_keys(
-    store: CodeStore, words: WordArray, k: int, *, where: BitArray | None, threads: int, first: int = 0
-) -> IntArray:
-    """Sorted keys of the k nearest items from row ``first`` on, int64 (Q, at most k); FAR if there are fewer."""
-    tasks = _divide(len(words), first, store.row_count, width=store.width, threads=threads)
-    found = run_all([partial(_run_nearest, task, store, words, k, where) for task in tasks])
-    if tasks[0].queries != tasks[-1].queries:
-        return np.concatenate(found)
-    return found[0] if len(found) == 1 else np.sort(np.concatenate(found, axis=1), axis=1)[:, :k]
-
-
-def within_keys(
-    store: CodeStore, words: WordArray, radius: int, *, where: BitArray | None, threads: int, first: int = 0
-) -> tuple[IntArray, IntArray]:
-    """Query numbers and keys of all hits from row ``first`` on, int64 (hits,) each, unsorted."""
-    tasks = _divide(len(words), first, store.row_count, width=store.width, threads=threads)
-    found = run_all([partial(_run_within, task, store, words, radius, where) for task in tasks])
-    return np.concatenate([owners for owners, _ in found]), np.concatenate([keys for _, keys in found])
-
-
 class _Task(NamedTuple):
     """The work of one thread: these queries against the rows first..end."""
 
@@ -127,14 +147,12 @@ class _Task(NamedTuple):
 def _divide(queries: int, first: int, end: int, *, width: int, threads: int) -> list[_Task]:
     """Divide a search into one task per thread, by queries if there are many, otherwise by rows."""
     count = max(1, min(threads, queries * (end - first) * width // _WORDS_PER_THREAD))
-    if queries >= count * _QUERIES_PER_THREAD:
-        return [_Task(slice(a, b), first, end) for a, b in _ranges(0, queries, count)]
-    return [_Task(slice(0, queries), a, b) for a, b in _ranges(first, end, count)]
-
-
-def _ranges(start: int, stop: int, count: int) -> Iterator[tuple[int, int]]:
-    """Consecutive ranges of about the same size."""
-    return pairwise(start + (stop - start) * i // count for i in range(count + 1))
+    by_queries = queries >= count * _QUERIES_PER_THREAD
+    start, stop = (0, queries) if by_queries else (first, end)
+    ranges = pairwise(start + (stop - start) * i // count for i in range(count + 1))
+    if by_queries:
+        return [_Task(slice(a, b), first, end) for a, b in ranges]
+    return [_Task(slice(0, queries), a, b) for a, b in ranges]
 
 
 def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
@@ -146,32 +164,3 @@ def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
 @cache  # per process: threads do not survive a fork
 def _pool(_process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=256, thread_name_prefix="rmsh-search")  # threads start on demand
-
-
-def kernel_inputs(store: CodeStore, where: BitArray | None) -> tuple[Any, Any, Any, Any]:
-    """Base and tail as flat words, and both masks, empty if they admit all rows."""
-    base, tail = store.segments
-    alive = _NO_MASK if store.alive is None else store.alive
-    return base.reshape(-1), tail.reshape(-1), alive, _NO_MASK if where is None else read_only(where)
-
-
-def _run_nearest(task: _Task, store: CodeStore, words: WordArray, k: int, where: BitArray | None) -> IntArray:
-    from rmsh.index._kernels.scan import nearest
-
-    base, tail, alive, mask = kernel_inputs(store, where)
-    size = max(_BLOCK_QUERIES, _BLOCK_BYTES // (16 * k))
-    found = []
-    for start in range(task.queries.start, task.queries.stop, size):
-        queries = read_only(words[start : min(start + size, task.queries.stop)])
-        found.append(nearest(queries, base, tail, task.first, task.end, alive, mask, k))
-    return found[0] if len(found) == 1 else np.concatenate(found)
-
-
-def _run_within(
-    task: _Task, store: CodeStore, words: WordArray, radius: int, where: BitArray | None
-) -> tuple[IntArray, IntArray]:
-    from rmsh.index._kernels.scan import within
-
-    base, tail, alive, mask = kernel_inputs(store, where)
-    owners, keys = within(read_only(words[task.queries]), base, tail, task.first, task.end, alive, mask, radius)
-    return owners + task.queries.start, keys

@@ -16,7 +16,7 @@ import numpy as np
 
 from rmsh.codes import check_bits
 from rmsh.core.errors import CodesError, InputError
-from rmsh.index.base import Hits, Index, Neighbours, check_k, check_radius
+from rmsh.index.base import Hits, Neighbours, check_k, check_radius
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -49,28 +49,47 @@ class _GrowingArray:
         self.filled = self._buffer[:new]
 
 
-class CodeStore:
-    """Codes as 64-bit words, by row.
+class StoredIndex(ABC):
+    """A searchable set of codes; the conventions are at the top of ``base.py``.
 
-    The base is uint64 (m, ceil(bits / 64)), C-contiguous, such as a read-only memory map, and is not copied; ``alive``,
-    bool (m,), is False for its removed rows.
+    Args:
+        bits: number of bits per code, 1 to 512.
     """
 
-    def __init__(self, bits: int, base: WordArray | None = None, *, alive: BitArray | None = None) -> None:
+    def __init__(self, bits: int) -> None:
         self.bits = check_bits(bits)
-        self.width = -(-self.bits // 64)
-        empty = np.empty((0, self.width), dtype=np.uint64)
-        self._base: WordArray = empty if base is None else _check_base(base, self.width)
-        self._tail = _GrowingArray(empty)
-        self._alive = None if alive is None else _GrowingArray(_check_alive(alive, len(self._base)))
-        self._count = len(self._base) if alive is None else int(np.count_nonzero(alive))
+        self.width = -(-self.bits // 64)  # words per code
+        self._base: WordArray = np.empty((0, self.width), dtype=np.uint64)
+        self._tail = _GrowingArray(self._base)
+        self._alive: _GrowingArray | None = None  # bool (row_count,); None until a row is removed
+        self._count = 0
+
+    @classmethod
+    def over(cls, words: WordArray, bits: int, **options: Any) -> Self:
+        """Create an index over existing codes, such as a memory-mapped file, without copying them.
+
+        Args:
+            words: C-contiguous uint64 (n, ceil(bits / 64)); their rows are 0 to n - 1.
+            bits: number of bits per code.
+            options: keyword arguments of the constructor.
+        """
+        index = cls(bits, **options)
+        if words.dtype != np.uint64 or words.shape[1:] != (index.width,) or not words.flags.c_contiguous:
+            raise CodesError(
+                f"Got a base of {words.dtype} {words.shape}; give a C-contiguous uint64 array of shape "
+                f"(n, {index.width})."
+            )
+        index._base = np.asarray(words)  # a plain array over the memory map
+        index._count = len(words)
+        return index
 
     def __len__(self) -> int:
+        """Number of items."""
         return self._count
 
     @property
     def row_count(self) -> int:
-        """Number of rows ever assigned."""
+        """Number of rows ever assigned; masks have this length."""
         return len(self._base) + len(self._tail.filled)
 
     @property
@@ -83,109 +102,49 @@ class CodeStore:
         """Which rows are stored, bool (row_count,); None until a row is removed."""
         return None if self._alive is None else read_only(self._alive.filled)
 
-    def append(self, words: WordArray) -> IntArray:
-        """Add codes, uint64 (n, width), and return their rows."""
-        first = self.row_count
-        self._tail.append(words)
-        if self._alive is not None:
-            self._alive.append(np.ones(len(words), dtype=np.bool_))
-        self._count += len(words)
-        return np.arange(first, first + len(words), dtype=np.int64)
-
-    def remove(self, rows: IntArray) -> None:
-        """Mark rows as removed: all of them, or none if one is unknown."""
-        rows = np.unique(rows)
-        known = (rows >= 0) & (rows < self.row_count)
-        if self._alive is not None:
-            known[known] = self._alive.filled[rows[known]]
-        if not known.all():
-            raise InputError(
-                f"Row {rows[~known][0]} is not in this index of {len(self)} items; give rows of stored items."
-            )
-        if self._alive is None:
-            self._alive = _GrowingArray(np.ones(self.row_count, dtype=np.bool_))
-        self._alive.filled[rows] = False
-        self._count -= len(rows)
-
-    def admitted(self, where: BitArray | None) -> int:
-        """Number of items that a mask admits."""
-        if where is None:
-            return len(self)
-        return int(np.count_nonzero(where if self._alive is None else where & self._alive.filled))
-
-
-def _check_base(base: WordArray, width: int) -> WordArray:
-    if base.dtype != np.uint64 or base.ndim != 2 or base.shape[1] != width or not base.flags.c_contiguous:
-        raise CodesError(
-            f"Got a base of {base.dtype} {base.shape}; give a C-contiguous uint64 array of shape (n, {width})."
-        )
-    return np.asarray(base)  # a plain array over the memory map
-
-
-def _check_alive(alive: BitArray, rows: int) -> BitArray:
-    if alive.dtype != np.bool_ or alive.shape != (rows,):
-        raise CodesError(f"Got a mask of {alive.dtype} {alive.shape} for a base of {rows} rows; give bool ({rows},).")
-    return alive.copy()
-
-
-class StoredIndex(Index, ABC):
-    """An index over a :class:`CodeStore`; ``base.py`` specifies its methods.
-
-    Args:
-        bits: number of bits per code, 1 to 512.
-    """
-
-    def __init__(self, bits: int) -> None:
-        self._store = CodeStore(bits)
-
-    @classmethod
-    def over(cls, words: WordArray, bits: int, *, alive: BitArray | None = None, **options: Any) -> Self:
-        """Create an index over existing codes, such as a memory-mapped file, without copying them.
-
-        Args:
-            words: uint64 (n, ceil(bits / 64)); their rows are 0 to n - 1.
-            bits: number of bits per code.
-            alive: bool (n,), False for removed rows.
-            options: keyword arguments of the constructor.
-        """
-        index = cls(bits, **options)
-        index._store = CodeStore(bits, words, alive=alive)
-        return index
-
-    @property
-    def bits(self) -> int:
-        return self._store.bits
-
-    @property
-    def row_count(self) -> int:
-        return self._store.row_count
-
-    def __len__(self) -> int:
-        return len(self._store)
-
     def add(self, codes: Codes) -> IntArray:
+        """Add codes and return their rows, int64 (n,)."""
         self._check_length(codes)
-        return self._store.append(codes.words())
+        first = self.row_count
+        self._tail.append(codes.words())
+        if self._alive is not None:
+            self._alive.append(np.ones(len(codes), dtype=np.bool_))
+        self._count += len(codes)
+        return np.arange(first, self.row_count, dtype=np.int64)
 
     def remove(self, rows: ArrayLike) -> None:
+        """Remove the items with these rows: all of them, or none if one is unknown."""
         array = np.asarray(rows)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             raise InputError(f"Got rows of {array.dtype} {array.shape}; give integers of shape (n,).")
-        self._store.remove(array.astype(np.int64))
+        array = np.unique(array.astype(np.int64))
+        known = (array >= 0) & (array < self.row_count)
+        if self._alive is not None:
+            known[known] = self._alive.filled[array[known]]
+        if not known.all():
+            raise InputError(
+                f"Row {array[~known][0]} is not in this index of {len(self)} items; give rows of stored items."
+            )
+        if self._alive is None:
+            self._alive = _GrowingArray(np.ones(self.row_count, dtype=np.bool_))
+        self._alive.filled[array] = False
+        self._count -= len(array)
 
     def search(self, codes: Codes, k: int, *, where: BitArray | None = None) -> Hits:
+        """Find the k nearest items of each query."""
         self._check_length(codes)
-        mask = self._check_mask(where)
-        found = min(check_k(k), self._store.admitted(mask))
+        mask, admitted = self._check_mask(where)
+        found = min(check_k(k), admitted)
         if not found or not len(codes):
             return Hits(np.empty((len(codes), found), np.int64), np.empty((len(codes), found), np.int32))
         return self._nearest(codes.words(), found, mask)
 
     def within(self, codes: Codes, radius: int, *, where: BitArray | None = None) -> Neighbours:
+        """Find all items at a distance of at most ``radius`` from each query."""
         self._check_length(codes)
-        mask = self._check_mask(where)
+        mask, admitted = self._check_mask(where)
         limit = min(check_radius(radius), self.bits)
-        if not self._store.admitted(mask) or not len(codes):
+        if not admitted or not len(codes):
             return Neighbours(np.zeros(len(codes) + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
         return self._within(codes.words(), limit, mask)
 
@@ -203,9 +162,10 @@ class StoredIndex(Index, ABC):
                 f"Got codes of {codes.bits} bits for an index of {self.bits} bits; encode with the model of the index."
             )
 
-    def _check_mask(self, where: Any) -> BitArray | None:
+    def _check_mask(self, where: Any) -> tuple[BitArray | None, int]:
+        """The mask, and the number of items that it admits."""
         if where is None:
-            return None
+            return None, len(self)
         mask = np.asarray(where)
         if mask.dtype != np.bool_ or mask.shape != (self.row_count,):
             received = f"a mask of {mask.dtype} {mask.shape}" if mask.ndim else repr(where)
@@ -213,4 +173,5 @@ class StoredIndex(Index, ABC):
                 f"Got {received} for where; an index takes a boolean mask over its {self.row_count} rows. To filter by "
                 "label, id or text, search a library."
             )
-        return np.ascontiguousarray(mask)
+        admitted = mask if self._alive is None else mask & self._alive.filled
+        return np.ascontiguousarray(mask), int(np.count_nonzero(admitted))

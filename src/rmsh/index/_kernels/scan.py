@@ -248,7 +248,7 @@ def sort_keys(nearest: Any, states: Any, count: int) -> Any:
 
 
 @kernel
-def nearest(queries: Any, base: Any, tail: Any, first: int, end: int, alive: Any, where: Any, k: int) -> Any:
+def nearest(queries: Any, base: Any, tail: Any, alive: Any, where: Any, first: int, end: int, k: int) -> Any:
     """Sorted keys of the k nearest among the rows first..end, int64 (Q, at most k); FAR if there are fewer."""
     count, width = queries.shape
     keys, nothing = np.empty((count, min(2 * k + _SPARE, end - first)), np.int64), np.empty(0, np.int64)
@@ -273,7 +273,7 @@ def doubled(array: Any) -> Any:
 
 
 @kernel
-def within(queries: Any, base: Any, tail: Any, first: int, end: int, alive: Any, where: Any, radius: int) -> Any:
+def within(queries: Any, base: Any, tail: Any, alive: Any, where: Any, first: int, end: int, radius: int) -> Any:
     """Queries and keys of all hits among the rows first..end, int64 (hits,) each; those of a query ordered by row."""
     count, width = queries.shape
     owners, keys, size = np.empty(2 * TILE * count, np.int64), np.empty(2 * TILE * count, np.int64), 0
