@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,10 @@ from rmsh.core.errors import RmshError
 
 if TYPE_CHECKING:
     from rmsh.compare.runner import Report
+
+Only = Annotated[str, typer.Option(metavar="REGEX", help="Only run cases whose name matches.")]
+Tables = Annotated[bool, typer.Option("--tables", help="Run nothing; print the existing results.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
 
 def new_app(help_text: str) -> typer.Typer:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rmsh.codes import MAX_BITS, Codes, check_bits, check_unique_ids, hamming, pack, signs, to_words, unpack
+from rmsh.codes import MAX_BITS, Codes, check_bits, check_unique_ids, hamming, pack, to_words, unpack
 from rmsh.core.errors import CodesError
 
 lengths = st.integers(1, MAX_BITS)
@@ -50,7 +50,7 @@ def test_distance_is_a_metric(values: Any) -> None:
 @given(bit_matrices(2))
 def test_distance_follows_from_the_dot_product_of_the_signs(values: Any) -> None:
     codes = Codes.from_values(np.where(values, 1.0, -1.0))
-    a, b = signs(codes).astype(int)
+    a, b = np.where(unpack(codes.packed, codes.bits), 1, -1)
     assert hamming(codes.packed[:1], codes.packed[1:]).item() == (codes.bits - a @ b) / 2
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from lab.data import coco66k_root, write_measurement
 from lab.first_page.judged import add_grades, read_judgements, read_queries, write_judgements
@@ -14,14 +16,14 @@ from lab.first_page.sheets import TODO, pool, read_grades, write_sheets
 
 
 def main(
-    paths: Sequence[Path],
+    rankings: Annotated[list[Path] | None, typer.Argument(exists=True, help="JSON files: query to IDs.")] = None,
     *,
-    name: str,
-    part: str,
-    reference: str,
-    unjudged_wrong: bool,
-    sheets: Path | None,
-    grades: Path | None,
+    name: Annotated[str, typer.Option(help="Name of the result in lab/results/first_page.")] = "baselines",
+    part: Annotated[str, typer.Option(metavar="dev|test|all", help="Queries to score.")] = "all",
+    reference: Annotated[str, typer.Option(help="Ranking to compare with.")] = "cosine",
+    unjudged_wrong: Annotated[bool, typer.Option("--unjudged-wrong", help="Count unjudged items as wrong.")] = False,
+    sheets: Annotated[Path | None, typer.Option(help="Write sheets of unjudged items here; score nothing.")] = None,
+    grades: Annotated[Path | None, typer.Option(exists=True, help="Add the grades of this file first.")] = None,
 ) -> None:
     """Add grades if a file of them is given, write sheets if a folder is given, otherwise score, store and print."""
     judgements = read_judgements()
@@ -30,22 +32,22 @@ def main(
         write_judgements(judgements)
     queries, root = read_queries(part), Path(coco66k_root())
     captions, texts = read_captions(root), [query.query for query in queries]
-    rankings = {
+    ranked = {
         "cosine": cosine(captions, texts),
         "fts5": fts5(captions, texts),
-        **{path.stem: read_ranking(path) for path in paths},
+        **{path.stem: read_ranking(path) for path in rankings or []},
     }
     if sheets:
-        kept = [{query: ranking[query] for query in texts if query in ranking} for ranking in rankings.values()]
+        kept = [{query: ranking[query] for query in texts if query in ranking} for ranking in ranked.values()]
         pooled = pool(kept, judgements)
         write_sheets(pooled, sheets, images=root / "images.tar")
         count = sum(map(len, pooled.values()))
         print(f"{count} items of {len(pooled)} queries to judge; write grades into {sheets / TODO}")
         return
-    rankings["best order"] = {
+    ranked["best order"] = {
         query: sorted(judgements[query], key=judgements[query].__getitem__, reverse=True) for query in texts
     }
-    rows = score_rankings(rankings, queries, judgements, reference=reference, unjudged_wrong=unjudged_wrong)
+    rows = score_rankings(ranked, queries, judgements, reference=reference, unjudged_wrong=unjudged_wrong)
     result = {
         "what": "photographs of coco66k, judged queries; precision@10, NDCG@10 (gain 2^grade - 1) and first hit right "
         "(grade 2), beside the best order of the judged items; differences to the reference with 95 % intervals of a "

@@ -14,11 +14,12 @@ import time
 from collections import defaultdict
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from lab.data import write_measurement
 
-ROUNDS = 5
 _IMPORT = "import time; start = time.perf_counter(); import rmsh; print(time.perf_counter() - start)"
 _PAIRS = """
 import time, numpy as np, rmsh
@@ -56,16 +57,15 @@ print(min(times[1:]))
 )
 
 
-def main(*, before: Path, after: Path, before_search: str, after_search: str, rounds: int = ROUNDS) -> None:
-    """Measure both checkouts in turns, write the result and print a table.
-
-    Args:
-        before: a checkout.
-        after: another checkout.
-        before_search: the command that measures search speed in the first, such as "bench search".
-        after_search: the same for the second, such as "speed".
-        rounds: how often everything is measured.
-    """
+def main(
+    before: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="A checkout.")],
+    after: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Another checkout.")],
+    *,
+    before_search: Annotated[str, typer.Option(help="Search-speed command of BEFORE.")] = "speed",
+    after_search: Annotated[str, typer.Option(help="Search-speed command of AFTER.")] = "speed",
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 5,
+) -> None:
+    """Measure both checkouts in turns, write the result and print a table."""
     trees = {"before": (before, before_search), "after": (after, after_search)}
     measured: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for number in range(rounds):

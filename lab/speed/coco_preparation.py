@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lab.console import Seed  # noqa: TC001  # typer reads them
 from lab.data import write_measurement
 
 IMAGES = {"train": 67_000, "val": 33_000}
@@ -24,7 +25,7 @@ OBJECTS, CAPTIONS = 7, 5
 WORDS = ("a", "man", "dog", "red", "bus", "on", "the", "street", "next", "to", "two", "small", "children", "café")
 
 
-def main(*, seed: int) -> None:
+def main(*, seed: Seed = 0) -> None:
     """Write the annotations, prepare them in another process, write the result and print a line."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from lab.console import Seed  # noqa: TC001  # typer reads them
 from lab.data import write_measurement
 from rmsh.compare.provenance import forget_peak_memory, machine, peak_memory_mb
 from rmsh.data.pairs import Pairs
@@ -26,7 +27,7 @@ WIDTHS = {"image": 256, "text": 128}
 QUERIES = 1000
 
 
-def main(*, seed: int) -> None:
+def main(*, seed: Seed = 0) -> None:
     """Measure every size, write the result and print the table."""
     measured = [measure(items, classes, seed=seed) for items, classes in SIZES]
     write_measurement("speed/glint_scale", {"machine": machine(), "measured": measured})

@@ -16,8 +16,11 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from lab.console import Seed  # noqa: TC001  # typer reads them
 from lab.data import PROJECT, write_measurement
 from lab.speed.killed_writer import make_code, make_codes, make_item, make_model, version_of
 from rmsh.core.types import MODALITIES
@@ -43,7 +46,7 @@ class Tally:
     failures: list[str] = field(default_factory=list)
 
 
-def main(*, runs: int, seed: int) -> None:
+def main(*, runs: Annotated[int, typer.Option(min=1, help="Number of runs.")] = 200, seed: Seed = 0) -> None:
     """Kill writers, write the result and print a line; the exit code is 1 if anything was lost."""
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:

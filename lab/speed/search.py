@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from lab.console import Only, Tables  # noqa: TC001  # typer reads them
 from lab.data import RESULTS, coco66k
 from rmsh.codes import Codes
 from rmsh.compare.provenance import commit
@@ -47,7 +48,7 @@ def cases() -> Iterator[tuple[str, str, int, int]]:
         yield f"{kind} {items} {bits}", kind, items, bits
 
 
-def main(*, only: str, tables: bool) -> None:
+def main(*, only: Only = "", tables: Tables = False) -> None:
     """Measure the missing cases whose name matches, then print all rates."""
     results = read_json(RESULT) if RESULT.exists() else {}
     wanted = {name: partial(_measure, kind, items, bits) for name, kind, items, bits in cases()}

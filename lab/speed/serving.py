@@ -17,10 +17,11 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import quote_plus
 
 import numpy as np
+import typer
 
 from lab.data import write_measurement
 from rmsh.codes import Codes
@@ -50,7 +51,7 @@ class Seen(NamedTuple):
     status: int
 
 
-def main(*, seconds: float) -> None:
+def main(*, seconds: Annotated[float, typer.Option(min=1, help="Duration in seconds.")] = 60.0) -> None:
     """Measure, write the result and print the table."""
     with tempfile.TemporaryDirectory() as folder:
         captions, pictures = _make_library(Path(folder))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lab.console import Only, Tables  # noqa: TC001  # typer reads them
 from lab.data import RUNS, coco66k_place
 from lab.tuning.quality import score_table
 from rmsh.codes import Codes
@@ -54,7 +55,7 @@ def runs() -> Iterator[Run]:
     yield Run("coco66k", "glint", label_noise=0.4, options={"check_labels": False})
 
 
-def main(*, only: str, tables: bool) -> None:
+def main(*, only: Only = "", tables: Tables = False) -> None:
     """Run what is missing of the runs whose file name matches, then print the scores."""
     opened: Opened | None = None
     for run in [] if tables else runs():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from lab.console import Seed  # noqa: TC001  # typer reads them
 from lab.data import coco66k_place, write_measurement
 from lab.tuning.glint import ndcg_and_map
 from rmsh.compare.grid import Run
@@ -30,7 +31,7 @@ PAIRED = (10_000, 0)  # items with both modalities
 DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
 
 
-def main(*, seed: int) -> None:
+def main(*, seed: Seed = 0) -> None:
     """Measure, write the results and print the table."""
     run = Run("coco66k", "glint", seed=seed)
     parts = parts_of(run, open_pairs(coco66k_place()), cache=cache_folder())

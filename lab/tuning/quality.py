@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from lab.console import run_line
+from lab.console import Only, Tables, run_line
 from lab.data import GRIDS, RUNS, coco66k_place
 from rmsh.compare.grid import Run, read_grid
 from rmsh.compare.runner import make_runs, read_results
 
 
-def main(*, only: str, tables: bool) -> None:
+def main(*, only: Only = "", tables: Tables = False) -> None:
     """Run what is missing of the runs whose file name or tag matches, then print the scores of each block."""
     grid = read_grid(GRIDS / "rmsh.yaml")
     wanted = [run for run in grid.runs() if re.search(only, f"{run.path.name} {run.tag}")]

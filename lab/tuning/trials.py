@@ -16,7 +16,7 @@ import pandas as pd
 import yaml
 from pydantic import Field, model_validator
 
-from lab.console import run_line
+from lab.console import Tables, run_line
 from lab.data import GRIDS, RESULTS, coco66k_place
 from rmsh.compare.grid import Run, parse_at, read_mapping
 from rmsh.compare.provenance import commit
@@ -129,7 +129,7 @@ def write_trials(table: Mapping[str, Any], path: Path, *, chosen: Path) -> None:
     write_text(chosen, heading + yaml.safe_dump(chosen_options(table), sort_keys=True))
 
 
-def main(*, tables: bool) -> None:
+def main(*, tables: Tables = False) -> None:
     """Run the missing trials and write their table and the chosen options; then print the table."""
     path = RESULTS / "tuning" / "trials.json"
     if not tables:

@@ -23,7 +23,7 @@ from rmsh.core.errors import CodesError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from rmsh.core.types import BitArray, FloatArray, IdArray, IntArray, PackedArray, WordArray
+    from rmsh.core.types import BitArray, IdArray, IntArray, PackedArray, WordArray
 
 MAX_BITS = 512
 
@@ -171,13 +171,3 @@ def check_unique_ids(ids: IdArray) -> None:
     if len(set(names)) < len(names):
         (name, count), *_ = Counter(names).most_common(1)
         raise CodesError(f"The ID {name!r} occurs {count} times; IDs must be unique.")
-
-
-def signs(codes: Codes) -> FloatArray:
-    """The codes as -1 and +1, float32 (n, bits).
-
-    Example:
-        >>> signs(Codes.from_values([[2.0, -3.0]]))
-        array([[ 1., -1.]], dtype=float32)
-    """
-    return unpack(codes.packed, codes.bits).astype(np.float32) * 2 - 1

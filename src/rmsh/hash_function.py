@@ -29,7 +29,6 @@ _ACTIVATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
     # the square root of the probability with logit x
     "root-sigmoid": lambda x: np.exp(0.5 * log_expit(x)),
 }
-_KERNEL = "gaussian"
 _BLOCK = 8192  # rows at a time: fast products with little memory
 
 
@@ -39,11 +38,6 @@ class Layer(NamedTuple):
     weight: FloatArray  # (inputs, outputs)
     bias: FloatArray  # (outputs,)
     activation: Activation
-
-    @property
-    def kind(self) -> str:
-        """Its name in a model file."""
-        return self.activation
 
     @property
     def inputs(self) -> int:
@@ -57,10 +51,6 @@ class Layer(NamedTuple):
         """Map x (n, inputs) to float32 (n, outputs)."""
         return _ACTIVATIONS[self.activation](np.asarray(x @ self.weight) + self.bias)
 
-    def tensors(self) -> dict[str, FloatArray]:
-        """The arrays by name."""
-        return {"weight": np.ascontiguousarray(self.weight), "bias": self.bias}
-
 
 class KernelLayer(NamedTuple):
     """x -> exp(-||x - z||^2 / width) for each anchor z.
@@ -73,10 +63,7 @@ class KernelLayer(NamedTuple):
 
     anchors: FloatArray  # (outputs, inputs)
     width: FloatArray  # (1,)
-
-    @property
-    def kind(self) -> str:
-        return _KERNEL
+    activation: Literal["gaussian"] = "gaussian"
 
     @property
     def inputs(self) -> int:
@@ -93,10 +80,6 @@ class KernelLayer(NamedTuple):
         distances += np.asarray(squares)[:, None] + np.square(self.anchors).sum(axis=1)
         # rounding can give a tiny negative number if x is an anchor
         return np.exp(-np.maximum(distances, 0, out=distances) / self.width)
-
-    def tensors(self) -> dict[str, FloatArray]:
-        """The arrays by name."""
-        return {"anchors": np.ascontiguousarray(self.anchors), "width": self.width}
 
 
 AnyLayer: TypeAlias = Layer | KernelLayer
@@ -127,7 +110,7 @@ class HashFunction:
     @property
     def kinds(self) -> list[str]:
         """The kinds of its layers, as in a model file."""
-        return [layer.kind for layer in self.layers]
+        return [layer.activation for layer in self.layers]
 
     def __call__(self, features: Features) -> FloatArray:
         """Relaxed codes, float32 (n, bits), of features (n, inputs), dense or sparse."""
@@ -148,26 +131,23 @@ class HashFunction:
     def tensors(self, prefix: str) -> dict[str, FloatArray]:
         """The arrays by name, as in a model file."""
         return {
-            f"{prefix}.{i}.{name}": array
+            f"{prefix}.{i}.{name}": np.ascontiguousarray(array)
             for i, layer in enumerate(self.layers)
-            for name, array in layer.tensors().items()
+            for name, array in layer._asdict().items()
+            if name != "activation"
         }
 
     @classmethod
     def from_tensors(cls, prefix: str, tensors: Mapping[str, FloatArray], kinds: list[str]) -> HashFunction:
         """The inverse of :meth:`tensors`; FormatError if a layer is missing or its kind unknown."""
-        return cls(tuple(_restored(f"{prefix}.{i}", tensors, kind) for i, kind in enumerate(kinds)))
-
-
-def _restored(name: str, tensors: Mapping[str, FloatArray], kind: str) -> AnyLayer:
-    try:
-        if kind == _KERNEL:
-            return KernelLayer(tensors[f"{name}.anchors"], tensors[f"{name}.width"])
-        if kind in _ACTIVATIONS:
-            return Layer(tensors[f"{name}.weight"], tensors[f"{name}.bias"], cast("Activation", kind))
-    except KeyError:
-        pass  # the same error as for an unknown kind
-    raise FormatError(
-        f"The layer {name} ({kind}) is not in the model file, or its kind is not one of "
-        f"{', '.join((*get_args(Activation), _KERNEL))}; the model is damaged or from a newer rmsh."
-    )
+        layers: list[AnyLayer] = []
+        for i, kind in enumerate(kinds):
+            layer: Any = KernelLayer if kind == "gaussian" else Layer
+            names = [f"{prefix}.{i}.{name}" for name in layer._fields if name != "activation"]
+            if kind not in (*get_args(Activation), "gaussian") or not tensors.keys() >= set(names):
+                raise FormatError(
+                    f"The layer {prefix}.{i} ({kind}) is not in the model file, or its kind is not one of "
+                    f"{', '.join(get_args(Activation))}, gaussian; the model is damaged or from a newer rmsh."
+                )
+            layers.append(layer(*(tensors[name] for name in names), kind))
+        return cls(tuple(layers))

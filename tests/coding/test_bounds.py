@@ -201,7 +201,7 @@ def test_where_nothing_is_feasible_the_tightest_upper_bound_is_used_and_flagged(
 def test_the_rounded_middle_stays_between_the_bounds(lower: float, upper: int) -> None:
     bounds = Bounds(lower, "size", upper, ("independent", "entropy"))
     if bounds.feasible:
-        assert lower - 1e-9 <= bounds_module._delta(bounds) <= upper
+        assert lower - 1e-9 <= bounds.delta <= upper
 
 
 def test_labels_and_their_statistics_give_the_same_choice() -> None:

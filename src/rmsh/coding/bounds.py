@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -64,6 +63,12 @@ class Bounds:
     def feasible(self) -> bool:
         """Whether there is a delta between the two."""
         return self.upper is not None and self.lower <= self.upper + GUARD
+
+    @property
+    def delta(self) -> int:
+        """The middle of the bounds, halves up; if they leave no delta, the upper one, or 1."""
+        upper = self.upper or 1
+        return math.floor((self.lower + upper) / 2 + 0.5) if self.feasible else upper
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"upper_form": list(self.upper_form), "feasible": self.feasible}
@@ -176,23 +181,10 @@ def choose_delta(
     """
     statistics = labels if isinstance(labels, LabelStatistics) else LabelStatistics.of(labels)
     tried: list[Bounds] = []
-    for bounds in _policy(statistics, bits, confidence, inequality):
-        tried.append(bounds)
-        if bounds.feasible:
-            break
-    return DeltaChoice(bits, _delta(tried[-1]), used=tried[-1], paper=tried[0])
-
-
-def _policy(statistics: LabelStatistics, bits: int, confidence: float, inequality: Inequality) -> Iterator[Bounds]:
-    """Steps 1 to 6, computed lazily because the literal form takes seconds."""
-    for upper_form in UPPER_FORMS:
+    for upper_form, lower_form in itertools.product(UPPER_FORMS, LOWER_FORMS):  # steps 1 to 6; "literal" takes seconds
         upper = upper_bound(bits, statistics.entropy(upper_form[0]), form=upper_form[1])
-        for lower_form in LOWER_FORMS:
-            lower = lower_bound(statistics.similarity(lower_form), confidence, inequality=inequality)
-            yield Bounds(lower, lower_form, upper, upper_form)
-
-
-def _delta(bounds: Bounds) -> int:
-    """The middle of the bounds, halves up, or step 7."""
-    upper = bounds.upper or 1
-    return math.floor((bounds.lower + upper) / 2 + 0.5) if bounds.feasible else upper
+        lower = lower_bound(statistics.similarity(lower_form), confidence, inequality=inequality)
+        tried.append(Bounds(lower, lower_form, upper, upper_form))
+        if tried[-1].feasible:
+            break
+    return DeltaChoice(bits, tried[-1].delta, used=tried[-1], paper=tried[0])

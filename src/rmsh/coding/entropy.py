@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy.special import entr
@@ -125,24 +123,15 @@ def _literal_entropy(labels: LabelArray) -> ScoreArray:
     for size in np.unique(sizes):
         not_larger = sizes <= size
         others, weights = rows[not_larger], counts[not_larger].astype(np.float64)
-        for block in _blocks(np.flatnonzero(sizes == size), len(others)):
-            overlaps = _overlap_counts(rows[block], others, weights)
-            # column 0, nothing shared, belongs to the total but not to the sum
+        own, step = np.flatnonzero(sizes == size), max(1, BLOCK_ENTRIES // len(others))
+        for start in range(0, len(own), step):
+            block = own[start : start + step]
+            # float32 for a fast product, exact for integers up to 2**24
+            shared = (rows[block].astype(np.float32) @ others.T.astype(np.float32)).astype(np.int64)
+            # how many others share 0, 1, ... labels; column 0 belongs to the total but not to the sum
+            overlaps = np.stack([np.bincount(row, weights, minlength=rows.shape[1] + 1) for row in shared])
             entropies[block] = entr(overlaps[:, 1:] / weights.sum()).sum(axis=1) / math.log(2)
     return np.asarray(entropies[inverse])
-
-
-def _blocks(rows: IntArray, columns: int) -> Iterator[IntArray]:
-    """Split rows so that a matrix (block, columns) has at most BLOCK_ENTRIES entries."""
-    step = max(1, BLOCK_ENTRIES // columns)
-    return (rows[start : start + step] for start in range(0, len(rows), step))
-
-
-def _overlap_counts(rows: LabelArray, others: LabelArray, weights: ScoreArray) -> ScoreArray:
-    """The number of others that share 0, 1, ... labels with each row, float64 (rows, classes + 1)."""
-    # float32 for a fast product, exact for integers up to 2**24
-    shared = (rows.astype(np.float32) @ others.T.astype(np.float32)).astype(np.int64)
-    return np.stack([np.bincount(row, weights, minlength=rows.shape[1] + 1) for row in shared])
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +140,7 @@ class LabelStatistics:
 
     labels: LabelArray  # 0/1 (items, classes), at least one label per item
     without_labels: int  # items that were ignored because they have no label
+    _known: dict[str, Any] = field(default_factory=dict, init=False)  # results by form
 
     @classmethod
     def of(cls, labels: LabelArray) -> LabelStatistics:
@@ -178,16 +168,12 @@ class LabelStatistics:
 
     def entropy(self, form: LabelEntropyForm) -> float:
         """H(L) in bits, see :func:`label_entropy`."""
-        return self._joint if form == "joint" else label_entropy(self.labels, form)
+        if form not in self._known:
+            self._known[form] = label_entropy(self.labels, form)
+        return float(self._known[form])
 
     def similarity(self, form: SimilarityForm) -> ScoreArray:
         """H_i of each item (n,), see :func:`similarity_entropy`."""
-        return self._literal if form == "literal" else similarity_entropy(self.labels, form)
-
-    @cached_property
-    def _joint(self) -> float:
-        return label_entropy(self.labels, "joint")
-
-    @cached_property
-    def _literal(self) -> ScoreArray:
-        return similarity_entropy(self.labels, "literal")
+        if form not in self._known:
+            self._known[form] = similarity_entropy(self.labels, form)
+        return np.asarray(self._known[form])
