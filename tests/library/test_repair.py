@@ -154,6 +154,13 @@ def test_asking_for_a_damaged_item_is_an_error_and_exports_refuse_it(stocked: Li
     assert stocked.get("a") is not None
 
 
+def test_exports_refuse_a_damaged_code(stocked: Library, tmp_path: Path) -> None:
+    _spoil(stocked, FLIP_CODE)
+    with pytest.raises(FormatError, match=r"'b' \(row 2\).*`rmsh library repair`"):
+        export_parquet(stocked, tmp_path / "x.parquet")
+    assert not (tmp_path / "x.parquet").exists()
+
+
 def test_what_cannot_be_saved_stays_reported(stocked: Library, folder: Path) -> None:
     (folder / SNAPSHOT).unlink()
     _spoil(stocked, FLIP_CODE, FLIP_TEXT)

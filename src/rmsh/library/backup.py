@@ -44,7 +44,6 @@ from rmsh.library.writing import log_new_codes
 
 if TYPE_CHECKING:
     from rmsh.library.library import Library
-    from rmsh.model import Model
 
 _PAGE_SIZES = {1 << power for power in range(9, 17)}
 _UNUSABLE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
@@ -56,7 +55,13 @@ def backup(library: Library, out: Path) -> int:
     Images inside the folder of the library are copied; those in a separate image folder are not.
     """
     with new_folder(out) as unfinished:
-        model = _copy_database(library, unfinished, out)
+        while True:
+            model = library.model()
+            with closing(sqlite3.connect(unfinished / DATABASE)) as copy:
+                with library.reading() as connection, translate_errors(out):
+                    connection.backup(copy)
+                if generation_of(copy).fingerprint == model.fingerprint:
+                    break  # otherwise the library was recoded in between
         model.save(unfinished / MODEL)
         with closing(connect_reader(unfinished)) as connection:
             missing = _copy_images(library.folder, unfinished, connection)
@@ -67,17 +72,6 @@ def backup(library: Library, out: Path) -> int:
             raise RmshError(f"The copy of {library.folder} is damaged and was deleted: {problems[0]}")
         connect_writer(unfinished, timeout=0).close()  # the last writer to close removes SQLite's temporary files
     return missing
-
-
-def _copy_database(library: Library, unfinished: Path, out: Path) -> Model:
-    """Copy the database, and return the model of the copied codes."""
-    while True:
-        model = library.model()
-        with closing(sqlite3.connect(unfinished / DATABASE)) as copy:
-            with library.reading() as connection, translate_errors(out):
-                connection.backup(copy)
-            if generation_of(copy).fingerprint == model.fingerprint:
-                return model  # otherwise the library was recoded in between
 
 
 def _copy_images(source: Path, target: Path, connection: sqlite3.Connection, *, except_in: Path | None = None) -> int:
@@ -204,7 +198,13 @@ def _replace(work: Path, to: Path, backup: Path, *, timeout: float) -> None:
     with closing(connect_reader(work / "new")) as connection:
         _, token = last_change(connection)
     usable = _announce(work, to, {"token": token, "backup": str(backup)}, timeout=timeout)
-    _copy_replaced(to, work / "replaced")
+    (work / "replaced").mkdir()
+    for name in (DATABASE, f"{DATABASE}-wal", MANIFEST, SNAPSHOT):
+        if (to / name).is_file():
+            shutil.copy2(to / name, work / "replaced" / name)
+    if (to / MODEL).is_dir():
+        shutil.copytree(to / MODEL, work / "replaced" / MODEL)
+    _flush(work / "replaced")
     shutil.rmtree(to / NEXT_MODEL, ignore_errors=True)
     os.rename(work / "new" / MODEL, to / NEXT_MODEL)
     flush_folder(to)
@@ -228,16 +228,6 @@ def _announce(work: Path, to: Path, facts: dict[str, str], *, timeout: float) ->
             raise
         write_json(work / "restore.json", facts)
         return False
-
-
-def _copy_replaced(to: Path, replaced: Path) -> None:
-    replaced.mkdir()
-    for name in (DATABASE, f"{DATABASE}-wal", MANIFEST, SNAPSHOT):
-        if (to / name).is_file():
-            shutil.copy2(to / name, replaced / name)
-    if (to / MODEL).is_dir():
-        shutil.copytree(to / MODEL, replaced / MODEL)
-    _flush(replaced)
 
 
 def _replace_content(new: Path, to: Path, *, timeout: float) -> bool:

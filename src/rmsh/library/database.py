@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from rmsh.core.errors import FormatError, InputError, RmshError
 
@@ -100,7 +99,7 @@ def connect_reader(folder: Path) -> sqlite3.Connection:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         connection.close()
-        if os.access(folder, os.W_OK) or _FileState.of(folder).log:
+        if os.access(folder, os.W_OK) or _file_state(folder)[-1]:
             raise
         # SQLite cannot create its files next to the database, but with an empty log it does not need them.
         connection = _connect(folder / DATABASE, "immutable=1", kind=_Unlocked)
@@ -112,19 +111,10 @@ class _Unlocked(sqlite3.Connection):
     """A connection without locks: what it read is valid only if the files are unchanged afterwards."""
 
 
-class _FileState(NamedTuple):
-    """The state of a database file; its identity changes if a restore replaces the file."""
-
-    identity: tuple[int, int]  # device and inode
-    modified: int
-    size: int
-    log: int  # size of the write-ahead log
-
-    @classmethod
-    def of(cls, folder: Path) -> _FileState:
-        found, log = (folder / DATABASE).stat(), folder / f"{DATABASE}-wal"
-        size = log.stat().st_size if log.exists() else 0
-        return cls((found.st_dev, found.st_ino), found.st_mtime_ns, found.st_size, size)
+def _file_state(folder: Path) -> tuple[int, int, int]:
+    """Modification time and size of the database, and the size of its write-ahead log."""
+    database, log = (folder / DATABASE).stat(), folder / f"{DATABASE}-wal"
+    return database.st_mtime_ns, database.st_size, log.stat().st_size if log.exists() else 0
 
 
 def connect_writer(folder: Path, *, timeout: float, create: bool = False) -> sqlite3.Connection:
@@ -155,7 +145,7 @@ class Readers:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._idle: list[tuple[sqlite3.Connection, tuple[int, int]]] = []  # with the identity of the open file
+        self._idle: list[tuple[sqlite3.Connection, os.stat_result]] = []  # each with the file that it has open
         self._closed = False
 
     @contextmanager
@@ -164,8 +154,8 @@ class Readers:
         if self._closed:
             raise InputError(f"The library {self._folder} was closed; open it again.")
         with translate_errors(self._folder):
-            state = _FileState.of(self._folder)
-            connection = self._acquire(state.identity)
+            state, file = _file_state(self._folder), (self._folder / DATABASE).stat()
+            connection = self._acquire(file)
             try:
                 connection.execute("BEGIN")
                 yield connection
@@ -174,20 +164,20 @@ class Readers:
                 if isinstance(connection, _Unlocked):
                     connection.close()
                 else:
-                    self._idle.append((connection, state.identity))
+                    self._idle.append((connection, file))
                 if self._closed:
                     self.close()
-            if isinstance(connection, _Unlocked) and _FileState.of(self._folder) != state:
+            if isinstance(connection, _Unlocked) and _file_state(self._folder) != state:
                 raise RmshError(
                     f"The library {self._folder} was written to while it was read without locks; try again."
                 )
 
-    def _acquire(self, file: tuple[int, int]) -> sqlite3.Connection:
+    def _acquire(self, file: os.stat_result) -> sqlite3.Connection:
         """An idle connection to the current database file, or a new one: a restore may replace the file."""
         with suppress(IndexError):  # none left
             while True:
                 connection, opened = self._idle.pop()
-                if opened == file:
+                if os.path.samestat(opened, file):
                     return connection
                 connection.close()
         return connect_reader(self._folder)
@@ -207,7 +197,7 @@ class Writer:
         self._timeout = timeout  # seconds to wait for another writer
         self._lock = threading.Lock()
         with translate_errors(folder):
-            self._file = _FileState.of(folder).identity
+            self._file = (folder / DATABASE).stat()
             self._connection = connect_writer(folder, timeout=timeout)
 
     @contextmanager
@@ -231,7 +221,7 @@ class Writer:
                 f"The library {self._folder} is being restored from a backup; wait until that has finished. If it was "
                 "interrupted, open the library again or repeat `rmsh library restore`."
             )
-        if _FileState.of(self._folder).identity != self._file:
+        if not os.path.samestat((self._folder / DATABASE).stat(), self._file):
             raise RmshError(
                 f"The library {self._folder} was restored from a backup while it was open for writing; nothing was "
                 "written. Open it again."

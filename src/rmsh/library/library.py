@@ -215,8 +215,6 @@ class Library:
 
     def picture_path(self, item: Item) -> Path | None:
         """The path of an item's image, or None; InputError if a link leads out of the image folder."""
-        if item.picture is None:
-            return None
         with self.reading() as connection:
             folder = image_folder(connection)
         return image_path(Path(folder or self.folder), item)

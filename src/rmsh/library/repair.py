@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,8 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
     finish_restore(folder)
     read_manifest(folder)
     result = RepairResult()
-    with translate_errors(folder), closing(Writer(folder, timeout=timeout)) as writer, _opened(backup, folder) as other:
+    opened = nullcontext(None) if backup is None else _opened(backup, folder)
+    with translate_errors(folder), closing(Writer(folder, timeout=timeout)) as writer, opened as other:
         with writer.transaction() as connection:
             check_version(connection, folder)
             find_model(folder, generation_of(connection))
@@ -77,11 +78,8 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
 
 
 @contextmanager
-def _opened(backup: Path | None, folder: Path) -> Iterator[sqlite3.Connection | None]:
+def _opened(backup: Path, folder: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a backup of the library, inside a transaction."""
-    if backup is None:
-        yield None
-        return
     wanted, found = read_manifest(folder).get("id"), read_manifest(backup).get("id")
     if wanted != found:
         raise InputError(

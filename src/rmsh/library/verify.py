@@ -56,17 +56,6 @@ class Verification:
 def verify(folder: Path) -> Verification:
     """Check every part of a library without changing it; FormatError if there is no library."""
     check_is_library(folder)
-    try:
-        read_manifest(folder)
-        with translate_errors(folder), closing(connect_reader(folder)) as connection:
-            check_version(connection, folder)
-            connection.execute("BEGIN")
-            return _run_checks(folder, connection)
-    except RmshError as error:
-        return Verification(("manifest and database",), (str(error),))
-
-
-def _run_checks(folder: Path, connection: sqlite3.Connection) -> Verification:
     checks: dict[str, Callable[[Path, sqlite3.Connection], Iterator[str]]] = {
         "database": _check_database,
         "full-text index": _check_texts,
@@ -77,12 +66,19 @@ def _run_checks(folder: Path, connection: sqlite3.Connection) -> Verification:
     if not os.access(folder, os.W_OK):
         del checks["full-text index"]  # SQLite checks it over a writable connection only
     problems: list[str] = []
-    for check in checks.values():
-        try:
-            with translate_errors(folder):
-                problems += itertools.islice(check(folder, connection), _MAX_REPORTED + 1)
-        except RmshError as error:
-            problems.append(str(error))
+    try:
+        read_manifest(folder)
+        with translate_errors(folder), closing(connect_reader(folder)) as connection:
+            check_version(connection, folder)
+            connection.execute("BEGIN")
+            for check in checks.values():
+                try:
+                    with translate_errors(folder):
+                        problems += itertools.islice(check(folder, connection), _MAX_REPORTED + 1)
+                except RmshError as error:
+                    problems.append(str(error))
+    except RmshError as error:
+        return Verification(("manifest and database",), (str(error),))
     return Verification(tuple(checks), tuple(dict.fromkeys(problems)))
 
 

@@ -98,8 +98,18 @@ class Settings:
     @classmethod
     def read(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Read the settings from the environment and from the file it names."""
-        path, known = environment.get("MILVUS_SETTINGS"), {each.name for each in fields(cls)}
-        values = _read_file(Path(path), known) if path else {}
+        known = {each.name for each in fields(cls)}
+        values: dict[str, Any] = {}
+        if path := environment.get("MILVUS_SETTINGS"):
+            try:
+                values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "it is not TOML"  # it may contain a secret
+                raise ConfigError(f"Cannot read {path} of MILVUS_SETTINGS ({reason}); give a TOML file.") from None
+        for name, value in values.items():
+            if name not in known or not isinstance(value, str):
+                allowed = ", ".join(sorted(known))
+                raise ConfigError(f"{path}: invalid setting {name!r}; allowed are strings for {allowed}.")
         variables = {name: f"MILVUS_{name.upper()}" for name in known} | {"database": "MILVUS_DB"}
         given = {name: environment.get(variable) for name, variable in variables.items()}
         return cls(**values | {name: value for name, value in given.items() if value})
@@ -114,18 +124,6 @@ class Settings:
         given = {"token": self.token, "user": self.user, "password": self.password, "db_name": self.database}
         given |= {authority: self.tls_ca, "client_pem_path": self.tls_cert, "client_key_path": self.tls_key}
         return {name: value for name, value in (given | {"server_name": self.tls_name}).items() if value}
-
-
-def _read_file(path: Path, known: set[str]) -> dict[str, str]:
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not TOML"  # an excerpt may contain a secret
-        raise ConfigError(f"Cannot read {path} of MILVUS_SETTINGS ({reason}); give a TOML file.") from None
-    wrong = [name for name, value in values.items() if name not in known or not isinstance(value, str)]
-    if wrong:
-        raise ConfigError(f"{path}: invalid setting {wrong[0]!r}; allowed are strings for {', '.join(sorted(known))}.")
-    return values
 
 
 def connect(server: str, settings: Settings) -> Any:
