@@ -41,7 +41,7 @@ def test_every_bit_solves_the_eigenproblem_of_what_is_left() -> None:
     pairs = generate_pairs(80, image_dim=7, text_dim=5)
     (layer,) = SCM(bits=4, ridge=RIDGE).fit(pairs).model.functions["image"].layers
     for bit, wanted in enumerate(_reference(pairs, 4)):
-        assert _parallel(layer.tensors()["weight"][:, bit].astype(np.float64), wanted) > 1 - 1e-4
+        assert _parallel(layer[0][:, bit].astype(np.float64), wanted) > 1 - 1e-4
 
 
 def test_the_leading_pair_is_that_of_the_singular_value_decomposition() -> None:
