@@ -23,7 +23,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from rmsh.compare.grid import Run, read_grid
-from rmsh.compare.result import Result, changed_options, read_result, stale_reason
+from rmsh.compare.result import Result, changed_options, read_result, stale_reason, with_prefixes
 from rmsh.core.files import read_json, write_text
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -35,6 +35,7 @@ HASTY = {"epochs": 4, "hidden": 256, "dropout": 0.0, "learning_rate": 0.03}  # G
 _BLOCK = re.compile(r"(<!-- numbers: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _TITLES = {
     "glint": "GLINT",
+    "weave": "WEAVE",
     "rmsh": "RMSH",
     "classifier-itq": "classifier-ITQ",
     "cca-itq": "CCA-ITQ",
@@ -76,6 +77,10 @@ class Sources:
         """The results of several runs."""
         return [self.run(run) for run in runs]
 
+    def found(self, runs: Iterable[Run]) -> list[Result]:
+        """The results of those runs that have one."""
+        return self.runs(run for run in runs if (self.folder / "runs" / run.path).exists())
+
     def block(self, grid: str, *names: str, **wanted: Any) -> list[Result]:
         """The results of some blocks of a grid, restricted to runs with these parameters."""
         runs = (run for name in names for run in read_grid(GRIDS / f"{grid}.yaml").block(name))
@@ -114,16 +119,14 @@ def mean(values: Sequence[float], digits: int = 3) -> str:
     return f"{fmean(values):.{digits}f}{spread}"
 
 
-def scores(
-    results: Sequence[Result], metric: str, *, key: str = "scores", directions: Sequence[str] = DIRECTIONS
-) -> str:
+def scores(results: Sequence[Result], metric: str, *, directions: Sequence[str] = DIRECTIONS) -> str:
     """Both directions of a metric, means over seeds."""
-    return " / ".join(mean([result[key][d][metric]["value"] for result in results]) for d in directions)
+    return " / ".join(mean([result["scores"][d][metric]["value"] for result in results]) for d in directions)
 
 
-def both(results: Sequence[Result], *, key: str = "scores", directions: Sequence[str] = DIRECTIONS) -> list[str]:
+def both(results: Sequence[Result]) -> list[str]:
     """The cells of NDCG and mAP."""
-    return [scores(results, metric, key=key, directions=directions) for metric in (NDCG, MAP)]
+    return [scores(results, metric) for metric in (NDCG, MAP)]
 
 
 def chance(results: Sequence[Result], metric: str) -> str:
@@ -171,10 +174,40 @@ def table_1(sources: Sources) -> str:
     return "\n\n".join(parts) + remarks(shown)
 
 
+def unseen(sources: Sources) -> str:
+    """Methods on a database that was never trained on, best first."""
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for run in read_grid(GRIDS / "unseen.yaml").runs():
+        for result in (part for whole in sources.found([run]) for part in with_prefixes(whole)):
+            bits = result["run"]["bits"]
+            length = f"{bits} of {run.bits}" if bits < run.bits else str(bits)
+            groups.setdefault((run.tag or _TITLES[run.method], length), []).append(result)
+    if not groups:
+        return "These runs have not been made yet; `lab/grids/unseen.yaml` describes them."
+    ranked = sorted(
+        groups.items(), key=lambda g: -fmean(r["scores"][d]["ndcg@10"]["value"] for r in g[1] for d in DIRECTIONS)
+    )
+    results = [result for _, group in ranked for result in group]
+    parts = [
+        table(
+            ["method", "bits", *(f"{title}, chance {chance(results, metric)}" for title, metric in shown), *more],
+            [
+                [*names, *(scores(group, metric) for _, metric in shown), *([cpu_seconds(group)] if more else [])]
+                for names, group in ranked
+            ],
+        )
+        for shown, more in (
+            ((("NDCG@10", "ndcg@10"), ("NDCG@100", "ndcg@100"), ("mAP@all", MAP)), ["training, CPU seconds"]),
+            ([(name, name) for name in ("recall@1", "recall@5", "recall@10")], []),
+        )
+    ]
+    return "\n\n".join(parts)
+
+
 def all_methods(sources: Sources) -> str:
     """Every method and reference line at 64 bits."""
     results = sources.table_1(bits=64) + sources.table_1(bits=0)
-    groups = [select(results, method=name) for name in _TITLES]
+    groups = [group for name in _TITLES if (group := select(results, method=name))]
     groups.sort(key=lambda group: -fmean(r["scores"][d][NDCG]["value"] for r in group for d in DIRECTIONS))
     rows = [[_TITLES[g[0]["run"]["method"]], str(len(g)), *both(g), cpu_seconds(g)] for g in groups]
     rows.append(["chance", "", chance(results, NDCG), chance(results, MAP), ""])
@@ -237,8 +270,8 @@ def glint_lengths(sources: Sources) -> str:
     return table(columns, rows) + remarks(shown)
 
 
-def glint_unseen(sources: Sources) -> str:
-    """Database of training pairs beside a database that was never trained on."""
+def glint_cost(sources: Sources) -> str:
+    """GLINT with its defaults and with less training, and RMSH."""
     rows = []
     cases: list[tuple[str, str, dict[str, Any]]] = [
         ("GLINT", "glint", {}),
@@ -247,9 +280,8 @@ def glint_unseen(sources: Sources) -> str:
     ]
     for title, method, parameters in cases:
         group = sources.runs(_study(method, **parameters))
-        rows.append([title, *both(group), *both(group, key="unseen"), cpu_seconds(group)])
-    columns = ["64 bits", "NDCG@500", "mAP@all", "unseen: NDCG@500", "unseen: mAP@all", "training, CPU seconds"]
-    return table(columns, rows)
+        rows.append([title, *both(group), cpu_seconds(group)])
+    return table(["64 bits", "NDCG@500", "mAP@all", "training, CPU seconds"], rows)
 
 
 def glint_sign(sources: Sources) -> str:
@@ -368,11 +400,12 @@ def serving(sources: Sources) -> str:
 
 BLOCKS: dict[str, Callable[[Sources], str]] = {
     "table-1": table_1,
+    "unseen": unseen,
     "all-methods": all_methods,
     "rmsh-presets": rmsh_presets,
     "rmsh-ablation": rmsh_ablation,
     "glint-lengths": glint_lengths,
-    "glint-unseen": glint_unseen,
+    "glint-cost": glint_cost,
     "glint-sign": glint_sign,
     "glint-few-labels": glint_few_labels,
     "glint-noise": glint_noise,

@@ -15,7 +15,7 @@ from rmsh.core.errors import ConfigError
 HELP = """Run a grid of experiments, then write tables, figures, claims and report.html.
 
 GRID is a YAML file such as lab/grids/smoke.yaml. The names of its blocks say what their runs are for: table 1,
-ablation, delta, weights, label noise, image noise or text noise, optionally followed by a colon and a remark.
+unseen, ablation, delta, weights, label noise, image noise or text noise, optionally followed by a colon and a remark.
 
 Finished runs are not repeated, and a failed run does not stop the others. The report needs no network.
 

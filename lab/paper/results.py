@@ -7,15 +7,17 @@ The name of a block says what its runs are for: one of ``KINDS``, and, after a c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from lab.paper.published import COMPARED, method_title
-from rmsh.compare.result import read_result, unpack_scores
+from rmsh.compare.grid import UNSEEN_RANKS
+from rmsh.compare.result import read_result, unpack_scores, with_prefixes
 from rmsh.core.errors import ConfigError
+from rmsh.metrics.counterparts import RECALL_RANKS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,12 +25,17 @@ if TYPE_CHECKING:
     from rmsh.compare.grid import Grid, Run
     from rmsh.core.types import ScoreArray
 
-TABLE_1, ABLATION, DELTA, WEIGHTS = "table 1", "ablation", "delta", "weights"
+TABLE_1, UNSEEN, ABLATION, DELTA, WEIGHTS = "table 1", "unseen", "ablation", "delta", "weights"
 LABEL_NOISE, IMAGE_NOISE, TEXT_NOISE = "label noise", "image noise", "text noise"
-KINDS = (TABLE_1, ABLATION, DELTA, WEIGHTS, LABEL_NOISE, IMAGE_NOISE, TEXT_NOISE)
+KINDS = (TABLE_1, UNSEEN, ABLATION, DELTA, WEIGHTS, LABEL_NOISE, IMAGE_NOISE, TEXT_NOISE)
 
 DIRECTIONS = ("i2t", "t2i")
 NDCG, MAP = "ndcg@500", "map@all"
+UNSEEN_METRICS = {
+    **{f"NDCG@{k}": f"ndcg@{k}" for k in UNSEEN_RANKS},
+    "mAP@all": MAP,
+    **{f"recall@{k}": f"recall@{k}" for k in RECALL_RANKS},
+}
 ABLATIONS = ("RMSH-T", "RMSH-C", "RMSH-P")  # variants of the ablation block, named as in the paper
 _USUAL_BITS = 64  # the code length at which the paper shows what it shows at one length only
 
@@ -38,7 +45,7 @@ class RunResult:
     """A run of the grid and the content of its result file; the status is "missing" if there is no file."""
 
     run: Run
-    result: dict[str, Any]
+    result: Mapping[str, Any]
 
     @property
     def done(self) -> bool:
@@ -192,6 +199,18 @@ class Experiment:
         for result in self.of(TABLE_1):
             runs[Method(result.run.method, result.run.preset or "")][result.run.bits].append(result)
         return Comparison({method: dict(sorted(lengths.items())) for method, lengths in runs.items()})
+
+    def unseen(self) -> dict[str, list[RunResult]]:
+        """The runs of the protocol unseen by method and length; code prefixes are lengths of their own."""
+        groups: dict[str, list[RunResult]] = defaultdict(list)
+        for found in self.of(UNSEEN):
+            run = found.run
+            name = run.tag or Method(run.method, run.preset or "").title
+            for part in with_prefixes(found.result) if found.done else [found.result]:
+                bits = part["run"]["bits"] if found.done else run.bits
+                length = f", {bits} bits" if bits else ""
+                groups[name + length + (f" of {run.bits}" if bits < run.bits else "")].append(RunResult(run, part))
+        return groups
 
     def ablation(self) -> dict[int, dict[str, list[RunResult]]]:
         """For each code length of the ablation the runs of each variant; the full RMSH may be that of Table 1."""

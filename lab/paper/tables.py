@@ -13,6 +13,8 @@ from lab.paper.results import (
     DIRECTIONS,
     MAP,
     NDCG,
+    UNSEEN,
+    UNSEEN_METRICS,
     Comparison,
     Experiment,
     Method,
@@ -33,7 +35,7 @@ _MARKS_NOTE = (
 
 def make_tables(experiment: Experiment) -> list[Table]:
     """The tables that the experiment has runs for."""
-    makers = (comparison_table, ablation_table, map_table, cost_table, code_table)
+    makers = (comparison_table, unseen_table, ablation_table, map_table, cost_table, code_table)
     return [table for make in makers if (table := make(experiment)) is not None]
 
 
@@ -65,6 +67,42 @@ def comparison_table(experiment: Experiment) -> Table | None:
         _notes(dataset, comparison, f"{_bold_note(comparison)}, tested against the second best"),
         tuple(records),
         number=1,
+        align="l",
+    )
+
+
+def unseen_table(experiment: Experiment) -> Table | None:
+    """The methods on a database that was never trained on, best NDCG@10 first; None without runs."""
+    groups = experiment.unseen()
+    if not groups:
+        return None
+    columns = [(direction, metric) for direction in DIRECTIONS for metric in UNSEEN_METRICS.values()]
+    rows, records = [], []
+    for name, group in groups.items():
+        scored = done(group)
+        means = {column: mean_score(scored, *column) for column in columns} if scored else {}
+        cells = tuple(_score_cell(group, direction, metric=metric) for direction, metric in columns)
+        rows.append((-sum(means.get((direction, "ndcg@10"), 0.0) for direction in DIRECTIONS), Row(name, cells)))
+        scores = {f"{direction} {metric}": round(value, 6) for (direction, metric), value in means.items()}
+        records.append({"name": name, "seeds": len(scored), **scores})
+    all_done = done(result for group in groups.values() for result in group)
+    notes = ["The database was never trained on. Mean and standard deviation over seeds; best NDCG@10 first."]
+    chance = tuple(Cell(f"{all_done[0].chance(*column):.4f}" if all_done else "not run") for column in columns)
+    whole = [found.result for found in done(experiment.of(UNSEEN))]
+    if whole:
+        counts, held_out = whole[0]["queries"]["i2t"], whole[0]["split"]["held_out"]["sha256"][:16]
+        notes.append(
+            f"{whole[0]['training_pairs']:,} training pairs, {counts['asked']:,} queries, {counts['database']:,} "
+            f"database pairs (sha256 {held_out}). {whole[0]['definitions']['recall']}."
+        )
+    return Table(
+        f"unseen-{experiment.dataset}",
+        f"Scores on unseen pairs of {experiment.dataset}",
+        "method",
+        {title: tuple(UNSEEN_METRICS) for title in DIRECTION_TITLES.values()},
+        (Row("random ranking", chance), *(row for _, row in sorted(rows, key=lambda pair: pair[0]))),
+        tuple(notes),
+        tuple(records),
         align="l",
     )
 

@@ -8,6 +8,8 @@ import pytest
 
 from lab import numbers
 from lab.numbers import Sources, generated, pages, problems
+from rmsh.compare.grid import read_grid
+from rmsh.compare.result import write_result
 from rmsh.methods.scm import SCM
 
 pytestmark = pytest.mark.skipif(not numbers.RESULTS.is_dir(), reason="a source distribution contains no results")
@@ -66,3 +68,18 @@ def test_the_check_fails_when_a_page_differs(
         numbers.main()
     assert ended.value.code == code
     assert capsys.readouterr().out
+
+
+def test_unseen_runs_are_shown_as_far_as_they_are_made(tmp_path: Path) -> None:
+    grid = read_grid(numbers.GRIDS / "unseen.yaml")
+    assert "not been made" in numbers.unseen(Sources(tmp_path))
+    names = ("ndcg@10", "ndcg@100", "map@all", "recall@1", "recall@5", "recall@10")
+    for run in [run for run in grid.runs() if run.method in ("rmsh", "cca-itq")][:3]:
+        score = {"value": 0.6 if run.method == "rmsh" else 0.5, "chance": 0.1}
+        scores = {d: dict.fromkeys(names, score) for d in ("i2t", "t2i")}
+        result = {"format": 3, "status": "done", "run": run.to_json(), "scores": scores, "seconds": {"fit_cpu": 7.0}}
+        write_result(tmp_path / "runs" / run.path, result)
+    lines = numbers.unseen(Sources(tmp_path)).splitlines()
+    assert lines[0].startswith("| method | bits | NDCG@10, chance 0.100 |")
+    assert lines[2] == "| RMSH | 64 | 0.600 / 0.600 | 0.600 / 0.600 | 0.600 / 0.600 | 7 |"
+    assert [line.split(" | ")[0] for line in lines[-2:]] == ["| RMSH", "| CCA-ITQ"]

@@ -1,10 +1,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from lab.paper.results import Experiment, RunResult
+from lab.paper.results import UNSEEN_METRICS, Experiment, RunResult
 from lab.paper.table import Row, Table, write_table
-from lab.paper.tables import ablation_table, code_table, comparison_table, cost_table, make_tables, map_table
+from lab.paper.tables import (
+    ablation_table,
+    code_table,
+    comparison_table,
+    cost_table,
+    make_tables,
+    map_table,
+    unseen_table,
+)
 from rmsh.compare.grid import Run
 
 
@@ -155,3 +164,40 @@ def test_every_table_is_written_in_four_forms(everything: Experiment, tmp_path: 
     files = [path for table in tables for path in write_table(table, tmp_path)]
     assert {path.suffix for path in files} == {".md", ".csv", ".tex", ".html"}
     assert all(path.stat().st_size > 100 for path in files)
+
+
+def _unseen(run: Run, value: float, prefixes: dict[str, float]) -> RunResult:
+    def scores(mean: float) -> dict[str, Any]:
+        names = UNSEEN_METRICS.values()
+        return {d: {name: {"value": mean, "chance": 0.1} for name in names} for d in ("i2t", "t2i")}
+
+    result = {
+        "status": "done",
+        "run": run.to_json(),
+        "training_pairs": 70,
+        "scores": scores(value),
+        "prefixes": {bits: scores(mean) for bits, mean in prefixes.items()},
+        "queries": {"i2t": {"asked": 9, "database": 20}},
+        "split": {"held_out": {"count": 20, "sha256": "cd" * 32}},
+        "definitions": {"recall": "recall@k: made up"},
+    }
+    return RunResult(run, result)
+
+
+def test_unseen_pairs_have_a_table_of_their_own_best_first() -> None:
+    rmsh = [_unseen(Run("coco66k", "rmsh", seed=seed, protocol="unseen"), 0.4 + 0.1 * seed, {}) for seed in (0, 1)]
+    nested = _unseen(Run("coco66k", "glint", 64, protocol="unseen", prefixes=(32,)), 0.5, {"32": 0.3})
+    absent = RunResult(Run("coco66k", "scm", protocol="unseen"), {"status": "missing"})
+    table = unseen_table(Experiment("coco66k", {"unseen": [absent, *rmsh, nested]}))
+    assert table is not None
+    assert [row.name for row in table.rows] == [
+        "random ranking",
+        "GLINT, 64 bits",
+        "RMSH, 64 bits",
+        "GLINT, 32 bits of 64",
+        "SCM, 64 bits",
+    ]
+    assert [row.cells[0].text for row in table.rows] == ["0.1000", "0.5000", "0.4500 ± 0.0707", "0.3000", "not run"]
+    assert {len(row.cells) for row in table.rows} == {12}
+    assert "70 training pairs, 9 queries, 20 database pairs (sha256 cdcd" in " ".join(table.notes)
+    assert unseen_table(Experiment("coco66k", {})) is None
