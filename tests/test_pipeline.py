@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from rmsh import pipeline
-from rmsh.core.errors import DataError, InputError
+from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.data.open import Opened, open_pairs
 from rmsh.data.pairs import Pairs
 from rmsh.data.records import Skipped
-from rmsh.data.splits import random_split
+from rmsh.data.splits import random_split, unseen_split
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.library import Item, Library
 from rmsh.methods import create
@@ -92,13 +92,26 @@ def test_raw_images_need_an_encoder() -> None:
 
 def test_validation_queries_come_from_the_training_rows_and_leave_the_queries_alone() -> None:
     opened = open_pairs("generated:4000")
-    held = pipeline.for_validation(opened)
+    held = pipeline.for_protocol(opened, "paper", validation=True)
     assert opened.split is not None
     assert held.split is not None
     assert len(held.split.query) == len(opened.split.train) // 10
     assert set(held.split.query) <= set(opened.split.database)
     with pytest.raises(DataError, match="has no split"):
-        pipeline.for_validation(replace(opened, split=None))
+        pipeline.for_protocol(replace(opened, split=None), "paper", validation=True)
+
+
+def test_a_protocol_selects_the_split() -> None:
+    opened = open_pairs("generated:400")
+    assert opened.split is not None
+    assert pipeline.for_protocol(opened, "paper") is opened
+    unseen = pipeline.for_protocol(opened, "unseen").split
+    assert unseen is not None
+    assert unseen.sha256 == unseen_split(opened.split).sha256
+    with pytest.raises(DataError, match="has no split"):
+        pipeline.for_protocol(replace(opened, split=None), "unseen")
+    with pytest.raises(ConfigError, match=r"'seen'.*paper, unseen"):
+        pipeline.for_protocol(opened, "seen")
 
 
 def _nowhere(item: Item) -> Path | None:

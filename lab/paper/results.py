@@ -14,10 +14,10 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from lab.paper.published import COMPARED, method_title
-from rmsh.compare.grid import UNSEEN_RANKS
 from rmsh.compare.result import read_result, unpack_scores, with_prefixes
 from rmsh.core.errors import ConfigError
 from rmsh.metrics.counterparts import RECALL_RANKS
+from rmsh.metrics.evaluate import UNSEEN_RANKS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from rmsh.codes_file import CodesFile
-from rmsh.core.errors import DataError, InputError
+from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
+from rmsh.data.benchmarks.coco66k import check_held_out
 from rmsh.data.pairs import Pairs, is_raw
 from rmsh.data.records import Skipped
-from rmsh.data.splits import Split, hold_out_validation
+from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, unseen_split
 from rmsh.features import extract
 from rmsh.features.extract import encode_pairs
 
@@ -35,15 +36,24 @@ if TYPE_CHECKING:
 DEFAULT_ENCODERS: Mapping[Modality, str] = {"image": "efficientnet-lite0", "text": "minilm"}
 
 
-def for_validation(opened: Opened) -> Opened:
-    """The same data with training pairs as queries, which options are selected on.
+def for_protocol(opened: Opened, protocol: str, *, validation: bool = False) -> Opened:
+    """The same data with the split of a protocol; with ``validation``, training pairs are the queries.
 
     Raises:
-        DataError: the data has no split to take them from.
+        DataError: the data has no split to derive it from, or other pairs of coco66k would be held out than always.
     """
+    if protocol not in PROTOCOLS:
+        raise ConfigError(f"The protocol is {protocol!r}; give one of {', '.join(PROTOCOLS)}.")
+    if protocol == "paper" and not validation:
+        return opened
     if opened.split is None:
         raise DataError(f"{opened.name} has no split, so there is no database to take validation queries from.")
-    return replace(opened, split=hold_out_validation(opened.split))
+    if protocol == "paper":
+        return replace(opened, split=hold_out_validation(opened.split))
+    split = unseen_split(opened.split, validation=validation)
+    if opened.name == "coco66k" and not validation:
+        check_held_out(opened.pairs.ids, split)
+    return replace(opened, split=split)
 
 
 def training_rows(opened: Opened) -> IntArray:

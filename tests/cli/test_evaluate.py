@@ -52,6 +52,28 @@ def test_json_is_what_the_library_returns(codes: str) -> None:
     assert value["directions"] == {direction: scores.to_json() for direction, scores in wanted.items()}
 
 
+def test_unseen_items_are_scored_at_ranks_that_fit_and_by_recall(codes: str) -> None:
+    shown = runner.invoke(app, ["evaluate", codes, "--protocol", "unseen"]).stdout
+    for name in ("i2t NDCG@10", "i2t NDCG@all", "t2i recall@1", "t2i recall@5", "i2t recall@10"):
+        assert name in shown
+    value = json.loads(runner.invoke(app, ["evaluate", codes, "--protocol", "unseen", "--json"]).stdout)
+    assert value["protocol"] == "unseen"
+    assert value["directions"]["i2t"]["further"]["recall@5"]["chance"] == 5 / 8
+
+
+def test_queries_without_a_database_are_ranked_among_themselves(tmp_path: Path) -> None:
+    coded(split=["query"] * 8 + [""] * 32).save(tmp_path / "codes.npz")
+    words = ["evaluate", str(tmp_path / "codes.npz"), "--protocol", "unseen"]
+    assert "i2t: 8 queries, 0 dropped because nothing is relevant; 7 database items" in runner.invoke(app, words).stdout
+
+
+def test_several_ranks_may_be_given(codes: str) -> None:
+    shown = runner.invoke(app, ["evaluate", codes, "--k", "5", "--k", "9"]).stdout
+    assert "i2t NDCG@5" in shown
+    assert "i2t NDCG@9" in shown
+    assert "recall" not in shown
+
+
 def test_labels_may_come_from_another_file(tmp_path: Path, codes: str) -> None:
     coded(labels=None).save(tmp_path / "bare.npz")
     np.savez(tmp_path / "labels.npz", labels=LABELS)
@@ -79,6 +101,7 @@ def test_quiet_prints_no_notes(codes: str) -> None:
         (["--k", "0"], "The option 'k' got 0"),
         (["--map-normaliser", "top"], "The option 'map_normaliser' got 'top'"),
         (["--direction", "x2t"], "There is no direction 'x2t'"),
+        (["--protocol", "seen"], "--protocol got 'seen'"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(

@@ -42,10 +42,11 @@ def compare(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    from rmsh.compare.grid import PROTOCOLS, Block, Grid
+    from rmsh.compare.grid import Block, Grid
     from rmsh.compare.references import REFERENCES
     from rmsh.compare.runner import make_runs, missing_runs, stale_runs
     from rmsh.compare.table import summarise
+    from rmsh.data.splits import PROTOCOLS
     from rmsh.methods import METHODS
 
     console = Console(json=json, quiet=quiet)

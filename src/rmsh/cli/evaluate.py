@@ -1,11 +1,12 @@
 """Score codes: NDCG, mAP and precision, next to chance.
 
 CODES is a file written by `rmsh encode`. Scores are averaged over the order of ties, and shown with their values for
-the worst and the best order.
-For codes of other programs, use `rmsh audit`.
+the worst and the best order. With `--protocol unseen`, as for `rmsh train` and `rmsh encode`, they are NDCG at ranks 10
+and 100 and the recall of an item's own counterpart among the queries at 1, 5 and 10. For codes of other programs, use
+`rmsh audit`.
 
 Example:
-    rmsh evaluate codes.npz --k 500 --direction i2t --direction t2i
+    rmsh evaluate codes.npz --k 10 --k 500 --direction i2t --direction t2i
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def evaluate(
     codes: Annotated[Path, typer.Argument(metavar="CODES", help="Codes file.")],
     *,
     labels: Annotated[Path | None, typer.Option(help="File with labels, if CODES has none.")] = None,
-    k: RankK = 500,
+    protocol: Annotated[str, typer.Option(help="paper or unseen: default ranks, and recall.")] = "paper",
+    k: Annotated[list[int] | None, typer.Option(help="Ranks of NDCG; that of precision first.")] = None,
     map_k: MapK = "all",
     map_normaliser: MapNormaliser = "relevant",
     direction: Annotated[list[str] | None, typer.Option(help="i2t, t2i, i2i or t2t; may be repeated.")] = None,
@@ -47,8 +49,10 @@ def evaluate(
     from rmsh.codes_file import CodesFile
     from rmsh.core.files import atomic
     from rmsh.data.readers.code_files import find_labels
+    from rmsh.data.splits import PROTOCOLS
     from rmsh.metrics import evaluate_directions
-    from rmsh.metrics.evaluate import per_query_arrays
+    from rmsh.metrics.counterparts import RECALL_RANKS
+    from rmsh.metrics.evaluate import UNSEEN_RANKS, per_query_arrays
 
     console = Console(json=json, quiet=quiet)
     coded = CodesFile.load(codes)
@@ -57,21 +61,30 @@ def evaluate(
         for note in found.notes:
             console.note(note)
         coded = coded.with_labels(found.of("all"), found.ids)
-    options: dict[str, Any] = {"k": k, "map_k": cut_rank(map_k), "map_normaliser": map_normaliser}
-    query, database = coded.part("query"), coded.part("database")
+    if protocol not in PROTOCOLS:
+        raise ConfigError(f"--protocol got {protocol!r}; give one of {', '.join(PROTOCOLS)}.")
+    unseen = protocol == "unseen"
+    options: dict[str, Any] = {"map_k": cut_rank(map_k), "map_normaliser": map_normaliser}
+    options |= {"k": k or (UNSEEN_RANKS if unseen else 500), "recall": RECALL_RANKS if unseen else ()}
+    query = coded.part("query")
+    # On the validation part of the protocol unseen, the queries are ranked among themselves.
+    among_themselves = unseen and coded.split is not None and "database" not in coded.split
+    database = query if among_themselves else coded.part("database")
     with console.progress() as report:
         scores = evaluate_directions(
             query,
             database,
             directions=direction,  # type: ignore[arg-type]  # an unknown one is refused by name
             per_query=per_query is not None,
+            leave_own_out=among_themselves,
             on_progress=report,
             **options,
         )
     if per_query is not None:
         with atomic(per_query) as file:
             np.savez(file, **per_query_arrays(scores))
-    value = {"codes": str(codes), "model": coded.model, "directions": {d: s.to_json() for d, s in scores.items()}}
+    value: dict[str, Any] = {"codes": str(codes), "model": coded.model, "protocol": protocol}
+    value["directions"] = {d: s.to_json() for d, s in scores.items()}
     console.result(value, score_table(scores), *remarks(scores))
 
 

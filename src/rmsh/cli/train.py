@@ -34,6 +34,7 @@ def train(
     options: MethodOptions = None,
     image_encoder: Annotated[str, typer.Option(help="Encoder of raw images; also timm:NAME.")] = "efficientnet-lite0",
     text_encoder: Annotated[str, typer.Option(help="Encoder of raw texts; also bag-of-words.")] = "minilm",
+    protocol: Annotated[str, typer.Option(help="paper, or unseen: never train on the database.")] = "paper",
     validation: Annotated[bool, typer.Option(help="Hold out 2,000 pairs for choosing options.")] = False,
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
     json: Json = False,
@@ -55,7 +56,7 @@ def train(
     console = Console(json=json, quiet=quiet)
     learner = create(method, preset=preset, bits=bits, seed=seed, **parse_options(options or []))
     opened = open_pairs(data, strict=strict)
-    opened = pipeline.for_validation(opened) if validation else opened
+    opened = pipeline.for_protocol(opened, protocol, validation=validation)
     console.note(
         *opened.notes,
         f"Training {learner.name}, {bits} bits, on {len(pipeline.training_rows(opened)):,} of {len(opened.pairs):,} "
@@ -121,6 +122,7 @@ def encode(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data to encode, as for `rmsh train`.")],
     out: Annotated[Path, typer.Option(help="Codes file to write (.npz).")],
     *,
+    protocol: Annotated[str, typer.Option(help="As for `rmsh train`.")] = "paper",
     validation: Annotated[bool, typer.Option(help="Use the split of `rmsh train --validation`.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -141,7 +143,7 @@ def encode(
     learned = load(model)
     opened = open_pairs(data)
     console.note(*opened.notes)
-    opened = pipeline.for_validation(opened) if validation else opened
+    opened = pipeline.for_protocol(opened, protocol, validation=validation)
     with console.progress() as report:
         unreadable = _note_unreadable(console)
         codes = pipeline.code(learned, opened, cache=cache_folder(), on_skipped=unreadable, on_progress=report)

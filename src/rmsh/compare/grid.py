@@ -31,9 +31,8 @@ from pydantic import Field
 from rmsh.codes import MAX_BITS
 from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError
-
-PROTOCOLS = ("paper", "unseen")
-UNSEEN_RANKS = (10, 100)  # what a user looks at, and a rank that fits a held-out database
+from rmsh.data.splits import PROTOCOLS
+from rmsh.metrics.evaluate import UNSEEN_RANKS
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from rmsh.compare.result import compact, head, pack_scores
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
-from rmsh.data.benchmarks.coco66k import check_held_out
-from rmsh.data.splits import Split, fingerprint_ids, hold_out_validation, unseen_split
+from rmsh.data.splits import Split, fingerprint_ids
 from rmsh.features.extract import encode_pairs
 from rmsh.metrics.audit import audit_bits
 from rmsh.metrics.counterparts import RECALL_RANKS, rank_vectors, recall_score
@@ -59,13 +58,9 @@ class Parts:
 
 def split_of(run: Run, opened: Opened) -> Split:
     """The rows of a run; queries are drawn if the data has no split."""
-    pairs, split = opened.pairs, opened.split or draw_queries(len(opened.pairs), None)[0]
-    if run.protocol == "unseen":
-        split = unseen_split(split, validation=run.validation)
-        if opened.name == "coco66k" and not run.validation:
-            check_held_out(pairs.ids, split)
-    elif run.validation:
-        split = hold_out_validation(split)
+    pairs = opened.pairs
+    whole = opened.split or draw_queries(len(pairs), None)[0]
+    split = pipeline.for_protocol(replace(opened, split=whole), run.protocol, validation=run.validation).split or whole
     complete = pairs.has_image & pairs.has_text
     if not complete.all():  # an item without a modality cannot be evaluated in both directions
         split = Split(split.name, *(rows[complete[rows]] for rows in (split.database, split.query, split.train)))

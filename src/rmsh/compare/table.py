@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from rmsh.compare.grid import UNSEEN_RANKS
 from rmsh.compare.result import with_prefixes
 from rmsh.metrics.counterparts import RECALL_RANKS
-from rmsh.metrics.evaluate import shown_name
+from rmsh.metrics.evaluate import UNSEEN_RANKS, shown_name
 
 PROTOCOL_TITLES = {"paper": "the database is the training set", "unseen": "the database was not trained on"}
 COST_COLUMNS = ("method", "bits", "training, CPU s", "memory, MB", "constant bits", "distinct codes")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "rmsh-split", 1
 PARTS = ("database", "query", "train")
+PROTOCOLS = ("paper", "unseen")  # the database is the training set; it was never trained on
 _MOST_VALIDATION = 2000
 _MOST_HELD_OUT = 8000
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rmsh.core.types import Direction, IdArray, IntArray, ScoreArray
     from rmsh.metrics.histogram import HistogramArray
 
+UNSEEN_RANKS = (10, 100)  # of NDCG in the protocol unseen: what a user looks at, and a rank that fits its database
 _KINDS = ("ndcg", "map", "precision", "within")
 
 
