@@ -1,8 +1,7 @@
-"""Joint histograms: the kernel, the numpy form and a count by hand agree; wrong input is refused."""
+"""Joint histograms: the kernel and a count by hand agree; wrong input is refused."""
 
 from __future__ import annotations
 
-import sys
 from itertools import product
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from rmsh.codes import Codes, hamming
 from rmsh.core.errors import CodesError, DataError
 from rmsh.metrics import histogram
-from rmsh.metrics.histogram import count_with_numpy, histograms
+from rmsh.metrics.histogram import histograms
 from rmsh.metrics.kernel import count_pairs
 from rmsh.metrics.relevance import label_words, shared_labels
 
@@ -44,7 +43,6 @@ def test_all_ways_of_counting_agree(seed: int, bits: int, classes: int) -> None:
     arguments = (words[0], words[1], marks[0], marks[1], bits, wanted.shape[2] - 1)
     assert (np.concatenate(list(histograms(query, database, **labels))) == wanted).all()
     assert (count_pairs(*arguments) == wanted).all()
-    assert (count_with_numpy(*arguments) == wanted).all()
 
 
 @pytest.mark.parametrize("items", [1, 1023, 1024, 1025, 2500])
@@ -75,19 +73,6 @@ def test_labels_may_be_booleans_or_floats_of_zero_and_one() -> None:
     for dtype in (np.bool_, np.float64):
         same = {name: values.astype(dtype) for name, values in labels.items()}
         assert (next(histograms(query, database, **same)) == wanted).all()
-
-
-def test_without_numba_numpy_counts_and_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    query, database, labels = random_set(4, bits=6, classes=3)
-    monkeypatch.setitem(sys.modules, "rmsh.metrics.kernel", None)
-    histogram._counter.cache_clear()
-    try:
-        with pytest.warns(RuntimeWarning, match="numba") as warned:
-            counted = [next(histograms(query, database, **labels)) for _ in range(2)]
-    finally:
-        histogram._counter.cache_clear()
-    assert len(warned) == 1
-    assert all((block == count_by_hand(query, database, labels)).all() for block in counted)
 
 
 def test_codes_of_another_length_are_refused() -> None:

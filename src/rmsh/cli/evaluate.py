@@ -58,8 +58,7 @@ def evaluate(
     coded = CodesFile.load(codes)
     if labels is not None:
         found = find_labels(labels)
-        for note in found.notes:
-            console.note(note)
+        console.note(*found.notes)
         coded = coded.with_labels(found.of("all"), found.ids)
     if protocol not in PROTOCOLS:
         raise ConfigError(f"--protocol got {protocol!r}; give one of {', '.join(PROTOCOLS)}.")

@@ -47,13 +47,20 @@ _MOST_SHARED = 3  # pairs that share so many labels or more are one group
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Training pairs, queries and database of a run, the rows they come from, and the hash of the whole data."""
+    """Training pairs, queries and database of a run, the rows they come from, and the hash of the whole data.
+
+    If the split has no database, the queries are ranked among themselves.
+    """
 
     train: Pairs
     query: Pairs
     database: Pairs
     split: Split
     sha256: str
+
+    @property
+    def among_themselves(self) -> bool:
+        return not len(self.split.database)
 
 
 def split_of(run: Run, opened: Opened) -> Split:
@@ -91,7 +98,7 @@ def parts_of(run: Run, opened: Opened, *, cache: Path | None = None, on_progress
     # Usually the database is the training set: a second copy would cost hundreds of megabytes.
     database = train if np.array_equal(split.train, split.database) else pairs.take(split.database)
     query = pairs.take(split.query)
-    if not len(split.database):  # the queries are ranked among themselves
+    if not len(split.database):
         database = query
     query = disturb_features(query, "image", run.image_noise, seed=run.seed)
     query = disturb_features(query, "text", run.text_noise, seed=run.seed)
@@ -162,14 +169,13 @@ class _Stopwatch:
 
 
 def _score_codes(method: Method, parts: Parts, clock: _Stopwatch, run: Run) -> dict[str, Any]:
-    among_themselves = not len(parts.split.database)
     labels = np.asarray(parts.query.labels), np.asarray(parts.database.labels)
     query = {
         m: LabelledCodes(method.encode(parts.query.features(m), m, ids=parts.query.ids), labels[0]) for m in MODALITIES
     }
     database = {m: LabelledCodes(method.encode_database(parts.database, m), labels[1]) for m in MODALITIES}
     clock.lap("encode")
-    options: dict[str, Any] = {"k": run.ranks, "recall": RECALL_RANKS, "leave_own_out": among_themselves}
+    options: dict[str, Any] = {"k": run.ranks, "recall": RECALL_RANKS, "leave_own_out": parts.among_themselves}
     scores = evaluate_directions(query, database, directions=_DIRECTIONS, per_query=True, **options)
     prefixes = {}
     for bits in run.prefixes:
@@ -225,7 +231,6 @@ def distances(query: LabelledCodes, database: LabelledCodes) -> dict[str, list[i
 
 def _score_reference(method: Method, parts: Parts, clock: _Stopwatch, run: Run) -> dict[str, Any]:
     """The scores of a reference line in the form of _score_codes; without ties both bounds are the value."""
-    among_themselves = not len(parts.split.database)
     query, database, line = parts.query, parts.database, cast("Reference", method)
     queries = {m: line.vectors(query.features(m), m) for m in MODALITIES}
     items = {m: line.vectors(database.features(m), m) for m in MODALITIES}
@@ -236,7 +241,7 @@ def _score_reference(method: Method, parts: Parts, clock: _Stopwatch, run: Run) 
     result: dict[str, Any] = {"definitions": definitions.describe(), "scores": {}, "queries": {}, "per_query": {}}
     for direction in _DIRECTIONS:
         one, other = modalities(direction)
-        values = score_vectors(queries[one], items[other], *labels, k=run.ranks, leave_own_out=among_themselves)
+        values = score_vectors(queries[one], items[other], *labels, k=run.ranks, leave_own_out=parts.among_themselves)
         means = {key: float(np.nanmean(array)) for key, array in values.items()}
         scores = {
             name: Score(means[kind], means[kind], means[kind], means[f"{kind}_chance"])
@@ -249,7 +254,7 @@ def _score_reference(method: Method, parts: Parts, clock: _Stopwatch, run: Run) 
         result["queries"][direction] = {
             "asked": len(query),
             "dropped": int(np.isnan(values["ndcg"]).sum()),
-            "database": len(database) - among_themselves,
+            "database": len(database) - parts.among_themselves,
         }
         result["per_query"][direction] = {names["ndcg"].lower(): pack_scores(values["ndcg"])}
     clock.lap("evaluate")

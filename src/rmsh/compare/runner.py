@@ -121,12 +121,11 @@ def seconds_left(missing: Sequence[Run], done: Sequence[Mapping[str, Any]]) -> f
     times = [(result["run"], result["seconds"]["total"]) for result in done if "total" in result.get("seconds", {})]
     if not times:
         return None
-    return sum(_expected(run.to_json(), times) for run in missing)
-
-
-def _expected(run: Mapping[str, Any], times: Sequence[tuple[Mapping[str, Any], float]]) -> float:
-    groups = ([s for other, s in times if all(other[key] == run[key] for key in keys)] for keys in _SIMILAR)
-    return fmean(next(group for group in groups if group))  # the last group has all times
+    total = 0.0
+    for run in (run.to_json() for run in missing):
+        groups = ([s for other, s in times if all(other[key] == run[key] for key in keys)] for keys in _SIMILAR)
+        total += fmean(next(group for group in groups if group))  # the last group has all times
+    return total
 
 
 def _run_in_child(run: Run, path: Path, data: str, time_limit: float | None) -> Result:

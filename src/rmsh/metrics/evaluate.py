@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from rmsh.codes import Codes
-    from rmsh.core.types import Direction, IdArray, IntArray, ScoreArray
+    from rmsh.core.types import Direction, IdArray, ScoreArray
     from rmsh.metrics.histogram import HistogramArray
 
 UNSEEN_RANKS = (10, 100)  # of NDCG in the protocol unseen: what a user looks at, and a rank that fits its database
@@ -200,81 +200,59 @@ def evaluate(
     first, *others = np.atleast_1d(k).tolist()
     options: dict[str, Any] = {"map_k": map_k, "map_normaliser": map_normaliser, "radius": radius}
     chosen = Definitions.parse({"k": first, "further_k": others, **options})
-    items = len(database_codes) - leave_own_out
-    blocks = histograms(
-        query_codes,
-        database_codes,
-        query_labels=query_labels,
-        database_labels=database_labels,
-        leave_own_out=leave_own_out,
-    )
-    ranks, measured, started, done = ranking.rank_grid(max(items, 1)), [], time.monotonic(), 0
-    for block in blocks:
-        measured.append(_measure(block, chosen, ranks))
+    n, items, started = len(query_codes), len(database_codes) - leave_own_out, time.monotonic()
+    labels: dict[str, Any] = {"query_labels": query_labels, "database_labels": database_labels}
+    ranks = ranking.rank_grid(max(items, 1))
+    measured: list[dict[str, ScoreArray]] = []
+    empty = done = 0
+    by_radius, by_rank = np.zeros((2, query_codes.bits + 1)), np.zeros((2, len(ranks)))
+    for block in histograms(query_codes, database_codes, **labels, leave_own_out=leave_own_out):
+        scores = _measure(block, chosen)
+        measured.append(scores)
+        by_radius += np.nansum(ranking.by_radius(block), axis=1)
+        by_rank += np.nansum(ranking.by_rank(block, ranks), axis=1)
+        nothing = ranking.found_within(block, chosen.radius) == 0
+        empty += int(np.count_nonzero(nothing & ~np.isnan(scores["within"][0])))
         done += len(block)
-        on_progress(Progress("evaluate", done, len(query_codes), "query", time.monotonic() - started))
-    return _summarise(measured, chosen, ranks, query=query_codes, database=items, per_query=per_query)
+        on_progress(Progress("evaluate", done, n, "query", time.monotonic() - started))
+    values = {name: np.concatenate([part[name] for part in measured], axis=1) for name in chosen.names()}
+    dropped = int(np.isnan(values["ndcg"][0]).sum())
+    kept = n - dropped
+    if not kept:
+        raise DataError(
+            f"None of the {n} queries shares a label with any of the {items} database items; check that the label "
+            "columns are the same classes on both sides, and that rows of labels match rows of codes."
+        )
+    means = {name: Score(*np.nanmean(rows, axis=1).tolist()) for name, rows in values.items()}
+    suffixes = ("", "_pessimistic", "_optimistic", "_chance")
+    columns = {name + end: row for name, rows in values.items() for end, row in zip(suffixes, rows, strict=True)}
+    return Scores(
+        definitions=chosen,
+        bits=query_codes.bits,
+        database=items,
+        queries=n,
+        dropped=dropped,
+        **{kind: means[kind] for kind in _KINDS},
+        empty_within=empty / kept,
+        radius_curve=Curve(np.arange(query_codes.bits + 1), *(by_radius / kept)),
+        rank_curve=Curve(ranks, *(by_rank / kept)),
+        per_query=PerQuery(query_codes.ids, columns) if per_query else None,
+        further={name: means[kind] for kind, name in chosen.names().items() if kind not in _KINDS},
+    )
 
 
-class _Measured(NamedTuple):
-    """The measures of one block of queries."""
-
-    scores: dict[str, ScoreArray]  # (4, Q): the fields of Score
-    empty: int  # queries with relevant items that find no item within the radius
-    radius_sums: ScoreArray  # (2, bits + 1): precision and recall, summed over queries
-    rank_sums: ScoreArray  # (2, ranks)
-
-
-def _measure(block: HistogramArray, chosen: Definitions, ranks: IntArray) -> _Measured:
-    random, within = random_ranking(block), ranking.precision_within(block, chosen.radius)
-    at_k: dict[str, Any] = {"k": chosen.k}
-    further = {f"ndcg@{k}": (ranking.ndcg, ranking.ndcg_bounds, {"k": k}) for k in chosen.further_k}
-    ap: dict[str, Any] = {"k": chosen.map_k, "normaliser": chosen.map_normaliser}
+def _measure(block: HistogramArray, chosen: Definitions) -> dict[str, ScoreArray]:
+    """The fields of Score, (4, Q), for each score."""
+    random, at_k, ap = random_ranking(block), {"k": chosen.k}, {"k": chosen.map_k, "normaliser": chosen.map_normaliser}
     measures: dict[str, tuple[Callable[..., ScoreArray], Callable[..., tuple[ScoreArray, ScoreArray]], Any]] = {
         "ndcg": (ranking.ndcg, ranking.ndcg_bounds, at_k),
         "map": (ranking.average_precision, ranking.average_precision_bounds, ap),
         "precision": (ranking.precision_at, ranking.precision_at_bounds, at_k),
-        **further,
+        **{f"ndcg@{k}": (ranking.ndcg, ranking.ndcg_bounds, {"k": k}) for k in chosen.further_k},
     }
     scores = {
-        name: [value(block, **options), *bounds(block, **options), value(random, **options)]
+        name: np.stack([value(block, **options), *bounds(block, **options), value(random, **options)])
         for name, (value, bounds, options) in measures.items()
     }
-    scores["within"] = [within, within, within, ranking.precision_within(random, chosen.radius)]
-    return _Measured(
-        {name: np.stack(values) for name, values in scores.items()},
-        int(np.count_nonzero(~np.isnan(within) & (ranking.found_within(block, chosen.radius) == 0))),
-        np.nansum(ranking.by_radius(block), axis=1),
-        np.nansum(ranking.by_rank(block, ranks), axis=1),
-    )
-
-
-def _summarise(
-    measured: Sequence[_Measured], chosen: Definitions, ranks: IntArray, *, query: Codes, database: int, per_query: bool
-) -> Scores:
-    scores = {name: np.concatenate([part.scores[name] for part in measured], axis=1) for name in chosen.names()}
-    dropped = int(np.isnan(scores["ndcg"][0]).sum())
-    kept = len(query) - dropped
-    if not kept:
-        raise DataError(
-            f"None of the {len(query)} queries shares a label with any of the {database} database items; check that "
-            "the label columns are the same classes on both sides, and that rows of labels match rows of codes."
-        )
-    means = {name: Score(*np.nanmean(values, axis=1).tolist()) for name, values in scores.items()}
-    suffixes = ("", "_pessimistic", "_optimistic", "_chance")
-    columns = {name + end: row for name, rows in scores.items() for end, row in zip(suffixes, rows, strict=True)}
-    radius_sums = np.sum([part.radius_sums for part in measured], axis=0)
-    rank_sums = np.sum([part.rank_sums for part in measured], axis=0)
-    return Scores(
-        definitions=chosen,
-        bits=query.bits,
-        database=database,
-        queries=len(query),
-        dropped=dropped,
-        **{kind: means[kind] for kind in _KINDS},
-        empty_within=sum(part.empty for part in measured) / kept,
-        radius_curve=Curve(np.arange(query.bits + 1), *(radius_sums / kept)),
-        rank_curve=Curve(ranks, *(rank_sums / kept)),
-        per_query=PerQuery(query.ids, columns) if per_query else None,
-        further={name: means[kind] for kind, name in chosen.names().items() if kind not in _KINDS},
-    )
+    within, chance = (ranking.precision_within(some, chosen.radius) for some in (block, random))
+    return scores | {"within": np.stack([within, within, within, chance])}

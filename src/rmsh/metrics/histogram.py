@@ -6,9 +6,7 @@ sees codes, labels or an order among equal distances. R is the largest number of
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from rmsh.core.types import WordArray
 
 HistogramArray: TypeAlias = NDArray[np.int32]  # (queries, bits + 1, R + 1)
-_Counter: TypeAlias = Callable[["WordArray", "WordArray", "WordArray", "WordArray", int, int], HistogramArray]
 
 _BLOCK_BYTES = 16 << 20  # per block; measures need a few float64 arrays of the same shape in addition
 
@@ -76,44 +73,17 @@ def histograms(
 def _blocks(
     query: Codes, database: Codes, query_labels: WordArray, labels: WordArray, most: int, leave_own_out: bool
 ) -> Iterator[HistogramArray]:
-    count = _counter()
+    from rmsh.metrics.kernel import count_pairs  # compiles or loads machine code
+
     # one row per word, not per item: see kernel.py
     columns, label_columns = np.ascontiguousarray(database.words().T), np.ascontiguousarray(labels.T)
     words, bits = query.words(), query.bits
     size = max(1, _BLOCK_BYTES // (4 * (bits + 1) * (most + 1)))
     for start in range(0, len(words), size):
         rows = slice(start, start + size)
-        counted = count(words[rows], columns, query_labels[rows], label_columns, bits, most)
+        counted = count_pairs(words[rows], columns, query_labels[rows], label_columns, bits, most)
         if leave_own_out:
             distance = np.bitwise_count(words[rows] ^ columns.T[rows]).sum(axis=1)
             shared = np.bitwise_count(query_labels[rows] & labels[rows]).sum(axis=1)
             counted[np.arange(len(counted)), distance, shared] -= 1
         yield counted
-
-
-@cache  # so that the warning is given once
-def _counter() -> _Counter:
-    try:
-        from rmsh.metrics.kernel import count_pairs
-    except ImportError:
-        warnings.warn(
-            "numba is not installed, so evaluation uses numpy: the same results, several times slower. "
-            "Run: pip install numba",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return count_with_numpy
-    return count_pairs
-
-
-def count_with_numpy(
-    query: WordArray, codes: WordArray, query_labels: WordArray, labels: WordArray, bits: int, most: int
-) -> HistogramArray:
-    """The numpy form of ``kernel.count_pairs``: queries (Q, words), database (words, n), and labels likewise."""
-    counted = np.empty((len(query), bits + 1, most + 1), dtype=np.int32)
-    for row, (word, label_word) in enumerate(zip(query, query_labels, strict=True)):
-        distance = np.bitwise_count(word[:, None] ^ codes).sum(axis=0, dtype=np.int64)
-        shared = np.bitwise_count(label_word[:, None] & labels).sum(axis=0, dtype=np.int64)
-        cells = np.bincount(distance * (most + 1) + shared, minlength=counted[row].size)
-        counted[row] = cells.reshape(counted[row].shape)
-    return counted
