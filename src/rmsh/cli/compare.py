@@ -12,6 +12,7 @@ Example:
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -88,7 +89,7 @@ def _show(console: Console, data: str, out: Path, rows: list[Row]) -> None:
         title = f"Protocol {protocol}: {PROTOCOL_TITLES[protocol]}; I→T / T→I"
         tables.append(table(title, *score_table(some)))
     costs = table("Costs and bits", COST_COLUMNS, [cost_cells(row) for row in rows if row.protocol == rows[0].protocol])
-    console.result({"data": data, "results": str(out), "rows": [row.to_json() for row in rows]}, *tables, costs)
+    console.result({"data": data, "results": str(out), "rows": [asdict(row) for row in rows]}, *tables, costs)
 
 
 def _names(given: str, registry: Registry) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -33,9 +33,6 @@ class Row:
     constant_bits: int | None  # bits that are the same on more than 98 % of the database, in the worst modality and run
     distinct_codes: int | None  # distinct codes in the database, in the worst modality and run
     error: str  # reason of the first failure
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     @property
     def name_cells(self) -> list[str]:
