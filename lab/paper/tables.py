@@ -25,6 +25,7 @@ from lab.paper.results import (
 )
 from lab.paper.significance import PairedTest, compare
 from lab.paper.table import Cell, Row, Table
+from rmsh.metrics.evaluate import shown_name
 
 _MARKS = {"seeds": "*", "queries": "†"}
 _MARKS_NOTE = (
@@ -60,7 +61,7 @@ def comparison_table(experiment: Experiment) -> Table | None:
         rows += [Row(method.title, tuple(cells)), *_paper_row(method.title, printed)]
     return Table(
         f"table1-{dataset}",
-        f"NDCG@500 of all methods on {dataset}",
+        f"{_shown('NDCG@500', comparison)} of all methods on {dataset}",
         "method",
         _score_columns(comparison.bits),
         tuple(rows),
@@ -99,12 +100,18 @@ def unseen_table(experiment: Experiment) -> Table | None:
         f"unseen-{experiment.dataset}",
         f"Scores on unseen pairs of {experiment.dataset}",
         "method",
-        {title: tuple(UNSEEN_METRICS) for title in DIRECTION_TITLES.values()},
+        {title: tuple(_shown(name, all_done) for name in UNSEEN_METRICS) for title in DIRECTION_TITLES.values()},
         (Row("random ranking", chance), *(row for _, row in sorted(rows, key=lambda pair: pair[0]))),
         tuple(notes),
         tuple(records),
         align="l",
     )
+
+
+def _shown(name: str, results: Iterable[RunResult]) -> str:
+    """The name of a score, without a rank beyond the database."""
+    found = [result.result["queries"]["i2t"]["database"] for result in done(results) if "queries" in result.result]
+    return shown_name(name, found[0]) if found else name
 
 
 def _best_and_test(comparison: Comparison, direction: str, bits: int) -> tuple[Method | None, PairedTest | None]:
@@ -225,7 +232,7 @@ def ablation_table(experiment: Experiment) -> Table | None:
     results = [result for variants in lengths.values() for result in chain(*variants.values())]
     return Table(
         f"table2-{dataset}",
-        f"NDCG@500 of RMSH without one of its parts on {dataset}",
+        f"{_shown('NDCG@500', results)} of RMSH without one of its parts on {dataset}",
         "variant",
         _score_columns(lengths),
         tuple(rows),

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmsh.codes import Codes, hamming
@@ -74,6 +74,7 @@ def test_recall_is_the_mean_over_all_orders_of_ties(seed: int) -> None:
 SETS = st.builds(random_codes, st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([1, 4, 64, 70]))
 
 
+@settings(deadline=None)
 @given(SETS, st.integers(1, 50))
 def test_recall_lies_within_its_bounds_and_rises_with_k(codes: tuple[Codes, Codes], k: int) -> None:
     found = rank_codes(*codes)
@@ -85,6 +86,7 @@ def test_recall_lies_within_its_bounds_and_rises_with_k(codes: tuple[Codes, Code
         assert score == type(score)(1, 1, 1, 1)
 
 
+@settings(deadline=None)
 @given(SETS, st.integers(0, 100))
 def test_the_order_of_the_pairs_makes_no_difference(codes: tuple[Codes, Codes], seed: int) -> None:
     rows = np.random.default_rng(seed).permutation(len(codes[0]))
@@ -93,6 +95,7 @@ def test_the_order_of_the_pairs_makes_no_difference(codes: tuple[Codes, Codes], 
     assert first.tied[rows].tolist() == second.tied.tolist()
 
 
+@settings(deadline=None)
 @given(SETS)
 def test_blocks_equal_the_whole_matrix_and_vectors_equal_codes(codes: tuple[Codes, Codes]) -> None:
     distances = hamming(codes[0].packed, codes[1].packed)

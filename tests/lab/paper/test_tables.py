@@ -199,5 +199,6 @@ def test_unseen_pairs_have_a_table_of_their_own_best_first() -> None:
     ]
     assert [row.cells[0].text for row in table.rows] == ["0.1000", "0.5000", "0.4500 ± 0.0707", "0.3000", "not run"]
     assert {len(row.cells) for row in table.rows} == {12}
+    assert table.columns[:2] == ["I → T NDCG@10", "I → T NDCG@all"]  # there are 20 items
     assert "70 training pairs, 9 queries, 20 database pairs (sha256 cdcd" in " ".join(table.notes)
     assert unseen_table(Experiment("coco66k", {})) is None
