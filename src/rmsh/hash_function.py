@@ -82,7 +82,38 @@ class KernelLayer(NamedTuple):
         return np.exp(-np.maximum(distances, 0, out=distances) / self.width)
 
 
-AnyLayer: TypeAlias = Layer | KernelLayer
+class JointLayer(NamedTuple):
+    """x -> the square roots of label probabilities and an embedding, each of unit length, side by side.
+
+    Example:
+        >>> layer = JointLayer(np.eye(3, dtype=np.float32), np.zeros(3, np.float32), np.array([1], np.float32))
+        >>> layer(np.array([[2.0, 3.0, 4.0]], np.float32)).round(2).tolist()
+        [[1.0, 0.6..., 0.8...]]
+    """
+
+    weight: FloatArray  # (inputs, classes + dimensions)
+    bias: FloatArray  # (classes + dimensions,)
+    classes: FloatArray  # (1,)
+    activation: str = "joint"
+
+    @property
+    def inputs(self) -> int:
+        return len(self.weight)
+
+    @property
+    def outputs(self) -> int:
+        return len(self.bias)
+
+    def __call__(self, x: Features) -> FloatArray:
+        """Map x (n, inputs) to float32 (n, outputs)."""
+        y, split = np.asarray(x @ self.weight) + self.bias, int(self.classes[0])
+        y[:, :split] = np.exp(0.5 * log_expit(y[:, :split]))
+        for block in (y[:, :split], y[:, split:]):
+            block /= np.maximum(np.linalg.norm(block, axis=1, keepdims=True), 1e-12)
+        return y
+
+
+AnyLayer: TypeAlias = Layer | KernelLayer | JointLayer
 
 
 @dataclass(frozen=True)
@@ -142,12 +173,12 @@ class HashFunction:
         """The inverse of :meth:`tensors`; FormatError if a layer is missing or its kind unknown."""
         layers: list[AnyLayer] = []
         for i, kind in enumerate(kinds):
-            layer: Any = KernelLayer if kind == "gaussian" else Layer
+            layer: Any = {"gaussian": KernelLayer, "joint": JointLayer}.get(kind, Layer)
             names = [f"{prefix}.{i}.{name}" for name in layer._fields if name != "activation"]
-            if kind not in (*get_args(Activation), "gaussian") or not tensors.keys() >= set(names):
+            if kind not in (*get_args(Activation), "gaussian", "joint") or not tensors.keys() >= set(names):
                 raise FormatError(
                     f"The layer {prefix}.{i} ({kind}) is not in the model file, or its kind is not one of "
-                    f"{', '.join(get_args(Activation))}, gaussian; the model is damaged or from a newer rmsh."
+                    f"{', '.join(get_args(Activation))}, gaussian, joint; the model is damaged or from a newer rmsh."
                 )
             layers.append(layer(*(tensors[name] for name in names), kind))
         return cls(tuple(layers))

@@ -122,7 +122,7 @@ def _checked(*, noise: float, **options: object) -> tuple[Objective, BitArray]:
     torch.manual_seed(0)
     config = GLINTConfig.parse({"bits": 8, "hidden": 64, "dropout": 0.1, **options})
     objective = Objective(data, config, classifier_epochs=20)
-    train(objective, data, schedule=Schedule(20, 64, 5e-3, "one-cycle"), seed=0)
+    train(objective, data, stages=[Schedule(20, 64, 5e-3, "one-cycle")], seed=0)
     return objective, (given == np.asarray(pairs.labels)).all(axis=1)
 
 

@@ -52,7 +52,7 @@ def _model(scale: float = 1.0) -> Regression:
 
 def test_the_loss_falls_and_watched_values_are_reported_but_not_minimised() -> None:
     reports: list[Progress] = []
-    history = train(_model(), _data(), schedule=SCHEDULE, seed=0, on_progress=reports.append)
+    history = train(_model(), _data(), stages=[SCHEDULE], seed=0, on_progress=reports.append)
     assert history[-1]["error"] < history[0]["error"]
     assert [report.done for report in reports] == [1, 2, 3, 4]
     assert reports[0].values["watched"] == pytest.approx(2.0)
@@ -62,7 +62,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_does_not() -> Non
     weights = []
     for seed in (3, 3, 4):
         model = _model()
-        train(model, _data(), schedule=SCHEDULE, seed=seed)
+        train(model, _data(), stages=[SCHEDULE], seed=seed)
         weights.append(model.linear.weight.detach())
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
@@ -71,13 +71,13 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_does_not() -> Non
 @pytest.mark.parametrize("fuse", [1, 9, 20])
 def test_a_run_killed_at_any_step_goes_on_to_identical_weights(tmp_path: Path, fuse: int) -> None:
     whole = _model()
-    expected = train(whole, _data(), schedule=SCHEDULE, seed=0)
+    expected = train(whole, _data(), stages=[SCHEDULE], seed=0)
     killed, file = _model(), tmp_path / "checkpoint.safetensors"
     killed.fuse = fuse
     with pytest.raises(KeyboardInterrupt):
-        train(killed, _data(), schedule=SCHEDULE, seed=0, checkpoint=file)
+        train(killed, _data(), stages=[SCHEDULE], seed=0, checkpoint=file)
     resumed = _model()
-    history = train(resumed, _data(), schedule=SCHEDULE, seed=0, checkpoint=file)
+    history = train(resumed, _data(), stages=[SCHEDULE], seed=0, checkpoint=file)
     assert torch.equal(resumed.linear.weight, whole.linear.weight)
     assert history == expected
 
@@ -93,11 +93,11 @@ def test_a_run_of_many_epochs_is_kept_fifty_times_and_goes_on_to_identical_weigh
 
     monkeypatch.setattr(loop, "save_checkpoint", save)
     whole, killed, resumed = _model(), _model(), _model()
-    expected = train(whole, _data(), schedule=schedule, seed=0)
+    expected = train(whole, _data(), stages=[schedule], seed=0)
     killed.fuse = 31
     with pytest.raises(KeyboardInterrupt):
-        train(killed, _data(), schedule=schedule, seed=0, checkpoint=tmp_path / "checkpoint")
-    assert train(resumed, _data(), schedule=schedule, seed=0, checkpoint=tmp_path / "checkpoint") == expected
+        train(killed, _data(), stages=[schedule], seed=0, checkpoint=tmp_path / "checkpoint")
+    assert train(resumed, _data(), stages=[schedule], seed=0, checkpoint=tmp_path / "checkpoint") == expected
     assert torch.equal(resumed.linear.weight, whole.linear.weight)
     assert kept == list(range(3, 121, 3))
 
@@ -107,7 +107,7 @@ def test_the_callers_random_state_is_left_alone() -> None:
     expected = torch.rand(1)
     model = _model()
     torch.manual_seed(5)
-    train(model, _data(), schedule=SCHEDULE, seed=0)
+    train(model, _data(), stages=[SCHEDULE], seed=0)
     assert torch.equal(torch.rand(1), expected)
     assert not torch.are_deterministic_algorithms_enabled()
     assert torch.utils.deterministic.fill_uninitialized_memory
@@ -115,14 +115,14 @@ def test_the_callers_random_state_is_left_alone() -> None:
 
 def test_a_loss_that_is_not_finite_stops_with_a_sentence() -> None:
     with pytest.raises(TrainingError, match=r"epoch 1, step 1 \(error inf\).*0\.01"):
-        train(_model(scale=float("inf")), _data(), schedule=SCHEDULE, seed=0)
+        train(_model(scale=float("inf")), _data(), stages=[SCHEDULE], seed=0)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.safetensors"
-    train(_model(), _data(), schedule=SCHEDULE, seed=0, checkpoint=file, fingerprint="one")
+    train(_model(), _data(), stages=[SCHEDULE], seed=0, checkpoint=file, fingerprint="one")
     with pytest.raises(FormatError, match=r"checkpoint\.safetensors"):
-        train(_model(), _data(), schedule=SCHEDULE, seed=0, checkpoint=file, fingerprint="two")
+        train(_model(), _data(), stages=[SCHEDULE], seed=0, checkpoint=file, fingerprint="two")
 
 
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint at all", b"\x08\0\0\0\0\0\0\0{}      "])
@@ -130,7 +130,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, content: bytes) -> None
     file = tmp_path / "checkpoint.safetensors"
     file.write_bytes(content)
     with pytest.raises(FormatError, match=r"checkpoint\.safetensors"):
-        train(_model(), _data(), schedule=SCHEDULE, seed=0, checkpoint=file)
+        train(_model(), _data(), stages=[SCHEDULE], seed=0, checkpoint=file)
 
 
 def test_a_constant_rate_is_constant_and_steps_are_cut_evenly() -> None:
@@ -142,7 +142,7 @@ def test_a_constant_rate_is_constant_and_steps_are_cut_evenly() -> None:
             sizes.append(len(batch.rows))
             return super().forward(batch)
 
-    train(Counting(), _data(17), schedule=Schedule(1, 8, 0.1), seed=0)
+    train(Counting(), _data(17), stages=[Schedule(1, 8, 0.1)], seed=0)
     assert sorted(sizes) == [8, 9]
 
 
@@ -168,8 +168,8 @@ def test_an_objective_with_work_between_epochs_is_told_of_each_and_after_a_resum
     killed, file = Staged(), tmp_path / "checkpoint.safetensors"
     killed.fuse = 9  # in the second epoch of 6 steps
     with pytest.raises(KeyboardInterrupt):
-        train(killed, _data(), schedule=SCHEDULE, seed=0, checkpoint=file)
-    train(Staged(), _data(), schedule=SCHEDULE, seed=0, checkpoint=file)
+        train(killed, _data(), stages=[SCHEDULE], seed=0, checkpoint=file)
+    train(Staged(), _data(), stages=[SCHEDULE], seed=0, checkpoint=file)
     assert told == [0, 1, 1, 2, 3]
 
 
@@ -177,12 +177,12 @@ def test_a_parameter_without_a_part_in_the_loss_is_left_alone() -> None:
     model = _model()
     model.idle = nn.Linear(2, 2)
     before = model.idle.weight.detach().clone()
-    train(model, _data(), schedule=SCHEDULE, seed=0)
+    train(model, _data(), stages=[SCHEDULE], seed=0)
     assert torch.equal(model.idle.weight, before)
 
 
 def test_a_run_of_two_stages_goes_through_the_rates_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
     monkeypatch.setattr(loop, "rate_at", lambda progress, schedule: seen.append(progress) or schedule.rate)
-    train(_model(), _data(16), schedule=Schedule(2, 8, 0.1, "linear", cycles=2), seed=0)
+    train(_model(), _data(16), stages=[Schedule(1, 8, 0.1, "linear")] * 2, seed=0)
     assert seen == [0.25, 0.75, 0.25, 0.75]

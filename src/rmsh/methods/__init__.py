@@ -23,6 +23,7 @@ METHODS = Registry(
         "cmfh": "rmsh.methods.cmfh:CMFH",
         "dcmh": "rmsh.methods.dcmh:DCMH",
         "glint": "rmsh.methods.glint:GLINT",
+        "nest": "rmsh.methods.nest:NEST",
         "rmsh": "rmsh.methods.rmsh:RMSH",
         "scm": "rmsh.methods.scm:SCM",
         "seph": "rmsh.methods.seph:SePH",

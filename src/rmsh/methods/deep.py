@@ -118,7 +118,6 @@ class DeepMethod(Method):
     original_epochs: ClassVar[str | None] = None  # what the authors used, for people
     passes: ClassVar[int] = 1  # over the pairs, per epoch
     shape: ClassVar[Shape] = "linear"  # of the learning rate
-    cycles: ClassVar[int] = 1  # of the learning rate
     Config: ClassVar[type[MethodConfig]] = DeepConfig
     config: DeepConfig
 
@@ -133,14 +132,14 @@ class DeepMethod(Method):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.config.seed)
             objective = self._objective(data)
-        schedule = self._schedule(len(data))
-        facts |= {"epochs": schedule.epochs // self.passes, "batch": schedule.batch}
+        stages = self._stages(len(data))
+        facts |= {"epochs": sum(stage.epochs for stage in stages) // self.passes, "batch": stages[0].batch}
         if self.original_epochs is not None:
             facts["original_epochs"] = self.original_epochs
         facts["history"] = train(
             objective,
             data,
-            schedule=schedule,
+            stages=stages,
             seed=self.config.seed,
             checkpoint=run.checkpoint,
             fingerprint=self._fingerprint(pairs),
@@ -149,10 +148,10 @@ class DeepMethod(Method):
         facts |= objective.facts()
         return objective.export()
 
-    def _schedule(self, items: int) -> Schedule:
+    def _stages(self, items: int) -> list[Schedule]:
         """Few pairs make few steps per epoch: batches shrink and epochs multiply until there are enough steps."""
-        config, batch = self.config, batch_size(items, self.config.batch)
-        return Schedule(self.passes * self._epochs(items), batch, config.learning_rate, self.shape, self.cycles)
+        batch = batch_size(items, self.config.batch)
+        return [Schedule(self.passes * self._epochs(items), batch, self.config.learning_rate, self.shape)]
 
     def _epochs(self, items: int) -> int:
         batch = batch_size(items, self.config.batch)

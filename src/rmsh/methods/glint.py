@@ -26,7 +26,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.hash_function import HashFunction
 from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
 from rmsh.training.label_noise import fit_label_model, probability_correct
-from rmsh.training.loop import Batch, Losses, TrainingSet, dropout_rate
+from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet, batch_size, dropout_rate
 from rmsh.training.losses import bit_distances, classification_loss, listwise_loss, target_shares
 from rmsh.training.networks import HashNetwork, InputScaling
 
@@ -81,10 +81,15 @@ class GLINT(DeepMethod):
     needs_both = False
     Config = GLINTConfig
     default_epochs = 16
-    passes = 2  # stages
+    passes = 2  # the classifiers, then the coders
     shape = "one-cycle"
-    cycles = 2
     config: GLINTConfig
+
+    def _stages(self, items: int) -> list[Schedule]:
+        stage = Schedule(
+            self._epochs(items), batch_size(items, self.config.batch), self.config.learning_rate, self.shape
+        )
+        return [stage, stage]
 
     def _objective(self, data: TrainingSet) -> Objective:
         return Objective(data, self.config, classifier_epochs=self._epochs(len(data)))

@@ -143,8 +143,8 @@ class RMSH(DeepMethod):
     def _objective(self, data: TrainingSet) -> Objective:
         return Objective(data, self.config)
 
-    def _schedule(self, items: int) -> Schedule:
-        return replace(super()._schedule(items), shape=self.config.schedule)
+    def _stages(self, items: int) -> list[Schedule]:
+        return [replace(stage, shape=self.config.schedule) for stage in super()._stages(items)]
 
 
 def positive_weights(labels: LabelArray, given: float | None) -> FloatArray:

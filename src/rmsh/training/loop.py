@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,14 +76,13 @@ class Losses(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """The length of a run and its learning rate."""
+    """The length of a stage of training, its batches and its learning rate."""
 
     epochs: int
     batch: int  # minimum items per step: an epoch is divided evenly
     rate: float  # Adam's learning rate; the peak if it varies
     # "one-cycle": a linear rise over the first fifth, then a cosine to zero. "linear": a straight line to zero.
     shape: Shape = "constant"
-    cycles: int = 1  # how often the run passes through the shape: once per stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,13 +168,15 @@ def train(
     objective: nn.Module,
     data: TrainingSet,
     *,
-    schedule: Schedule,
+    stages: Sequence[Schedule],
     seed: int,
     checkpoint: Path | None = None,
     fingerprint: str = "",
     on_progress: OnProgress = ignore,
 ) -> History:
     """Minimise the terms of an objective (Batch -> Losses) with Adam; resume from ``checkpoint`` if it exists.
+
+    Each stage has its own learning rates and batches; epochs are counted over all stages.
 
     If the objective has a method ``begin_epoch(epoch, data)``, it is called before each epoch: for a closed-form update
     over all items, or another stage of training. State that lasts longer than an epoch belongs in buffers, which the
@@ -188,22 +189,23 @@ def train(
         TrainingError: the loss is not finite.
         FormatError: the checkpoint is damaged or belongs to another run.
     """
-    optimizer = torch.optim.Adam(objective.parameters(), lr=schedule.rate, fused=True)
+    optimizer = torch.optim.Adam(objective.parameters(), lr=stages[0].rate, fused=True)
     history: History = []
     if checkpoint is not None and checkpoint.exists():
         history = load_checkpoint(checkpoint, objective, optimizer, fingerprint=fingerprint)
     resumed, start = len(history), time.perf_counter()
-    every = -(-schedule.epochs // _MAX_CHECKPOINTS)
+    epochs = [(stage, epoch) for stage in stages for epoch in range(stage.epochs)]
+    every = -(-len(epochs) // _MAX_CHECKPOINTS)
     begin_epoch = getattr(objective, "begin_epoch", None)
     objective.train()
-    for epoch in range(resumed, schedule.epochs):
+    for epoch, (stage, epoch_of_stage) in enumerate(epochs[resumed:], start=resumed):
         with reproducible(seed, epoch):
             if begin_epoch is not None:
                 begin_epoch(epoch, data)
-            history.append(_epoch(objective, data, optimizer, schedule, epoch))
-        if checkpoint is not None and (len(history) % every == 0 or len(history) == schedule.epochs):
+            history.append(_epoch(objective, data, optimizer, stage, epoch_of_stage))
+        if checkpoint is not None and (len(history) % every == 0 or len(history) == len(epochs)):
             save_checkpoint(checkpoint, objective, optimizer, history=history, fingerprint=fingerprint)
-        done, total = epoch + 1 - resumed, schedule.epochs - resumed
+        done, total = epoch + 1 - resumed, len(epochs) - resumed
         on_progress(Progress("train", done, total, "epoch", time.perf_counter() - start, history[-1]))
     objective.eval()
     return history
@@ -234,7 +236,7 @@ def _epoch(
     for step, rows in enumerate(np.array_split(torch.randperm(len(data)).numpy(), steps)):
         progress = (epoch + (step + 0.5) / steps) / schedule.epochs
         for group in optimizer.param_groups:
-            group["lr"] = rate_at(progress * schedule.cycles % 1.0, schedule)
+            group["lr"] = rate_at(progress, schedule)
         terms, watched = objective(data.batch(rows))
         values = {name: float(term.detach()) for name, term in terms.items()}
         if not math.isfinite(sum(values.values())):

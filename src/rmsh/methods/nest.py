@@ -1,0 +1,349 @@
+"""NEST: nested codes from labels, pairs or both, this project's default method.
+
+Training has two stages. First, one network per modality learns label probabilities and an embedding from a shared
+hidden layer: the probabilities by classification, where there are labels, the embedding by contrast with the other
+items of a batch, where there are pairs. Then a small network per modality, the coder, maps both to bits. In a batch,
+the softmax over Hamming distances from one modality to the other follows a target: a share for the item's own
+counterpart, and the rest by the gains of the shared labels; an item without labels uses the similarity of texts
+instead. The loss applies to the whole code and, in each step, to one of its prefixes of half, a quarter, ... of the
+length, so that a prefix is a code of its own. Dropout ends with the first stage, and tanh becomes steeper during the
+second. Labels are checked as in GLINT. docs/nest.md has the equations and the effect of each part.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812  # its customary name
+from pydantic import Field
+from torch import Tensor, nn
+
+from rmsh.hash_function import HashFunction, JointLayer, Layer
+from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
+from rmsh.methods.glint import square_roots, steepness_at
+from rmsh.training.label_noise import fit_label_model, probability_correct
+from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet, batch_size, dropout_rate, enough_epochs
+from rmsh.training.losses import bit_distances, classification_loss, target_shares
+from rmsh.training.networks import HashNetwork, InputScaling, dropout_mask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rmsh.core.types import BitArray, Features, IntArray
+    from rmsh.data.pairs import Pairs
+    from rmsh.methods.base import HashFunctions
+
+# Rows that pass the networks at once outside of training steps; also the sample for the label model.
+_BLOCK = 4096
+# Images and texts that a batch needs for contrast and normalisation.
+_MIN_ITEMS = 2
+# The share of the first stage after which labels are checked, and that in which dropout falls to zero.
+_CHECK, _ANNEALING = 0.1, 0.6
+# The weight of a label in the first stage, relative to the contrastive loss.
+_LABEL_WEIGHT = 0.4
+# Temperature of the similarity of texts where there are no labels.
+_TEXT_TEMPERATURE = 0.1
+# The part of the target, beside the counterpart, that follows the similarity of texts where there are no labels.
+_TEXT_SHARE = 0.6
+# The shortest prefix that is trained.
+_SHORTEST = 32
+# Prefixes up to this length have the smallest share of the counterpart and the highest temperature per bit.
+_SHORT = 64
+
+
+class NESTConfig(DeepConfig):
+    """Options of NEST."""
+
+    bits: int = Field(256, ge=1, le=512, description="code length; prefixes of half, a quarter, ... are codes as well")
+    own: float = Field(0.2, ge=0, le=1, description="share of an item's counterpart in the target of short prefixes")
+    gain: float = Field(
+        8.0, gt=1, description="base of the gain: the target of an item is gain^r - 1 for r shared labels"
+    )
+    steepness: float = Field(16.0, ge=1, description="final steepness of the last tanh; it starts at 1")
+    hidden: int = Field(1024, ge=1, description="width of the hidden layer of the first stage")
+    embedding: int = Field(256, ge=2, description="dimensions of the embedding")
+    width: int = Field(384, ge=1, description="width of a coder's hidden layer")
+    dropout: float | None = Field(
+        None, ge=0, lt=1, description="rate in the hidden layer at the start; none: 0.2, more for few pairs"
+    )
+    check_labels: bool = Field(True, description="reduce the weight of labels that seem to belong to another item")
+    epochs: int | None = Field(
+        None, ge=1, description="passes over the pairs per stage; none: 12 and 10, more for few pairs"
+    )
+    batch: int | None = Field(
+        None, ge=3, description="items per step, four times as many in the second stage; none: 256, fewer for few pairs"
+    )
+    learning_rate: float = Field(
+        1e-3, gt=0, description="peak learning rate of Adam, five times as high in the second stage"
+    )
+
+
+class NEST(DeepMethod):
+    """Nested codes from labels, pairs or both.
+
+    Example:
+        >>> from rmsh.data.synthetic.generated import generate_pairs
+        >>> method = NEST(bits=64, epochs=1, hidden=8).fit(generate_pairs(60))
+        >>> method.encode(generate_pairs(60).images, "image").packed.shape
+        (60, 8)
+    """
+
+    name = "nest"
+    summary = "label probabilities and a contrastive embedding, coded so that every prefix ranks by meaning"
+    reference = "this project: docs/nest.md"
+    supervised = False
+    needs_both = False
+    Config = NESTConfig
+    default_epochs = 12
+    config: NESTConfig
+
+    @classmethod
+    def _required(cls, pairs: Pairs) -> dict[str, BitArray]:
+        return {"without a pair or labels": (pairs.has_image & pairs.has_text) | pairs.labelled}
+
+    def _stages(self, items: int) -> list[Schedule]:
+        small = batch_size(items, self.config.batch)
+        large = min(4 * small, items)
+        rate, epochs = self.config.learning_rate, self.config.epochs or enough_epochs(items, large, usual=10)
+        return [
+            Schedule(self._epochs(items), small, rate, "one-cycle"),
+            Schedule(epochs, large, 5 * rate, "one-cycle"),
+        ]
+
+    def _objective(self, data: TrainingSet) -> Objective:
+        return Objective(data, self.config, epochs=[stage.epochs for stage in self._stages(len(data))])
+
+
+class Objective(HashObjective):
+    """The loss of the first stage's networks, then that of the coders."""
+
+    label_weights: Tensor  # (N,) 0 without labels, else the probability that the labels are the item's own
+
+    def __init__(self, data: TrainingSet, config: NESTConfig, *, epochs: list[int]) -> None:
+        nn.Module.__init__(self)  # the networks differ from those of other methods
+        self.config, (self.first_stage, self.second_stage) = config, epochs
+        self.classes = data.labels.shape[1]
+        self.image_network, self.text_network = (
+            _network(features, self.classes, config) for features in data.present_features()
+        )
+        self.log_scale = nn.Parameter(torch.tensor(math.log(1 / 0.07)))  # of the contrastive loss
+        self.image_coder, self.text_coder = (_coder(self.classes, config) for _ in range(2))
+        self.text_coder.load_state_dict(self.image_coder.state_dict())  # equal meanings start with equal codes
+        self.register_buffer("label_weights", torch.from_numpy(data.labels.any(axis=1)).float())
+        self.outputs: Tensor | None = None  # (2, N, classes + dimensions) of the first stage, once it is finished
+
+    def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
+        """Check the labels early and lower dropout; between the stages, store the outputs; then make tanh steeper."""
+        if epoch < self.first_stage:
+            if self.config.check_labels and self.classes and epoch == math.ceil(_CHECK * self.first_stage):
+                self._check_labels(data)
+            rest = 1 - (epoch + 0.5) / self.first_stage
+            for network in (self.image_network, self.text_network):
+                network.dropout = network.initial_dropout * min(1.0, rest / _ANNEALING)
+            return
+        if self.outputs is None:
+            self.outputs = torch.empty(2, len(data), self.classes + self.config.embedding, dtype=torch.float16)
+            for batch, outputs in self._predictions(data, np.arange(len(data))):
+                self.outputs[:, batch.rows] = joint(outputs, self.classes).half()
+        progress = (epoch - self.first_stage + 0.5) / self.second_stage
+        for coder in (self.image_coder, self.text_coder):
+            coder.steepness.fill_(steepness_at(progress, self.config.steepness))
+
+    def _check_labels(self, data: TrainingSet) -> None:
+        labelled = np.flatnonzero(data.labels.any(axis=1))
+        sample = labelled[np.linspace(0, len(labelled) - 1, min(len(labelled), _BLOCK)).astype(np.int64)]
+        ((items, outputs),) = self._predictions(data, sample)
+        model = fit_label_model(outputs[..., : self.classes], items.labels, items.present)
+        for batch, found in self._predictions(data, labelled):
+            logits = found[..., : self.classes]
+            self.label_weights[batch.rows] = probability_correct(logits, batch.labels, model, batch.present)
+
+    @torch.no_grad()
+    def _predictions(self, data: TrainingSet, rows: IntArray) -> Iterator[tuple[Batch, Tensor]]:
+        """Blocks of items with the outputs (2, n, classes + dimensions) of both networks, without dropout."""
+        training = self.training
+        self.eval()
+        for start in range(0, len(rows), _BLOCK):
+            batch = data.batch(rows[start : start + _BLOCK])
+            yield batch, torch.stack([self.image_network(batch.images), self.text_network(batch.texts)])
+        self.train(training)
+
+    def forward(self, batch: Batch) -> Losses:
+        return self._learn_meaning(batch) if self.outputs is None else self._learn_codes(batch, self.outputs)
+
+    def _learn_meaning(self, batch: Batch) -> Losses:
+        """Classification of labelled images and texts; contrast of each pair with the other pairs of the batch."""
+        embeddings, terms = [], {}
+        weights = _LABEL_WEIGHT * self.label_weights[batch.rows]
+        paired = batch.present.all(dim=0)
+        sides = (("image labels", self.image_network, batch.images), ("text labels", self.text_network, batch.texts))
+        for (name, network, features), has in zip(sides, batch.present, strict=True):
+            if has.sum() < _MIN_ITEMS:  # too few to normalise
+                return Losses({"pairs": torch.zeros((), requires_grad=True)})
+            outputs = network(features if has.all() else features[has])
+            embeddings.append(F.normalize(outputs[paired[has], self.classes :], dim=1))
+            if self.classes:
+                losses = classification_loss(outputs[:, : self.classes], batch.labels[has])
+                terms[name] = (weights[has] * losses).sum() / len(has)
+        if paired.sum() >= _MIN_ITEMS:
+            similarities = self.log_scale.exp().clamp(max=100.0) * embeddings[0] @ embeddings[1].T
+            own = torch.arange(len(similarities))
+            terms["pairs"] = (F.cross_entropy(similarities, own) + F.cross_entropy(similarities.T, own)) / 2
+        return Losses(terms or {"pairs": torch.zeros((), requires_grad=True)})
+
+    def _learn_codes(self, batch: Batch, outputs: Tensor) -> Losses:
+        """Rank the texts of a batch for its images and vice versa; they need not belong to the same items."""
+        has_image, has_text = batch.present
+        images, texts = has_image.nonzero().ravel(), has_text.nonzero().ravel()
+        if min(len(images), len(texts)) < _MIN_ITEMS:
+            zero = torch.zeros((), requires_grad=True)
+            return Losses({"image to text": zero, "text to image": zero})
+        z_images = self.image_coder(outputs[0, batch.rows[images]].float())
+        z_texts = self.text_coder(outputs[1, batch.rows[texts]].float())
+        targets = Targets(batch, self.label_weights[batch.rows], gain=self.config.gain)
+        sums = {"image to text": torch.zeros(()), "text to image": torch.zeros(())}
+        for length in self._lengths():
+            logits = bit_distances(z_images[:, :length], z_texts[:, :length]) / -temperature(length)
+            own = own_share(length, self.config.own)
+            sums["image to text"] = sums["image to text"] + targets.loss(logits, images, texts, own=own)
+            sums["text to image"] = sums["text to image"] + targets.loss(logits.T, texts, images, own=own)
+        return Losses(sums)
+
+    def _lengths(self) -> list[int]:
+        """The whole code and one of its prefixes, drawn at random."""
+        prefixes = prefix_lengths(self.config.bits)
+        return [self.config.bits, *([prefixes[int(torch.randint(len(prefixes), ()))]] if prefixes else [])]
+
+    def export(self) -> HashFunctions:
+        """The hash functions as plain arrays: hidden layer, probabilities and embedding, coder."""
+        return {
+            "image": HashFunction((*self.image_network.export(self.classes), *self.image_coder.export().layers)),
+            "text": HashFunction((*self.text_network.export(self.classes), *self.text_coder.export().layers)),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """The lengths that are codes, and the mean probability that labels are correct."""
+        labelled = self.label_weights[self.label_weights > 0]
+        trusted = round(labelled.mean().item(), 4) if len(labelled) else None
+        return {"prefixes": prefix_lengths(self.config.bits), "trusted": trusted}
+
+
+class Targets:
+    """What the codes of a batch should rank, for both directions and all prefixes.
+
+    A query with labels ranks the labelled items by the gains of shared labels, weighted by how probable the labels are.
+    A query without labels ranks the items by the similarity of their texts to its own. In both cases a share goes to
+    the query's own counterpart.
+    """
+
+    def __init__(self, batch: Batch, label_weights: Tensor, *, gain: float) -> None:
+        self.labels, self.weights, self.gain = batch.labels, label_weights, gain
+        self.labelled = label_weights > 0
+        self.similar = torch.zeros(0)
+        if not self.labelled.all():
+            texts = F.normalize(batch.texts, dim=1)
+            self.similar = (texts @ texts.T / _TEXT_TEMPERATURE).masked_fill(~batch.present[1], -math.inf)
+
+    def loss(self, logits: Tensor, queries: Tensor, items: Tensor, *, own: float) -> Tensor:
+        """Cross-entropy of softmax(logits), (n, m), with the targets of these queries and items of the batch."""
+        labelled, counterpart = self.labelled[queries], (queries[:, None] == items).float()
+        shared = self.labels[queries] @ self.labels[items].T
+        shares = target_shares(shared, base=self.gain, weights=self.weights[items])
+        shares = (1 - own) * self.weights[queries][:, None] * shares + own * counterpart
+        if not labelled.all():
+            own = 1 - (1 - own) * _TEXT_SHARE
+            by_text = self.similar[queries][:, items].softmax(dim=1).nan_to_num(0.0)
+            by_text = (1 - own) * by_text + own * counterpart
+            shares = torch.where(labelled[:, None], shares, by_text)
+            hidden = labelled[:, None] & ~self.labelled[items]  # whether these are relevant is not known
+            logits = logits.masked_fill(hidden, -1e4)
+        return -(shares * logits.log_softmax(dim=1)).sum() / len(queries)
+
+
+class JointNetwork(nn.Module):
+    """D -> hidden -> label logits and embedding, with normalisation over the batch and dropout at input and hidden."""
+
+    def __init__(self, features: Features, outputs: int, *, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.scaling = InputScaling(features)
+        self.hidden, self.norm = nn.Linear(features.shape[1], hidden), nn.BatchNorm1d(hidden)
+        self.output = nn.Linear(hidden, outputs)
+        self.initial_dropout = self.dropout = dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.relu(self.norm(self.hidden(self._drop(self.scaling(x), self.dropout / 2))))
+        outputs: Tensor = self.output(self._drop(h, self.dropout))
+        return outputs
+
+    def _drop(self, x: Tensor, rate: float) -> Tensor:
+        return x * dropout_mask(x, rate) if self.training and round(rate * 256) else x
+
+    @torch.no_grad()
+    def export(self, classes: int) -> tuple[Layer, JointLayer]:
+        """The trained network as two layers of plain arrays."""
+        mean, variance = cast("Tensor", self.norm.running_mean), cast("Tensor", self.norm.running_var)
+        gain = self.norm.weight / torch.sqrt(variance + self.norm.eps)
+        weight = gain[:, None] * self.hidden.weight
+        bias = self.norm.bias + gain * (self.hidden.bias - mean) + weight @ self.scaling.offset
+        first = Layer(np.ascontiguousarray((weight * self.scaling.scale).numpy().T), bias.numpy(), "relu")
+        outputs = np.ascontiguousarray(self.output.weight.numpy().T)
+        return first, JointLayer(outputs, self.output.bias.numpy().copy(), np.array([classes], np.float32))
+
+
+def _network(features: Features, classes: int, config: NESTConfig) -> JointNetwork:
+    dropout = max(0.2, dropout_rate(features.shape[0])) if config.dropout is None else config.dropout
+    return JointNetwork(features, classes + config.embedding, hidden=config.hidden, dropout=dropout)
+
+
+def _coder(classes: int, config: NESTConfig) -> HashNetwork:
+    inputs = np.full((1, classes + config.embedding), 1.0, np.float32)
+    inputs *= math.sqrt((2 if classes else 1) / inputs.size)  # the norm of unit vectors side by side
+    coder = HashNetwork(InputScaling(inputs, "norm"), config.bits, hidden=config.width, batch_norm=True)
+    if coder.norm is not None:
+        coder.norm.weight.requires_grad_(False)  # a trainable gain would undo the steepness
+    return coder
+
+
+def joint(outputs: Tensor, classes: int) -> Tensor:
+    """What a coder receives: square roots of the label probabilities and the embedding, each of unit length.
+
+    Example:
+        >>> joint(torch.tensor([[0.0, 3.0, 4.0]]), classes=1).tolist()
+        [[1.0, 0.6..., 0.8...]]
+    """
+    roots = F.normalize(square_roots(outputs[..., :classes]), dim=-1)
+    return torch.cat([roots, F.normalize(outputs[..., classes:], dim=-1)], dim=-1)
+
+
+def prefix_lengths(bits: int) -> list[int]:
+    """Half the length, a quarter, ... down to 32 bits.
+
+    Example:
+        >>> prefix_lengths(256), prefix_lengths(48)
+        ([128, 64, 32], [])
+    """
+    lengths = [bits >> halvings for halvings in range(1, 10)]
+    return [length for length in lengths if length >= _SHORTEST]
+
+
+def own_share(length: int, short: float) -> float:
+    """The share of the counterpart in the target of a prefix: longer codes have room for finer meanings.
+
+    Example:
+        >>> [round(own_share(length, 0.2), 3) for length in (32, 64, 128, 256, 512)]
+        [0.2, 0.2, 0.375, 0.55, 0.725]
+    """
+    return min(max(short, 0.75), short + 0.175 * max(0.0, math.log2(length / _SHORT)))
+
+
+def temperature(length: int) -> float:
+    """Bits that lower an item's share by the factor e: at least 2, else less than proportional to the length.
+
+    Example:
+        >>> [round(temperature(length), 2) for length in (16, 64, 128, 256)]
+        [2.0, 5.33, 9.14, 16.0]
+    """
+    return max(2.0, length / (12 + 2 * max(0.0, math.log2(length / _SHORT))))
