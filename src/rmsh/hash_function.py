@@ -113,7 +113,26 @@ class JointLayer(NamedTuple):
         return y
 
 
-AnyLayer: TypeAlias = Layer | KernelLayer | JointLayer
+class RootLayer(NamedTuple):
+    """x -> sqrt(x): counts and other non-negative features, whose largest values would dominate."""
+
+    width: FloatArray  # (1,), the number of features
+    activation: str = "root"
+
+    @property
+    def inputs(self) -> int:
+        return int(self.width[0])
+
+    @property
+    def outputs(self) -> int:
+        return self.inputs
+
+    def __call__(self, x: Features) -> Features:
+        """Map x (n, inputs), dense or sparse, to its square roots; negative values become 0."""
+        return cast("Features", np.sqrt(cast("Any", x).maximum(0) if sparse.issparse(x) else np.maximum(x, 0)))
+
+
+AnyLayer: TypeAlias = Layer | KernelLayer | JointLayer | RootLayer
 
 
 @dataclass(frozen=True)
@@ -142,6 +161,12 @@ class HashFunction:
     def kinds(self) -> list[str]:
         """The kinds of its layers, as in a model file."""
         return [layer.activation for layer in self.layers]
+
+    @property
+    def joint(self) -> HashFunction | None:
+        """The layers up to the joint space of images and texts, or None if there is none."""
+        kinds = self.kinds
+        return HashFunction(self.layers[: kinds.index("joint") + 1]) if "joint" in kinds else None
 
     def __call__(self, features: Features) -> FloatArray:
         """Relaxed codes, float32 (n, bits), of features (n, inputs), dense or sparse."""
@@ -173,12 +198,13 @@ class HashFunction:
         """The inverse of :meth:`tensors`; FormatError if a layer is missing or its kind unknown."""
         layers: list[AnyLayer] = []
         for i, kind in enumerate(kinds):
-            layer: Any = {"gaussian": KernelLayer, "joint": JointLayer}.get(kind, Layer)
+            layer: Any = {"gaussian": KernelLayer, "joint": JointLayer, "root": RootLayer}.get(kind, Layer)
             names = [f"{prefix}.{i}.{name}" for name in layer._fields if name != "activation"]
-            if kind not in (*get_args(Activation), "gaussian", "joint") or not tensors.keys() >= set(names):
+            if kind not in (*get_args(Activation), "gaussian", "joint", "root") or not tensors.keys() >= set(names):
                 raise FormatError(
                     f"The layer {prefix}.{i} ({kind}) is not in the model file, or its kind is not one of "
-                    f"{', '.join(get_args(Activation))}, gaussian, joint; the model is damaged or from a newer rmsh."
+                    f"{', '.join(get_args(Activation))}, gaussian, joint, root; the model is damaged or from a newer "
+                    "rmsh."
                 )
             layers.append(layer(*(tensors[name] for name in names), kind))
         return cls(tuple(layers))

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import safetensors
 import safetensors.numpy
 
@@ -75,21 +76,54 @@ class Model:
         """The binary codes: the signs of :meth:`project`."""
         return Codes.from_values(self.project(features, modality), ids)
 
+    def embed(self, features: Features, modality: Modality) -> FloatArray:
+        """Vectors in the joint space of images and texts, float32 (n, dimensions).
+
+        Raises:
+            InputError: the method of this model has no joint space; ``has_embedding`` tells.
+        """
+        joint = self.functions[modality].joint
+        if joint is None:
+            raise InputError(f"A model of {self.method} has codes only; train one with nest for embeddings.")
+        return joint(features)
+
+    @property
+    def has_embedding(self) -> bool:
+        """Whether :meth:`embed` works."""
+        return all(function.joint is not None for function in self.functions.values())
+
+    def rounded(self) -> Model:
+        """The same model with weights rounded to half precision, which its file then uses."""
+        functions = {
+            modality: HashFunction.from_tensors(
+                modality,
+                {name: array.astype(np.float16).astype(np.float32) for name, array in f.tensors(modality).items()},
+                f.kinds,
+            )
+            for modality, f in self.functions.items()
+        }
+        return replace(self, functions=functions)
+
     def with_encoders(self, encoders: Mapping[Modality, Mapping[str, Any]]) -> Model:
         """The same model, saying how its features are made."""
         return replace(self, encoders=dict(encoders))
 
-    def _tensor_bytes(self) -> bytes:
-        tensors: dict[str, FloatArray] = {}
+    def _tensor_bytes(self, *, compact: bool = False) -> bytes:
+        """The weights as a safetensors file; ``compact`` stores those in half precision that lose nothing by it."""
+        tensors: dict[str, Any] = {}
         for modality, function in self.functions.items():
             tensors |= function.tensors(modality)
+        if compact:
+            with np.errstate(over="ignore"):
+                halves = {name: array.astype(np.float16) for name, array in tensors.items()}
+            tensors |= {name: half for name, half in halves.items() if np.array_equal(half, tensors[name])}
         return safetensors.numpy.save(dict(sorted(tensors.items())))
 
     def save(self, folder: Path | str) -> None:
         """Write the model folder; a folder without ``config.json`` is unfinished."""
         path = Path(folder)
         with atomic(path / "model.safetensors") as file:
-            file.write(self._tensor_bytes())
+            file.write(self._tensor_bytes(compact=True))
         write_text(path / "card.md", _card(self))
         config = {
             "format": _FORMAT,
@@ -120,9 +154,10 @@ def load(folder: Path | str) -> Model:
     if config["format"] > _FORMAT:
         raise FormatError(f"{path} has model format {config['format']}, this rmsh reads up to {_FORMAT}; update rmsh.")
     try:
-        tensors = safetensors.numpy.load_file(path / "model.safetensors")
+        stored = safetensors.numpy.load_file(path / "model.safetensors")
     except (OSError, safetensors.SafetensorError) as error:
         raise FormatError(f"{path}/model.safetensors cannot be read ({error}); restore it or train again.") from error
+    tensors = {name: array.astype(np.float32, copy=False) for name, array in stored.items()}
     functions = {
         modality: HashFunction.from_tensors(modality, tensors, config["activations"][modality])
         for modality in MODALITIES

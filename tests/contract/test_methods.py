@@ -20,7 +20,7 @@ from rmsh.model import load
 # Options that make a method quick; a method without them is quick by itself.
 _FEW_STEPS = {"epochs": 2, "batch": 32, "hidden": 16}
 QUICK: dict[str, dict[str, Any]] = dict.fromkeys(
-    ("classifier-itq", "dcmh", "glint", "rmsh", "ssah", "svhn", "tdh", "uch"), _FEW_STEPS
+    ("classifier-itq", "dcmh", "glint", "nest", "rmsh", "ssah", "svhn", "tdh", "uch"), _FEW_STEPS
 )
 DETERMINISTIC = ("scm",)  # methods that draw nothing at random
 

@@ -21,7 +21,7 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
-from rmsh.hash_function import HashFunction, JointLayer, Layer
+from rmsh.hash_function import HashFunction, JointLayer, Layer, RootLayer
 from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
 from rmsh.methods.glint import square_roots, steepness_at
 from rmsh.training.label_noise import fit_label_model, probability_correct
@@ -102,7 +102,8 @@ class NEST(DeepMethod):
 
     @classmethod
     def _required(cls, pairs: Pairs) -> dict[str, BitArray]:
-        return {"without a pair or labels": (pairs.has_image & pairs.has_text) | pairs.labelled}
+        alone = {"alone and without labels": (pairs.has_image & pairs.has_text) | pairs.labelled}
+        return super()._required(pairs) | alone
 
     def _stages(self, items: int) -> list[Schedule]:
         small = batch_size(items, self.config.batch)
@@ -264,17 +265,22 @@ class Targets:
 
 
 class JointNetwork(nn.Module):
-    """D -> hidden -> label logits and embedding, with normalisation over the batch and dropout at input and hidden."""
+    """D -> hidden -> label logits and embedding, with normalisation over the batch and dropout at input and hidden.
+
+    Features that are never negative enter as square roots.
+    """
 
     def __init__(self, features: Features, outputs: int, *, hidden: int, dropout: float) -> None:
         super().__init__()
-        self.scaling = InputScaling(features)
+        self.root = bool(features.min() >= 0)
+        self.scaling = InputScaling(np.sqrt(features) if self.root else features)
         self.hidden, self.norm = nn.Linear(features.shape[1], hidden), nn.BatchNorm1d(hidden)
         self.output = nn.Linear(hidden, outputs)
         self.initial_dropout = self.dropout = dropout
 
     def forward(self, x: Tensor) -> Tensor:
-        h = F.relu(self.norm(self.hidden(self._drop(self.scaling(x), self.dropout / 2))))
+        x = self.scaling(x.sqrt() if self.root else x)
+        h = F.relu(self.norm(self.hidden(self._drop(x, self.dropout / 2))))
         outputs: Tensor = self.output(self._drop(h, self.dropout))
         return outputs
 
@@ -282,15 +288,17 @@ class JointNetwork(nn.Module):
         return x * dropout_mask(x, rate) if self.training and round(rate * 256) else x
 
     @torch.no_grad()
-    def export(self, classes: int) -> tuple[Layer, JointLayer]:
-        """The trained network as two layers of plain arrays."""
+    def export(self, classes: int) -> tuple[RootLayer | Layer | JointLayer, ...]:
+        """The trained network as layers of plain arrays."""
         mean, variance = cast("Tensor", self.norm.running_mean), cast("Tensor", self.norm.running_var)
         gain = self.norm.weight / torch.sqrt(variance + self.norm.eps)
         weight = gain[:, None] * self.hidden.weight
         bias = self.norm.bias + gain * (self.hidden.bias - mean) + weight @ self.scaling.offset
         first = Layer(np.ascontiguousarray((weight * self.scaling.scale).numpy().T), bias.numpy(), "relu")
         outputs = np.ascontiguousarray(self.output.weight.numpy().T)
-        return first, JointLayer(outputs, self.output.bias.numpy().copy(), np.array([classes], np.float32))
+        second = JointLayer(outputs, self.output.bias.numpy().copy(), np.array([classes], np.float32))
+        root = (RootLayer(np.array([first.inputs], np.float32)),) if self.root else ()
+        return (*root, first, second)
 
 
 def _network(features: Features, classes: int, config: NESTConfig) -> JointNetwork:

@@ -1,0 +1,130 @@
+"""NEST: its targets, prefixes, and what it learns from labels, pairs and single items."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from rmsh.codes import Codes
+from rmsh.core.errors import DataError
+from rmsh.data.pairs import Pairs
+from rmsh.data.synthetic.generated import generate_pairs
+from rmsh.methods import create
+from rmsh.methods.nest import NEST, Targets, joint
+from rmsh.metrics.evaluate import evaluate
+from rmsh.training.loop import TrainingSet
+
+FEW = {"epochs": 3, "hidden": 32, "width": 32, "embedding": 16, "batch": 32}
+
+
+def _pairs(n: int = 240) -> Pairs:
+    return generate_pairs(n, image_dim=20, text_dim=10)
+
+
+def _ndcg(method: NEST, pairs: Pairs, bits: int) -> float:
+    image, text = (method.project(pairs.features(m), m)[:, :bits] for m in ("image", "text"))
+    labels = np.asarray(pairs.labels)
+    return evaluate(Codes.from_values(image), Codes.from_values(text), labels, labels, k=10).ndcg.value
+
+
+def test_the_target_of_labelled_items_mixes_gains_and_the_counterpart() -> None:
+    labels = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1]], np.uint8)
+    features = np.eye(3, dtype=np.float32)
+    batch = TrainingSet(features, features, labels, np.ones((2, 3), bool)).batch(np.arange(3))
+    targets = Targets(batch, torch.ones(3), gain=2.0)
+    # With equal logits every item has the probability 1/3, and every row of the target sums to 1.
+    rows = torch.arange(3)
+    assert targets.loss(torch.zeros(3, 3), rows, rows, own=0.4).item() == pytest.approx(np.log(3), abs=1e-6)
+    # The first item shares 2 labels with itself and 1 with the second: gains 3 and 1, so shares 0.75 and 0.25.
+    # Only the logit of the second item differs, by log 2: the softmax is 1/4, 2/4, 1/4 in the first row.
+    logits = torch.zeros(3, 3)
+    logits[0, 1] = np.log(2)
+    first = -(0.6 * 0.25 * np.log(0.5) + (0.6 * 0.75 + 0.4) * np.log(0.25))
+    expected = (first + 2 * np.log(3)) / 3
+    assert targets.loss(logits, rows, rows, own=0.4).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_unlabelled_items_are_hidden_from_labelled_queries_and_follow_the_texts_themselves() -> None:
+    labels = np.array([[1], [1], [0]], np.uint8)
+    features = np.eye(3, dtype=np.float32)
+    batch = TrainingSet(features, features, labels, np.ones((2, 3), bool)).batch(np.arange(3))
+    targets, rows = Targets(batch, torch.tensor([1.0, 1.0, 0.0]), gain=2.0), torch.arange(3)
+    logits = torch.zeros(3, 3)
+    before = targets.loss(logits, rows, rows, own=0.4)
+    logits[0, 2] = 5.0  # whether the third item suits the first is not known, so this changes nothing
+    assert targets.loss(logits, rows, rows, own=0.4).item() == pytest.approx(before.item(), abs=1e-6)
+    logits[2, 2] = 5.0  # the third item finds its own counterpart
+    assert targets.loss(logits, rows, rows, own=0.4) < before
+
+
+def test_the_exported_layers_equal_the_trained_networks() -> None:
+    pairs = _pairs()
+    method = NEST(bits=32, **FEW)
+    labels = np.asarray(pairs.labels)
+    data = TrainingSet(pairs.features("image"), pairs.features("text"), labels, np.ones((2, len(pairs)), bool))
+    objective = method._objective(data)
+    with torch.no_grad():
+        for _ in range(3):  # running statistics that differ from their start
+            objective.image_network(torch.from_numpy(np.asarray(pairs.images)) * 2 + 1)
+        objective.eval()
+        outputs = objective.image_network(torch.from_numpy(np.asarray(pairs.images)))
+        expected = objective.image_coder(joint(outputs, labels.shape[1])).numpy()
+    np.testing.assert_allclose(objective.export()["image"](pairs.features("image")), expected, atol=1e-4)
+
+
+def test_prefixes_of_a_code_rank_nearly_as_well_as_the_whole() -> None:
+    pairs = _pairs(600)
+    method = NEST(bits=128, seed=1, epochs=30, hidden=64, width=64, batch=32, dropout=0.1).fit(pairs)
+    whole, half, quarter = (_ndcg(method, pairs, bits) for bits in (128, 64, 32))
+    assert method.model.facts["prefixes"] == [64, 32]
+    assert min(half, quarter) > 0.8 * whole
+    assert whole > 0.5
+
+
+def test_it_learns_from_pairs_without_a_single_label() -> None:
+    pairs = _pairs(600)
+    method = NEST(bits=64, epochs=30, hidden=64, width=64, batch=32, dropout=0.1).fit(
+        replace(pairs, labels=None, class_names=())
+    )
+    labels = np.asarray(pairs.labels)
+    chance = evaluate(
+        Codes.from_values(np.random.default_rng(0).standard_normal((600, 64)).astype(np.float32)),
+        Codes.from_values(np.random.default_rng(1).standard_normal((600, 64)).astype(np.float32)),
+        labels,
+        labels,
+        k=10,
+    ).ndcg.value
+    assert _ndcg(method, pairs, 64) > chance + 0.25
+    assert method.model.facts["trusted"] is None
+
+
+def test_it_learns_from_single_items_with_labels_and_pairs_without_in_one_run() -> None:
+    pairs = _pairs(400)
+    labels = np.asarray(pairs.labels).copy()
+    labels[::2] = 0
+    has_text = np.ones(400, bool)
+    has_text[1::4] = False
+    mixed = replace(pairs, labels=labels, has_text=has_text)
+    method = NEST(bits=32, **FEW).fit(mixed)
+    assert method.model.facts["items"] == 400
+    assert method.encode(pairs.features("text"), "text").bits == 32
+
+
+def test_single_items_without_labels_are_skipped_and_counted() -> None:
+    pairs = _pairs(60)
+    has_text = np.arange(60) >= 20
+    method = NEST(bits=32, **FEW).fit(replace(pairs, labels=None, class_names=(), has_text=has_text))
+    assert method.model.facts["skipped"]["alone and without labels"] == 20
+    with pytest.raises(DataError, match="20 alone and without labels"):
+        NEST(bits=32, **FEW).fit(replace(pairs, labels=None, class_names=(), has_text=has_text), strict=True)
+
+
+def test_the_embedding_of_a_model_has_two_unit_blocks() -> None:
+    pairs = _pairs(60)
+    model = create("nest", bits=32, **FEW).fit(pairs).model
+    vectors, classes = model.embed(pairs.features("image"), "image"), np.asarray(pairs.labels).shape[1]
+    for block in (vectors[:, :classes], vectors[:, classes:]):
+        np.testing.assert_allclose(np.linalg.norm(block, axis=1), 1, atol=1e-5)
