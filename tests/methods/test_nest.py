@@ -30,34 +30,34 @@ def _ndcg(method: NEST, pairs: Pairs, bits: int) -> float:
     return evaluate(Codes.from_values(image), Codes.from_values(text), labels, labels, k=10).ndcg.value
 
 
+def _targets(labels: list[list[int]]) -> Targets:
+    features = np.eye(len(labels), dtype=np.float32)
+    data = TrainingSet(features, features, np.array(labels, np.uint8), np.ones((2, len(labels)), bool))
+    rows = torch.arange(len(labels))
+    weights = torch.tensor([float(any(row)) for row in labels])
+    return Targets(data.batch(np.arange(len(labels))), weights, rows, rows, gain=2.0)
+
+
 def test_the_target_of_labelled_items_mixes_gains_and_the_counterpart() -> None:
-    labels = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1]], np.uint8)
-    features = np.eye(3, dtype=np.float32)
-    batch = TrainingSet(features, features, labels, np.ones((2, 3), bool)).batch(np.arange(3))
-    targets = Targets(batch, torch.ones(3), gain=2.0)
-    # With equal logits every item has the probability 1/3, and every row of the target sums to 1.
-    rows = torch.arange(3)
-    assert targets.loss(torch.zeros(3, 3), rows, rows, own=0.4).item() == pytest.approx(np.log(3), abs=1e-6)
+    targets = _targets([[1, 1, 0], [1, 0, 0], [0, 0, 1]])
+    # At equal distances every item has the probability 1/3, and every row of the target sums to 1.
+    assert targets.loss(torch.zeros(3, 3), length=24, own=0.4).item() == pytest.approx(np.log(3), abs=1e-6)
     # The first item shares 2 labels with itself and 1 with the second: gains 3 and 1, so shares 0.75 and 0.25.
-    # Only the logit of the second item differs, by log 2: the softmax is 1/4, 2/4, 1/4 in the first row.
-    logits = torch.zeros(3, 3)
-    logits[0, 1] = np.log(2)
+    # 24 bits have a temperature of 2 bits, so 2 log 2 bits less for the second item make the softmax 1/4, 2/4, 1/4.
+    distances = torch.zeros(3, 3)
+    distances[0, 1] = -2 * np.log(2)
     first = -(0.6 * 0.25 * np.log(0.5) + (0.6 * 0.75 + 0.4) * np.log(0.25))
     expected = (first + 2 * np.log(3)) / 3
-    assert targets.loss(logits, rows, rows, own=0.4).item() == pytest.approx(expected, abs=1e-6)
+    assert targets.loss(distances, length=24, own=0.4).item() == pytest.approx(expected, abs=1e-6)
 
 
 def test_unlabelled_items_are_hidden_from_labelled_queries_and_follow_the_texts_themselves() -> None:
-    labels = np.array([[1], [1], [0]], np.uint8)
-    features = np.eye(3, dtype=np.float32)
-    batch = TrainingSet(features, features, labels, np.ones((2, 3), bool)).batch(np.arange(3))
-    targets, rows = Targets(batch, torch.tensor([1.0, 1.0, 0.0]), gain=2.0), torch.arange(3)
-    logits = torch.zeros(3, 3)
-    before = targets.loss(logits, rows, rows, own=0.4)
-    logits[0, 2] = 5.0  # whether the third item suits the first is not known, so this changes nothing
-    assert targets.loss(logits, rows, rows, own=0.4).item() == pytest.approx(before.item(), abs=1e-6)
-    logits[2, 2] = 5.0  # the third item finds its own counterpart
-    assert targets.loss(logits, rows, rows, own=0.4) < before
+    targets, distances = _targets([[1], [1], [0]]), torch.full((3, 3), 8.0)
+    before = targets.loss(distances, length=24, own=0.4).item()
+    distances[0, 2] = 0.0  # whether the third item suits the first is not known, so this changes nothing
+    assert targets.loss(distances, length=24, own=0.4).item() == pytest.approx(before, abs=1e-6)
+    distances[2, 2] = 0.0  # the third item finds its own counterpart
+    assert targets.loss(distances, length=24, own=0.4).item() < before
 
 
 def test_the_exported_layers_equal_the_trained_networks() -> None:

@@ -41,24 +41,30 @@ _BLOCK = 4096
 # Images and texts that a batch needs for contrast and normalisation.
 _MIN_ITEMS = 2
 # The share of the first stage after which labels are checked, and that in which dropout falls to zero.
-_CHECK, _ANNEALING = 0.1, 0.6
+_CHECK, _ANNEALING = 0.1, 0.8
 # The weight of a label in the first stage, relative to the contrastive loss.
-_LABEL_WEIGHT = 0.4
+_LABEL_WEIGHT = 0.7
 # Temperature of the similarity of texts where there are no labels.
 _TEXT_TEMPERATURE = 0.1
 # The part of the target, beside the counterpart, that follows the similarity of texts where there are no labels.
-_TEXT_SHARE = 0.6
+_TEXT_SHARE = 0.5
 # The shortest prefix that is trained.
 _SHORTEST = 32
 # Prefixes up to this length have the smallest share of the counterpart and the highest temperature per bit.
 _SHORT = 64
+# What each doubling beyond it adds to the share of the counterpart.
+_FINER_SHARE = 0.27
+# What each doubling adds to the sharpness of the softmax, which is 12 per length up to there.
+_FINER_SHARPNESS = 4
+# The learning rate of the second stage, relative to the first.
+_SECOND_RATE = 1.5
 
 
 class NESTConfig(DeepConfig):
     """Options of NEST."""
 
     bits: int = Field(256, ge=1, le=512, description="code length; prefixes of half, a quarter, ... are codes as well")
-    own: float = Field(0.2, ge=0, le=1, description="share of an item's counterpart in the target of short prefixes")
+    own: float = Field(0.17, ge=0, le=1, description="share of an item's counterpart in the target of short prefixes")
     gain: float = Field(
         8.0, gt=1, description="base of the gain: the target of an item is gain^r - 1 for r shared labels"
     )
@@ -67,7 +73,7 @@ class NESTConfig(DeepConfig):
     embedding: int = Field(256, ge=2, description="dimensions of the embedding")
     width: int = Field(384, ge=1, description="width of a coder's hidden layer")
     dropout: float | None = Field(
-        None, ge=0, lt=1, description="rate in the hidden layer at the start; none: 0.2, more for few pairs"
+        None, ge=0, lt=1, description="rate in the hidden layer at the start; none: 0.1, more for few pairs"
     )
     check_labels: bool = Field(True, description="reduce the weight of labels that seem to belong to another item")
     epochs: int | None = Field(
@@ -77,7 +83,7 @@ class NESTConfig(DeepConfig):
         None, ge=3, description="items per step, four times as many in the second stage; none: 256, fewer for few pairs"
     )
     learning_rate: float = Field(
-        1e-3, gt=0, description="peak learning rate of Adam, five times as high in the second stage"
+        3e-3, gt=0, description="peak learning rate of Adam, half as high again in the second stage"
     )
 
 
@@ -111,7 +117,7 @@ class NEST(DeepMethod):
         rate, epochs = self.config.learning_rate, self.config.epochs or enough_epochs(items, large, usual=10)
         return [
             Schedule(self._epochs(items), small, rate, "one-cycle"),
-            Schedule(epochs, large, 5 * rate, "one-cycle"),
+            Schedule(epochs, large, _SECOND_RATE * rate, "one-cycle"),
         ]
 
     def _objective(self, data: TrainingSet) -> Objective:
@@ -204,14 +210,15 @@ class Objective(HashObjective):
             return Losses({"image to text": zero, "text to image": zero})
         z_images = self.image_coder(outputs[0, batch.rows[images]].float())
         z_texts = self.text_coder(outputs[1, batch.rows[texts]].float())
-        targets = Targets(batch, self.label_weights[batch.rows], gain=self.config.gain)
-        sums = {"image to text": torch.zeros(()), "text to image": torch.zeros(())}
+        weights, gain = self.label_weights[batch.rows], self.config.gain
+        to_text = Targets(batch, weights, images, texts, gain=gain)
+        to_image = Targets(batch, weights, texts, images, gain=gain)
+        terms = {"image to text": torch.zeros(()), "text to image": torch.zeros(())}
         for length in self._lengths():
-            logits = bit_distances(z_images[:, :length], z_texts[:, :length]) / -temperature(length)
-            own = own_share(length, self.config.own)
-            sums["image to text"] = sums["image to text"] + targets.loss(logits, images, texts, own=own)
-            sums["text to image"] = sums["text to image"] + targets.loss(logits.T, texts, images, own=own)
-        return Losses(sums)
+            distances, own = bit_distances(z_images[:, :length], z_texts[:, :length]), self.config.own
+            terms["image to text"] = terms["image to text"] + to_text.loss(distances, length=length, own=own)
+            terms["text to image"] = terms["text to image"] + to_image.loss(distances.T, length=length, own=own)
+        return Losses(terms)
 
     def _lengths(self) -> list[int]:
         """The whole code and one of its prefixes, drawn at random."""
@@ -233,35 +240,51 @@ class Objective(HashObjective):
 
 
 class Targets:
-    """What the codes of a batch should rank, for both directions and all prefixes.
+    """What the codes of a batch should rank in one direction, for all prefixes.
 
     A query with labels ranks the labelled items by the gains of shared labels, weighted by how probable the labels are.
     A query without labels ranks the items by the similarity of their texts to its own. In both cases a share goes to
     the query's own counterpart.
+
+    Args:
+        batch: the items.
+        weights: (n,) how probable the labels of each item are, 0 without labels.
+        queries: rows of the batch with the modality of the queries.
+        items: rows with the other modality.
+        gain: base of the gains.
     """
 
-    def __init__(self, batch: Batch, label_weights: Tensor, *, gain: float) -> None:
-        self.labels, self.weights, self.gain = batch.labels, label_weights, gain
-        self.labelled = label_weights > 0
-        self.similar = torch.zeros(0)
+    def __init__(self, batch: Batch, weights: Tensor, queries: Tensor, items: Tensor, *, gain: float) -> None:
+        self.labelled = (weights > 0)[queries]
+        self.counterpart = (queries[:, None] == items).float()
+        shared = batch.labels[queries] @ batch.labels[items].T
+        self.others = target_shares(shared, base=gain, weights=weights[items]) * weights[queries, None]
+        self.hidden: Tensor | None = None
         if not self.labelled.all():
-            texts = F.normalize(batch.texts, dim=1)
-            self.similar = (texts @ texts.T / _TEXT_TEMPERATURE).masked_fill(~batch.present[1], -math.inf)
+            texts, has_text = F.normalize(batch.texts, dim=1), batch.present[1]
+            similar = (texts[queries] @ texts[items].T / _TEXT_TEMPERATURE).masked_fill(~has_text[items], -math.inf)
+            similar = similar.softmax(dim=1).nan_to_num(0.0) * has_text[queries, None]
+            self.others = torch.where(self.labelled[:, None], self.others, similar)
+            self.hidden = self.labelled[:, None] & (weights == 0)[items]  # whether these are relevant is not known
 
-    def loss(self, logits: Tensor, queries: Tensor, items: Tensor, *, own: float) -> Tensor:
-        """Cross-entropy of softmax(logits), (n, m), with the targets of these queries and items of the batch."""
-        labelled, counterpart = self.labelled[queries], (queries[:, None] == items).float()
-        shared = self.labels[queries] @ self.labels[items].T
-        shares = target_shares(shared, base=self.gain, weights=self.weights[items])
-        shares = (1 - own) * self.weights[queries][:, None] * shares + own * counterpart
-        if not labelled.all():
-            own = 1 - (1 - own) * _TEXT_SHARE
-            by_text = self.similar[queries][:, items].softmax(dim=1).nan_to_num(0.0)
-            by_text = (1 - own) * by_text + own * counterpart
-            shares = torch.where(labelled[:, None], shares, by_text)
-            hidden = labelled[:, None] & ~self.labelled[items]  # whether these are relevant is not known
-            logits = logits.masked_fill(hidden, -1e4)
-        return -(shares * logits.log_softmax(dim=1)).sum() / len(queries)
+    def loss(self, distances: Tensor, *, length: int, own: float) -> Tensor:
+        """Cross-entropy of a softmax over the distances (n, m) of prefixes with the targets.
+
+        Args:
+            distances: in bits, of the prefixes.
+            length: of the prefixes.
+            own: share of the counterpart for a query with labels and a short prefix.
+        """
+        finer = max(0.0, math.log2(length / _SHORT))  # long prefixes have room for finer meanings
+        own = min(max(own, 0.75), own + _FINER_SHARE * finer)
+        sharpness = torch.full(self.labelled.shape, (12 + _FINER_SHARPNESS * finer) / length)
+        if self.hidden is not None:
+            sharpness = torch.where(self.labelled, sharpness, (12 + 6 * finer) / length)
+            distances = distances.masked_fill(self.hidden, 1e6)
+        shares = torch.where(self.labelled, own, 1 - _TEXT_SHARE * (1 - own))[:, None]
+        target = torch.lerp(self.others, self.counterpart, shares.expand_as(self.others))
+        logits = distances * -sharpness.clamp(max=0.5)[:, None]
+        return -(target * logits.log_softmax(dim=1)).sum() / len(target)
 
 
 class JointNetwork(nn.Module):
@@ -302,7 +325,7 @@ class JointNetwork(nn.Module):
 
 
 def _network(features: Features, classes: int, config: NESTConfig) -> JointNetwork:
-    dropout = max(0.2, dropout_rate(features.shape[0])) if config.dropout is None else config.dropout
+    dropout = dropout_rate(features.shape[0]) if config.dropout is None else config.dropout
     return JointNetwork(features, classes + config.embedding, hidden=config.hidden, dropout=dropout)
 
 
@@ -335,23 +358,3 @@ def prefix_lengths(bits: int) -> list[int]:
     """
     lengths = [bits >> halvings for halvings in range(1, 10)]
     return [length for length in lengths if length >= _SHORTEST]
-
-
-def own_share(length: int, short: float) -> float:
-    """The share of the counterpart in the target of a prefix: longer codes have room for finer meanings.
-
-    Example:
-        >>> [round(own_share(length, 0.2), 3) for length in (32, 64, 128, 256, 512)]
-        [0.2, 0.2, 0.375, 0.55, 0.725]
-    """
-    return min(max(short, 0.75), short + 0.175 * max(0.0, math.log2(length / _SHORT)))
-
-
-def temperature(length: int) -> float:
-    """Bits that lower an item's share by the factor e: at least 2, else less than proportional to the length.
-
-    Example:
-        >>> [round(temperature(length), 2) for length in (16, 64, 128, 256)]
-        [2.0, 5.33, 9.14, 16.0]
-    """
-    return max(2.0, length / (12 + 2 * max(0.0, math.log2(length / _SHORT))))
