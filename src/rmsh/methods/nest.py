@@ -13,6 +13,7 @@ second. Labels are checked as in GLINT. docs/nest.md has the equations and the e
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -34,12 +35,14 @@ if TYPE_CHECKING:
 
     from rmsh.core.types import BitArray, Features, IntArray
     from rmsh.data.pairs import Pairs
-    from rmsh.methods.base import HashFunctions
+    from rmsh.methods.base import HashFunctions, Run
 
 # Rows that pass the networks at once outside of training steps; also the sample for the label model.
 _BLOCK = 4096
 # Images and texts that a batch needs for contrast and normalisation.
 _MIN_ITEMS = 2
+# Labelled items from which the share of wrong labels can be estimated.
+_MIN_CHECKED = 100
 # The share of the first stage after which labels are checked, and that in which dropout falls to zero.
 _CHECK, _ANNEALING = 0.1, 0.8
 # The weight of a label in the first stage, relative to the contrastive loss.
@@ -75,6 +78,7 @@ class NESTConfig(DeepConfig):
     dropout: float | None = Field(
         None, ge=0, lt=1, description="rate in the hidden layer at the start; none: 0.1, more for few pairs"
     )
+    use_labels: bool = Field(True, description="learn from labels where there are any, not from pairs alone")
     check_labels: bool = Field(True, description="reduce the weight of labels that seem to belong to another item")
     epochs: int | None = Field(
         None, ge=1, description="passes over the pairs per stage; none: 12 and 10, more for few pairs"
@@ -111,6 +115,11 @@ class NEST(DeepMethod):
         alone = {"alone and without labels": (pairs.has_image & pairs.has_text) | pairs.labelled}
         return super()._required(pairs) | alone
 
+    def _learn(self, pairs: Pairs, run: Run, facts: dict[str, Any]) -> HashFunctions:
+        return super()._learn(
+            pairs if self.config.use_labels else replace(pairs, labels=None, class_names=()), run, facts
+        )
+
     def _stages(self, items: int) -> list[Schedule]:
         small = batch_size(items, self.config.batch)
         large = min(4 * small, items)
@@ -145,7 +154,7 @@ class Objective(HashObjective):
     def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
         """Check the labels early and lower dropout; between the stages, store the outputs; then make tanh steeper."""
         if epoch < self.first_stage:
-            if self.config.check_labels and self.classes and epoch == math.ceil(_CHECK * self.first_stage):
+            if self.config.check_labels and epoch == math.ceil(_CHECK * self.first_stage):
                 self._check_labels(data)
             rest = 1 - (epoch + 0.5) / self.first_stage
             for network in (self.image_network, self.text_network):
@@ -161,6 +170,8 @@ class Objective(HashObjective):
 
     def _check_labels(self, data: TrainingSet) -> None:
         labelled = np.flatnonzero(data.labels.any(axis=1))
+        if len(labelled) < _MIN_CHECKED:
+            return
         sample = labelled[np.linspace(0, len(labelled) - 1, min(len(labelled), _BLOCK)).astype(np.int64)]
         ((items, outputs),) = self._predictions(data, sample)
         model = fit_label_model(outputs[..., : self.classes], items.labels, items.present)
