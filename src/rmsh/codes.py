@@ -7,6 +7,8 @@ Conventions, stated here and nowhere else:
 - Padding bits after the last bit are zero; a code with other padding is refused.
 - Bit ``i`` is 1 if the relaxed value ``z_i >= 0``: sgn(0) = +1. A 1 stands for +1, a 0 for -1.
 - A distance is the number of differing bits: an integer, smaller is nearer.
+- Vectors beside the codes are directions: int8, scaled so that the largest value of each is 127 or -127. Zeros stand
+  for no vector.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from rmsh.core.errors import CodesError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from rmsh.core.types import BitArray, IdArray, IntArray, PackedArray, WordArray
+    from rmsh.core.types import BitArray, FloatArray, IdArray, IntArray, PackedArray, WordArray
 
 MAX_BITS = 512
 
@@ -86,9 +88,22 @@ def hamming(a: PackedArray, b: PackedArray) -> IntArray:
     return differing
 
 
+def to_int8(vectors: FloatArray) -> NDArray[np.int8]:
+    """The directions of vectors (n, dimensions), in one byte per dimension.
+
+    Example:
+        >>> to_int8(np.array([[0.5, -1.0], [0.0, 0.0]], dtype=np.float32))
+        array([[  64, -127],
+               [   0,    0]], dtype=int8)
+    """
+    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=1e-12)
+    quantised: NDArray[np.int8] = np.rint(vectors * (127 / largest)).astype(np.int8)
+    return quantised
+
+
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """Binary codes of n items with their IDs.
+    """Binary codes of n items with their IDs, and optionally with the vectors that rank them more finely.
 
     Construction does not check that the IDs differ; code that matches codes to items by ID calls
     :func:`check_unique_ids`.
@@ -97,6 +112,7 @@ class Codes:
         packed: uint8 (n, ceil(bits / 8)).
         bits: the length of a code, 1 to 512.
         ids: (n,) strings.
+        vectors: int8 (n, dimensions), see :func:`to_int8`; or None.
 
     Raises:
         CodesError: the shape, the dtype, the padding or the number of IDs is wrong.
@@ -110,6 +126,7 @@ class Codes:
     packed: PackedArray
     bits: int
     ids: IdArray
+    vectors: NDArray[np.int8] | None = None
 
     def __post_init__(self) -> None:
         bits, packed = check_bits(self.bits), np.asarray(self.packed)
@@ -127,6 +144,12 @@ class Codes:
         ids = np.asarray(self.ids, dtype=np.str_) if len(self.ids) else np.empty(0, dtype=np.str_)
         if ids.shape != (len(packed),):
             raise CodesError(f"Got {ids.size} IDs for {len(packed)} codes; give one ID per code.")
+        vectors = self.vectors
+        if vectors is not None and (vectors.dtype != np.int8 or vectors.ndim != 2 or len(vectors) != len(packed)):
+            raise CodesError(
+                f"Got vectors of dtype {vectors.dtype} and shape {vectors.shape} for {len(packed)} codes; give int8 of "
+                "shape (n, dimensions), from to_int8."
+            )
         object.__setattr__(self, "packed", packed)
         object.__setattr__(self, "bits", bits)
         object.__setattr__(self, "ids", ids)
@@ -152,13 +175,13 @@ class Codes:
 
     def take(self, rows: NDArray[np.integer] | BitArray) -> Codes:
         """The codes of some rows."""
-        return Codes(self.packed[rows], self.bits, self.ids[rows])
+        return Codes(self.packed[rows], self.bits, self.ids[rows], None if self.vectors is None else self.vectors[rows])
 
     def prefix(self, bits: int) -> Codes:
         """The first bits of each code, for codes whose prefixes are codes themselves."""
         if not 1 <= bits <= self.bits:
             raise CodesError(f"A code of {self.bits} bits has no prefix of {bits} bits; give 1 to {self.bits}.")
-        return Codes(pack(unpack(self.packed, self.bits)[:, :bits]), bits, self.ids)
+        return Codes(pack(unpack(self.packed, self.bits)[:, :bits]), bits, self.ids, self.vectors)
 
 
 def check_unique_ids(ids: IdArray) -> None:

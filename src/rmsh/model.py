@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import safetensors
 import safetensors.numpy
+from scipy import sparse
 
 from rmsh.codes import Codes
 from rmsh.core.errors import FormatError, InputError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rmsh.core.types import Features, FloatArray
 
 _FORMAT = 1
+_MOST_FEATURES = 1024  # of a text, to store them
 _KEYS = {"format", "fingerprint", "method", "options", "activations", "facts", "encoders"}  # of config.json
 
 
@@ -86,6 +88,18 @@ class Model:
         if joint is None:
             raise InputError(f"A model of {self.method} has codes only; train one with nest for embeddings.")
         return joint(features)
+
+    def vectors(self, features: Features, modality: Modality) -> FloatArray:
+        """What ranks items more finely than codes: embeddings of images, and features of texts unless very wide."""
+        if modality == "image" or self.functions["text"].inputs > _MOST_FEATURES:
+            return self.embed(features, modality)
+        dense = cast("Any", features).toarray() if sparse.issparse(features) else features
+        return np.asarray(dense, dtype=np.float32)
+
+    def joint(self, vectors: FloatArray, modality: Modality) -> FloatArray:
+        """Vectors of :meth:`vectors` in the joint space."""
+        features = modality == "text" and self.functions["text"].inputs <= _MOST_FEATURES
+        return self.embed(vectors, modality) if features else vectors
 
     @property
     def has_embedding(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from rmsh.codes import to_int8
 from rmsh.codes_file import CodesFile
 from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.core.progress import OnProgress, ignore
@@ -162,14 +163,22 @@ def _roles(split: Split | None, n: int) -> NDArray[np.str_] | None:
     return roles
 
 
-def codes_of(model: Model, pairs: Pairs, rows: IntArray | None = None) -> dict[Modality, Codes]:
-    """The codes of pairs with features, or of some of their rows, by modality; without missing items."""
+def codes_of(
+    model: Model, pairs: Pairs, rows: IntArray | None = None, *, vectors: bool = False
+) -> dict[Modality, Codes]:
+    """The codes of pairs with features, or of some of their rows, by modality; without missing items.
+
+    With ``vectors``, they have the vectors that rank hits more finely, if the model has a joint space.
+    """
     rows = np.arange(len(pairs)) if rows is None else rows
     codes: dict[Modality, Codes] = {}
     for modality in model.functions:
         present = rows[pairs.has(modality)[rows]]
         if present.size:
-            codes[modality] = model.encode(pairs.features(modality)[present], modality, ids=pairs.ids[present])
+            features = pairs.features(modality)[present]
+            codes[modality] = model.encode(features, modality, ids=pairs.ids[present])
+            if vectors and model.has_embedding:
+                codes[modality] = replace(codes[modality], vectors=to_int8(model.vectors(features, modality)))
     return codes
 
 
@@ -177,7 +186,12 @@ ImagePath: TypeAlias = "Callable[[Item], Path | None]"
 
 
 def item_coder(
-    model: Model, *, image_path: ImagePath, features: Pairs | None = None, on_skipped: OnSkipped | None = None
+    model: Model,
+    *,
+    image_path: ImagePath,
+    features: Pairs | None = None,
+    vectors: bool = True,
+    on_skipped: OnSkipped | None = None,
 ) -> Encode:
     """A function that computes the codes of a library's items with a new model, for recoding.
 
@@ -185,6 +199,7 @@ def item_coder(
         model: the new model.
         image_path: returns the path of an item's image, or None.
         features: matrices with the ids of the items; a modality without features is encoded from the items.
+        vectors: as for :func:`codes_of`.
         on_skipped: called with the images that cannot be read, whose items are then encoded from their texts; if None,
             they are an error.
 
@@ -204,7 +219,7 @@ def item_coder(
         if features is not None:
             pairs = _with_features(pairs, features, given)
         raw = {m: encoder for m, encoder in encoders.items() if pairs.column(m) is not None}
-        codes = codes_of(model, encode_pairs(pairs, raw, on_skipped=skipped.extend))
+        codes = codes_of(model, encode_pairs(pairs, raw, on_skipped=skipped.extend), vectors=vectors)
         if skipped:
             (on_skipped or _refuse)(_of_items(skipped, items, codes))
         return codes

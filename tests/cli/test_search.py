@@ -25,6 +25,8 @@ def test_words_find_pictures(colours: Path, capsys: Capture) -> None:
     found = _json(capsys, colours, "red and blue", "-k", "1")
     (hit,) = found["hits"]
     assert found["to"] == "images"
+    match = hit.pop("match")
+    assert (match["words"], match["labels"], match["image"]) == (["red", "blue"], ["blue", "red"], 1.0)
     assert hit == {
         "distance": 0,
         "id": "magenta",
@@ -49,8 +51,14 @@ def test_an_item_is_searched_onward_from_with_a_filter_page_by_page(colours: Pat
 def test_the_table_shows_distance_id_labels_and_text(colours: Path, capsys: Capture) -> None:
     assert run(["search", str(colours), "red", "-k", "2"]) == 0
     shown = capsys.readouterr().out
-    expected = ["The 2 nearest images", "distance", "red", "light that is red"]
+    expected = ["The 2 best images", "score", "distance", "red", "light that is red"]
     assert [word for word in expected if word not in shown] == []
+
+
+def test_rank_codes_orders_by_distance_alone(colours: Path, capsys: Capture) -> None:
+    found = _json(capsys, colours, "red", "--rank", "codes")["hits"]
+    assert [hit["distance"] for hit in found] == sorted(hit["distance"] for hit in found)
+    assert {hit["match"] for hit in found} == {None}
 
 
 def test_no_hits_is_a_sentence(colours: Path, capsys: Capture) -> None:

@@ -39,7 +39,14 @@ def test_a_whole_library_has_no_problem(stocked: Library, folder: Path, fill: Fi
     stocked.remove(["a"])
     verdict = verify(folder)
     assert verdict.problems == ()
-    assert verdict.checked == ("database", "full-text index", "items, codes and snapshot", "model", "manifest")
+    assert verdict.checked == (
+        "database",
+        "full-text index",
+        "items, codes and snapshot",
+        "vectors",
+        "model",
+        "manifest",
+    )
 
 
 @pytest.mark.parametrize(

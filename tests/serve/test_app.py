@@ -45,6 +45,8 @@ def test_words_find_pictures_with_distance_text_and_marked_labels(client: TestCl
     assert found["query"]["kind"] == "text"
     assert (found["query"]["bits"], found["to"], found["more"]) == (12, "image", True)
     found = _search(client, text="red", k=1, where="label=blue and label=red and not label=green").json()
+    match = found["hits"][0].pop("match")
+    assert (match["words"], match["labels"]) == (["red"], ["red"])
     assert found["hits"] == [
         {
             "id": "magenta",
@@ -55,6 +57,13 @@ def test_words_find_pictures_with_distance_text_and_marked_labels(client: TestCl
             "code": None,
         }
     ]
+
+
+def test_rank_codes_orders_by_distance_and_has_no_match(client: TestClient) -> None:
+    hits = _search(client, text="red", k=8, rank="codes").json()["hits"]
+    assert [hit["distance"] for hit in hits] == sorted(hit["distance"] for hit in hits)
+    assert {hit["match"] for hit in hits} == {None}
+    assert _search(client, text="red", rank="other").status_code == 422
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])

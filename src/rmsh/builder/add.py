@@ -17,7 +17,7 @@ from rmsh.core.cache import cache_folder
 from rmsh.core.errors import InputError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.library import Item
-from rmsh.library.queries import image_folder
+from rmsh.library.queries import has_vectors, image_folder
 from rmsh.pipeline import codes_of, restore_encoders
 
 if TYPE_CHECKING:
@@ -64,11 +64,12 @@ def add(library: Library, data: str | Path, *, strict: bool = False, on_progress
     source, model = source.take(np.flatnonzero(is_new)), library.model()
     with library.reading() as connection:
         folder = image_folder(connection)  # None if the library keeps copies of its images
+        vectors = has_vectors(connection)
     if folder is not None:
         source = _relative_to(source, Path(folder))
     encoders = restore_encoders(model, source.pairs)
     source = encode_source(source, encoders, cache=cache_folder(), strict=strict, on_progress=on_progress)
-    write_items(library, model, source, copy_images=folder is None, on_progress=on_progress)
+    write_items(library, model, source, copy_images=folder is None, vectors=vectors, on_progress=on_progress)
     return Added(len(source.pairs), existing, source.origin.skipped)
 
 
@@ -91,9 +92,15 @@ def _relative_to(source: Source, library_images: Path) -> Source:
 
 
 def write_items(
-    library: Library, model: Model, source: Source, *, copy_images: bool, on_progress: OnProgress = ignore
+    library: Library,
+    model: Model,
+    source: Source,
+    *,
+    copy_images: bool,
+    vectors: bool = True,
+    on_progress: OnProgress = ignore,
 ) -> None:
-    """Write items with features into a library in batches, and copy their images into it if wanted."""
+    """Write items with features into a library in batches, with vectors and with copies of their images if wanted."""
     if copy_images:
         _copy_images(source, library.folder / IMAGES)
     prefix, count, start = f"{IMAGES}/" if copy_images else "", len(source.pairs), time.perf_counter()
@@ -110,7 +117,7 @@ def write_items(
             )
             for row, record in zip(rows, source.origin.records[first : first + _BATCH], strict=True)
         ]
-        library.add(items, codes_of(model, pairs, rows), model=model.fingerprint)
+        library.add(items, codes_of(model, pairs, rows, vectors=vectors), model=model.fingerprint)
         on_progress(Progress("add items", first + len(rows), count, "item", time.perf_counter() - start))
 
 

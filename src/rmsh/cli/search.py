@@ -11,6 +11,7 @@ from rmsh.cli.console import Console, Json, Quiet, table
 from rmsh.core.errors import InputError, require
 
 if TYPE_CHECKING:
+    from rmsh.library.items import Hit
     from rmsh.search.searcher import Query
     from rmsh.serve.server import Listening
 
@@ -35,13 +36,17 @@ def search(
     ] = None,
     k: Annotated[int, typer.Option("-k", help="Number of results.")] = 10,
     skip: Annotated[int, typer.Option(help="Number of results to skip.")] = 0,
+    rank: Annotated[
+        Literal["best", "codes"], typer.Option(help="Order by image, text, labels and words, or by code alone.")
+    ] = "best",
     model: AddressModel = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Search a library by words, by an image or by one of its items.
 
-    The distance is the number of bits in which two codes differ. A filter restricts the results: `label=dog`,
+    In words, "a phrase" in quotes must occur as it is, and -word must not occur. The score is 0 for an unrelated item;
+    the distance is the number of bits in which two codes differ. A filter restricts the results: `label=dog`,
     `text="two dogs"`, `id=7`, combined with `and`, `or`, `not` and parentheses.
 
     Example:
@@ -63,16 +68,34 @@ def search(
             return searcher.item(like) if like is not None else searcher.text(text or "")
 
         modality: Literal["text", "image"] = "text" if target == "texts" else "image"
-        hits = searcher.run(query, lambda made: searcher.search(made, k, to=modality, where=condition, skip=skip))
+
+        def run(made: Query) -> list[Hit]:
+            return searcher.search(made, k, to=modality, where=condition, skip=skip, rank=rank)
+
+        hits = searcher.run(query, run)
     found = [
-        {"distance": hit.distance} | {name: getattr(hit.item, name) for name in ("id", "labels", "text", "picture")}
+        {"distance": hit.distance}
+        | {name: getattr(hit.item, name) for name in ("id", "labels", "text", "picture")}
+        | {"match": None if hit.match is None else vars(hit.match)}
         for hit in hits
     ]
     readable: Any = f"No {target} found; the filter may exclude everything, or the library has no codes of {target}."
     if hits:
-        rows = [[hit.item.id, hit.distance, ", ".join(hit.item.labels), hit.item.text or ""] for hit in hits]
-        columns = ["id", "distance", "labels", "text"]
-        readable = table(f"The {len(hits)} nearest {target}", columns, rows, words=("labels", "text"))
+
+        def score_text(hit: Hit) -> str:
+            return "" if hit.match is None else f"{hit.match.score:.1f}"
+
+        rows = [
+            [hit.item.id, score_text(hit), hit.distance, ", ".join(hit.item.labels), hit.item.text or ""]
+            for hit in hits
+        ]
+        columns = ["id", "score", "distance", "labels", "text"]
+        readable = table(
+            f"The {len(hits)} {'nearest' if rank == 'codes' else 'best'} {target}",
+            columns,
+            rows,
+            words=("labels", "text"),
+        )
     console.result({"to": target, "hits": found}, readable)
 
 

@@ -14,8 +14,11 @@ from rmsh.core.errors import CodesError, InputError
 from rmsh.core.types import MODALITIES
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from rmsh.codes import Codes
-    from rmsh.core.types import Modality
+    from rmsh.core.types import BitArray, IntArray, Modality, PackedArray
 
 _WINDOWS_DRIVE = re.compile("[a-zA-Z]:")
 
@@ -85,12 +88,41 @@ def _checked_image_path(value: object, name: str) -> str:
 
 
 @dataclass(frozen=True)
+class Match:
+    """Why an item was found: a score, similarities of image and caption from -1 to 1, and what the query names."""
+
+    score: float
+    image: float | None
+    caption: float | None
+    words: tuple[str, ...] = ()  # of the query, found in text, labels or file name
+    labels: tuple[str, ...] = ()  # of the item, named by the query
+
+
+@dataclass(frozen=True)
 class Hit:
-    """A search result: the item, its distance from the query in bits, and its row in the library."""
+    """A search result: the item, its distance from the query in bits, and its row in the library.
+
+    ``match`` is None if the items are ranked by distance.
+    """
 
     item: Item
     distance: int
     row: int
+    match: Match | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Items for a closer comparison, by increasing row; a code or vector of zeros stands for none."""
+
+    items: tuple[Item, ...]
+    rows: IntArray
+    codes: Mapping[Modality, PackedArray]  # (n, bytes)
+    has: Mapping[Modality, BitArray]  # (n,), whether there is such a code
+    vectors: Mapping[Modality, NDArray[np.int8]]  # (n, dimensions), or (n, 0) if there are none
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +153,19 @@ class Batch:
         """The IDs, in the order of the items."""
         return [item.id for item in self.items]
 
-    def blobs(self, modality: Modality) -> list[bytes | None]:
-        """The packed code of each item, or None, in the order of the items."""
+    def blobs(self, modality: Modality, *, vectors: bool = False) -> list[bytes | None]:
+        """The packed code, or the vector, of each item, or None, in the order of the items."""
         codes = self.codes.get(modality)
-        if codes is None:
+        values = None if codes is None else codes.vectors if vectors else codes.packed
+        if codes is None or values is None:
             return [None] * len(self.items)
-        of_id = dict(zip(codes.ids.tolist(), map(bytes, codes.packed), strict=True))
+        of_id = dict(zip(codes.ids.tolist(), map(bytes, values), strict=True))
         return [of_id.get(item.id) for item in self.items]
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether any of the codes has vectors."""
+        return any(codes.vectors is not None for codes in self.codes.values())
 
 
 def checked_ids(ids: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ read; writers take turns, one batch at a time, and wait for each other up to a t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import numpy as np
 
 from rmsh.core.errors import FormatError, InputError, RmshError
+from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import read_credit
 from rmsh.index.base import Neighbours
 from rmsh.index.filters import to_mask
@@ -23,7 +24,7 @@ from rmsh.index.scan import Scan
 from rmsh.library import writing
 from rmsh.library.database import DATABASE, Readers, Writer, is_restoring
 from rmsh.library.folder import create_folder, find_model, finish_restore, read_manifest, update_files
-from rmsh.library.items import Batch, Hit, Item, check_modality, checked_ids, image_path
+from rmsh.library.items import Batch, Candidates, Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.queries import (
     codes_of_ids,
     count_items,
@@ -34,6 +35,10 @@ from rmsh.library.queries import (
     library_id,
     matching_rows,
     rows_of_ids,
+    rows_with_labels,
+    rows_with_words,
+    stack_vectors,
+    vectors_of_rows,
 )
 from rmsh.library.schema import check_version
 from rmsh.library.snapshot import SnapshotWriter
@@ -238,6 +243,61 @@ class Library:
         """
         return self._find(lambda view, mask: view.search(codes, k, where=mask), codes, to=to, model=model, where=where)
 
+    def candidates(
+        self,
+        codes: Codes,
+        count: int,
+        *,
+        to: Modality,
+        model: str,
+        words: Sequence[str] = (),
+        labels: Iterable[str] = (),
+        where: Filter | None = None,
+    ) -> Candidates:
+        """Items to compare more closely with a query, with their codes and vectors; damaged items are left out.
+
+        They are the ``count`` nearest by image codes and by text codes, as many with all the words, and as many with
+        one of the labels.
+
+        Args:
+            codes: code of the query.
+            count: number of items by each of these ways.
+            to: an item needs a code of this modality.
+            model: fingerprint of the model that computed the code.
+            words: beginnings of words.
+            labels: names.
+            where: which items may be found.
+
+        Raises:
+            CodesError: the code has another length or belongs to another model.
+        """
+        with self.reading() as connection:
+            views = {modality: self._views.at(connection, modality) for modality in MODALITIES}
+            while len({(view.seq, view.token) for view in views.values()}) > 1:  # the second may be of a later state
+                views = {modality: self._views.at(connection, modality) for modality in MODALITIES}
+            views[to].generation.check(model, codes)
+            found = [rows_with_labels(connection, labels, count)]
+            if words:
+                found.append(rows_with_words(connection, words, count))
+            masks = {}
+            for modality, view in views.items():
+                if where is not None:
+                    masks[modality] = _mask(connection, view, where)
+                found.append(view.search(codes, count, where=masks.get(modality)).rows[0])
+            rows = np.unique(np.concatenate(found))
+            places, _ = views[to].locate(rows)
+            rows = rows[(places >= 0) & (True if where is None else masks[to][places])]
+            items, damaged = intact_items(connection, rows.tolist())
+            self._views.warn(damaged.values())
+            rows = np.array(list(items), dtype=np.int64)
+            vectors, stored, has = {}, {}, {}
+            for modality, view in views.items():
+                places, as_words = view.locate(rows)
+                stored[modality] = as_words.astype("<u8").view(np.uint8)[:, : codes.packed.shape[1]]
+                has[modality] = places >= 0
+                vectors[modality] = stack_vectors(rows, vectors_of_rows(connection, view.generation, rows, modality))
+            return Candidates(tuple(items.values()), rows, stored, has, vectors)
+
     def within(
         self, codes: Codes, radius: int, *, to: Modality, model: str, where: Filter | None = None
     ) -> list[list[Hit]]:
@@ -260,9 +320,7 @@ class Library:
         with self.reading() as connection:
             view = self._views.at(connection, to)
             view.generation.check(model, codes)
-            mask = None
-            if where is not None:
-                mask = to_mask(where, lambda condition: view.mask_of(matching_rows(connection, condition)))
+            mask = None if where is None else _mask(connection, view, where)
             while True:
                 queries = _per_query(search(view, mask))
                 items, damaged = intact_items(connection, {row for hits in queries for row, _ in hits})
@@ -322,6 +380,10 @@ class Library:
         """Write a snapshot of the current state."""
         self._writable()
         self._snapshot.write()
+
+
+def _mask(connection: sqlite3.Connection, view: View, where: Filter) -> BitArray:
+    return to_mask(where, lambda condition: view.mask_of(matching_rows(connection, condition)))
 
 
 def _per_query(found: Hits | Neighbours) -> list[list[tuple[int, int]]]:

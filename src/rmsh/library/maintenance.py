@@ -15,7 +15,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.library import schema
 from rmsh.library.database import DATABASE, connect_writer, translate_errors
 from rmsh.library.folder import finish_restore, update_files
-from rmsh.library.queries import generation_of, image_folder, last_change, library_id
+from rmsh.library.queries import generation_of, has_vectors, image_folder, last_change, library_id
 from rmsh.library.snapshot import SNAPSHOT, Snapshot, open_snapshot
 from rmsh.library.verify import find_damage, is_text_index_intact
 
@@ -36,6 +36,10 @@ _COUNTS = {
     "codes kept of older models": "SELECT count(*) FROM codes WHERE generation < (SELECT generation FROM library)",
     "codes ready of the next model": "SELECT count(*) FROM codes WHERE generation > (SELECT generation FROM library)",
 }
+_VECTOR_COUNTS = {
+    "image vectors": "SELECT count(image) FROM vectors JOIN library USING (generation)",
+    "text vectors": "SELECT count(text) FROM vectors JOIN library USING (generation)",
+}
 
 
 def compact(library: Library) -> None:
@@ -50,6 +54,8 @@ def compact(library: Library) -> None:
         update_files(library.folder, connection)
         for statement in _DELETE_UNUSED:
             connection.execute(statement)
+        if has_vectors(connection):
+            connection.execute("DELETE FROM vectors WHERE generation < (SELECT generation FROM library)")
         command = "optimize" if is_text_index_intact(connection) else "rebuild"
         connection.execute("INSERT INTO texts (texts) VALUES (?)", (command,))
         for unfinished in library.folder.glob(".*.tmp"):  # left by a killed process
@@ -84,6 +90,7 @@ def describe(library: Library) -> Description:
     """Describe a library; counting reads the whole database."""
     with library.reading() as connection:
         generation, (seq, _) = generation_of(connection), last_change(connection)
+        counts = _COUNTS | (_VECTOR_COUNTS if has_vectors(connection) else {})
         files = sorted(path for path in library.folder.rglob("*") if path.is_file())
         return Description(
             id=library_id(connection),
@@ -93,7 +100,7 @@ def describe(library: Library) -> Description:
             generation=generation.number,
             source=image_folder(connection),
             changes=seq,
-            counts={name: int(connection.execute(sql).fetchone()[0]) for name, sql in _COUNTS.items()},
+            counts={name: int(connection.execute(sql).fetchone()[0]) for name, sql in counts.items()},
             snapshot=_snapshot_state(library, connection, seq),
             bytes={path.relative_to(library.folder).as_posix(): path.stat().st_size for path in files},
         )

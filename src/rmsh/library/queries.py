@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,12 +22,15 @@ from rmsh.library.items import Item
 from rmsh.library.schema import is_code_row_intact, is_item_intact
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rmsh.core.types import BitArray, IntArray, Modality, PackedArray
     from rmsh.library.schema import CodeRow, StoredItem
 
 BLOCK = 1 << 16  # codes read at once: a few megabytes of Python objects, whatever the size of the library
 
 CODE_ROW = "SELECT row, generation, image, text, checksum FROM codes"
+VECTOR_ROW = CODE_ROW.replace("codes", "vectors")
 COLUMN = {"image": 2, "text": 3}  # in a CodeRow
 
 
@@ -147,9 +150,66 @@ def codes_of_ids(
     damaged |= {row: damaged_codes_message(connection, row) for row in wrong}
     for message in damaged.values():
         on_damage(message)
-    code_of = {items[each[0]].id: each[COLUMN[modality]] for each in found if each[0] not in wrong}
-    present = {name: code_of[name] for name in ids if code_of.get(name) is not None}
-    return Codes(generation.to_array(list(present.values())), generation.bits, np.array(list(present)))
+    row_of = {items[each[0]].id: each[0] for each in found if each[0] not in wrong and each[COLUMN[modality]]}
+    code_of = {each[0]: each[COLUMN[modality]] for each in found}
+    present = {name: row_of[name] for name in ids if name in row_of}
+    stored = vectors_of_rows(connection, generation, present.values(), modality)
+    complete = bool(present) and stored.keys() >= set(present.values())
+    return Codes(
+        generation.to_array([code_of[row] for row in present.values()]),
+        generation.bits,
+        np.array(list(present)),
+        np.stack([stored[row] for row in present.values()]) if complete else None,
+    )
+
+
+def has_vectors(connection: sqlite3.Connection) -> bool:
+    """Whether the library stores vectors."""
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'vectors'").fetchone() is not None
+
+
+def vectors_of_rows(
+    connection: sqlite3.Connection, generation: Generation, rows: Iterable[int], modality: Modality
+) -> dict[int, NDArray[np.int8]]:
+    """The vectors of one modality of some rows, by row, without missing and damaged ones."""
+    if not has_vectors(connection):
+        return {}
+    statement = f"{VECTOR_ROW} WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"  # noqa: S608
+    found = connection.execute(statement, (generation.number, json.dumps([int(row) for row in rows])))
+    intact = ((each[0], each[COLUMN[modality]]) for each in found if is_code_row_intact(*each))
+    return {row: np.frombuffer(vector, dtype=np.int8) for row, vector in intact if vector}
+
+
+def stack_vectors(rows: IntArray, vectors: Mapping[int, NDArray[np.int8]]) -> NDArray[np.int8]:
+    """Vectors as a matrix in the order of rows, zeros for those without one.
+
+    Example:
+        >>> stack_vectors(np.array([3, 5]), {5: np.array([1, 2], dtype=np.int8)})
+        array([[0, 0],
+               [1, 2]], dtype=int8)
+    """
+    stacked = np.zeros((len(rows), max(map(len, vectors.values()), default=0)), dtype=np.int8)
+    for place, row in enumerate(rows.tolist()):
+        if row in vectors:
+            stacked[place] = vectors[row]
+    return stacked
+
+
+def rows_with_words(connection: sqlite3.Connection, prefixes: Sequence[str], limit: int) -> IntArray:
+    """Rows whose text has a word with each of these beginnings, best matches first by BM25, int64 (at most limit,)."""
+    query = " ".join('"{}"*'.format(prefix.replace('"', '""')) for prefix in prefixes)
+    found = connection.execute("SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?", (query, limit))
+    return np.array([row for (row,) in found], dtype=np.int64)
+
+
+def rows_with_labels(connection: sqlite3.Connection, names: Iterable[str], limit: int) -> IntArray:
+    """Rows with any of these labels, those with most of them first, int64 (at most limit,)."""
+    found = connection.execute(
+        "SELECT row FROM item_labels JOIN labels USING (label) WHERE name IN (SELECT value FROM json_each(?)) "
+        "GROUP BY row ORDER BY count(*) DESC, row LIMIT ?",
+        (json.dumps(list(names), ensure_ascii=False), limit),
+    )
+    return np.array([row for (row,) in found], dtype=np.int64)
 
 
 def damaged_code_rows(block: Sequence[CodeRow], bits: int) -> set[int]:

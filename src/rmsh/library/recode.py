@@ -20,8 +20,9 @@ from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import Modality
 from rmsh.library.folder import find_model, install_model, stage_model
 from rmsh.library.items import Batch, Item
-from rmsh.library.queries import Generation, count_items, generation_of, items_of_rows
-from rmsh.library.writing import insert_codes, log_new_codes
+from rmsh.library.queries import Generation, count_items, generation_of, has_vectors, items_of_rows
+from rmsh.library.schema import CREATE_VECTORS
+from rmsh.library.writing import insert_codes, insert_vectors, log_new_codes
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
@@ -44,9 +45,12 @@ def recode(
     """Encode every item with another model, whose codes may have another length; call it again to continue.
 
     ``encode`` computes the codes of some items; if it returns none for an item, CodesError names it at the end, and the
-    library keeps its old codes. ``on_progress`` is called with a Progress.
+    library keeps its old codes. ``on_progress`` is called with a Progress. With the model that the library has, items
+    without vectors get them.
     """
     if library.generation().fingerprint == model.fingerprint:
+        if model.has_embedding:
+            _add_vectors(library, encode=encode, batch=batch, on_progress=on_progress)
         return
     start, last = time.perf_counter(), 0
     pending, done, total = _begin(library, model)
@@ -60,6 +64,29 @@ def recode(
             last, done = max(items), done + len(items)
             on_progress(Progress("recode", done, max(done, total), "item", time.perf_counter() - start))
     library.update_files()
+
+
+def _add_vectors(library: Library, *, encode: Encode, batch: int, on_progress: OnProgress) -> None:
+    """Write the vectors of items that have none; the codes stay as they are."""
+    start, last, generation = time.perf_counter(), 0, library.generation()
+    with library.transaction() as connection:
+        connection.execute(CREATE_VECTORS)
+        total = count_items(connection)
+    pending = _PENDING_ROWS.replace("codes", "vectors")
+    while True:
+        with library.reading() as connection:
+            rows = [row for (row,) in connection.execute(pending, (last, generation.number, batch))]
+            items = items_of_rows(connection, rows)
+        if not items:
+            return
+        codes = encode(list(items.values()))
+        encoded = {name for of_modality in codes.values() for name in of_modality.ids.tolist()}
+        items = {row: item for row, item in items.items() if item.id in encoded}
+        with library.transaction() as connection:
+            if generation_of(connection) == generation:
+                insert_vectors(connection, generation.number, items, Batch(tuple(items.values()), codes, ""))
+        last = rows[-1]
+        on_progress(Progress("add vectors", min(last, total), total, "item", time.perf_counter() - start))
 
 
 def _begin(library: Library, model: Model) -> tuple[Generation, int, int]:
@@ -81,6 +108,8 @@ def _begin(library: Library, model: Model) -> tuple[Generation, int, int]:
                 (done,) = connection.execute(f"SELECT count(*) {own}", (pending.number,)).fetchone()
                 return pending, done, total
             connection.execute(f"DELETE {own}", (pending.number,))
+            if has_vectors(connection):
+                connection.execute("DELETE FROM vectors WHERE generation = ?", (pending.number,))
             connection.execute("DELETE FROM generations WHERE generation = ?", (pending.number,))
         added = connection.execute(
             "INSERT INTO generations (fingerprint, bits) VALUES (?, ?)", (model.fingerprint, model.bits)
@@ -122,6 +151,8 @@ def _write(library: Library, items: Mapping[int, Item], codes: Mapping[Modality,
         _check_pending(connection, pending)
         blobs = zip(with_code, batch.blobs("image"), batch.blobs("text"), strict=True)
         insert_codes(connection, pending.number, blobs)
+        if batch.has_vectors:
+            insert_vectors(connection, pending.number, with_code, batch)
 
 
 def _check_pending(connection: sqlite3.Connection, pending: Generation) -> None:

@@ -29,7 +29,7 @@ from rmsh.library.queries import (
 )
 from rmsh.library.schema import KEEP_ROWS, check_version, is_code_row_intact, is_item_intact
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
-from rmsh.library.verify import Damage, find_damage, is_text_index_intact
+from rmsh.library.verify import Damage, damaged_vectors, find_damage, is_text_index_intact
 from rmsh.library.writing import insert_codes, insert_labels, log_new_codes
 
 
@@ -61,6 +61,11 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
             if other is not None and damage.items:
                 result.restored += _restore_items(connection, other, damage.items)
             result.restored += _restore_codes(connection, other, damage)
+            for row, number in damaged_vectors(connection):
+                connection.execute("DELETE FROM vectors WHERE row = ? AND generation = ?", (row, number))
+                result.restored.append(
+                    f"Damaged vectors of row {row} were deleted; it is ranked by its code until `rmsh recode`."
+                )
             if not is_text_index_intact(connection):
                 connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
                 result.restored.append("The full-text index was rebuilt.")

@@ -8,8 +8,12 @@
   it what happened since the change they know. The token identifies an entry: a database that was restored from a backup
   continues with the same numbers but other tokens.
 - ``texts``: the full-text index, updated by triggers.
+- ``vectors``: optional; int8 vectors (see codes.py) by row and generation, created when the first ones are written.
+  They follow from images, texts and model: a damaged one is ignored, `rmsh library repair` deletes it, and recoding
+  makes it again.
 
-``items.checksum`` covers an item with its labels, ``codes.checksum`` the codes of one row. SQLite checks the structure
+``items.checksum`` covers an item with its labels, ``codes.checksum`` the codes of one row and ``vectors.checksum`` its
+vectors. SQLite checks the structure
 of its pages, not the values in them, so a flipped bit in a text or a code would go unnoticed without these checksums.
 Each is a CRC-32 over an unambiguous encoding of the row.
 """
@@ -107,6 +111,17 @@ END;
 CREATE TRIGGER item_removed AFTER DELETE ON items BEGIN
     INSERT INTO texts (texts, rowid, text) VALUES ('delete', old.row, old.text);
 END;
+"""
+
+CREATE_VECTORS = """
+CREATE TABLE IF NOT EXISTS vectors (
+    row INTEGER NOT NULL REFERENCES items ON DELETE CASCADE,
+    generation INTEGER NOT NULL,
+    image BLOB,
+    text BLOB,
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (row, generation)
+) WITHOUT ROWID
 """
 
 _encode = json.JSONEncoder().encode  # ASCII: independent of the Unicode version of the interpreter

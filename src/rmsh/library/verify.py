@@ -25,15 +25,17 @@ from rmsh.library.database import connect_reader, connect_writer, primary_code, 
 from rmsh.library.folder import check_is_library, find_model, read_manifest
 from rmsh.library.queries import (
     CODE_ROW,
+    VECTOR_ROW,
     code_blocks,
     damaged_code_rows,
     generation_of,
+    has_vectors,
     id_of_row,
     intact_items,
     is_removed,
     library_id,
 )
-from rmsh.library.schema import check_version
+from rmsh.library.schema import check_version, is_code_row_intact
 from rmsh.library.snapshot import open_snapshot
 from rmsh.model import load
 
@@ -60,6 +62,7 @@ def verify(folder: Path) -> Verification:
         "database": _check_database,
         "full-text index": _check_texts,
         "items, codes and snapshot": _check_rows,
+        "vectors": _check_vectors,
         "model": _check_model,
         "manifest": _check_manifest,
     }
@@ -112,6 +115,18 @@ def _check_rows(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
     yield from damage.messages[:_MAX_REPORTED]
     if damage.snapshot_problem:
         yield damage.snapshot_problem
+
+
+def _check_vectors(_folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
+    for row in sorted({row for row, _ in damaged_vectors(connection)}):
+        name = id_of_row(connection, row)
+        yield f"The vectors of the item {name!r} (row {row}) do not match their checksum; run `rmsh library repair`."
+
+
+def damaged_vectors(connection: sqlite3.Connection) -> list[tuple[int, int]]:
+    """Row and generation of vectors that do not match their checksum."""
+    found = connection.execute(VECTOR_ROW) if has_vectors(connection) else ()
+    return [each[:2] for each in found if not is_code_row_intact(*each)]
 
 
 def _check_model(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:

@@ -108,6 +108,17 @@ class View:
                 part[at[segment.rows[at] == wanted]] = True  # type: ignore[index]  # the mask is not None
         return mask
 
+    def locate(self, rows: IntArray) -> tuple[IntArray, WordArray]:
+        """Positions of rows in masks of this view, -1 for rows without a code, and their words, 0 for those."""
+        places = np.full(len(rows), -1, dtype=np.int64)
+        words = np.zeros((len(rows), self.base.words.shape[1]), dtype=np.uint64)
+        for segment, offset in ((self.base, 0), (self.tail, len(self.base.rows))):
+            at = np.searchsorted(segment.rows, rows)
+            found = np.flatnonzero(at < len(segment.rows))
+            found = found[segment.rows[at[found]] == rows[found]]
+            places[found], words[found] = at[found] + offset, segment.words[at[found]]
+        return places, words
+
     def search(self, codes: Codes, k: int, *, where: BitArray | None = None) -> Hits:
         """The k nearest rows of each query that pass a mask."""
         check_k(k)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rmsh.core.errors import InputError
 from rmsh.library.queries import generation_of, rows_of_ids
-from rmsh.library.schema import codes_checksum, item_checksum
+from rmsh.library.schema import CREATE_VECTORS, codes_checksum, item_checksum
 
 if TYPE_CHECKING:
     from rmsh.library.items import Batch
@@ -52,6 +52,8 @@ def insert(connection: sqlite3.Connection, batch: Batch) -> int:
         ],
     )
     insert_codes(connection, generation.number, zip(rows, batch.blobs("image"), batch.blobs("text"), strict=True))
+    if batch.has_vectors:
+        insert_vectors(connection, generation.number, rows, batch)
     insert_labels(connection, [(row, name) for row, item in numbered for name in item.labels])
     log_change(connection, "add", rows)
     return len(rows)
@@ -65,6 +67,17 @@ def insert_codes(
         "INSERT OR REPLACE INTO codes (row, generation, image, text, checksum) "
         "SELECT row, ?, ?, ?, ? FROM items WHERE row = ?",
         [(generation, image, text, codes_checksum(row, generation, image, text), row) for row, image, text in codes],
+    )
+
+
+def insert_vectors(connection: sqlite3.Connection, generation: int, rows: Iterable[int], batch: Batch) -> None:
+    """Add or replace the vectors of a batch; rows without an item are skipped."""
+    connection.execute(CREATE_VECTORS)
+    both = zip(rows, batch.blobs("image", vectors=True), batch.blobs("text", vectors=True), strict=True)
+    connection.executemany(
+        "INSERT OR REPLACE INTO vectors (row, generation, image, text, checksum) "
+        "SELECT row, ?, ?, ?, ? FROM items WHERE row = ?",
+        [(generation, image, text, codes_checksum(row, generation, image, text), row) for row, image, text in both],
     )
 
 

@@ -1,35 +1,48 @@
-"""Search a library by text, image or item: encode the query with the library's model, and find the nearest codes.
+"""Search a library by text, image or item: encode the query, find the nearest codes, and order them by a finer score.
 
-The items are in a library folder or in a collection on a Milvus server. Nothing here needs torch.
+The items are in a library folder or in a collection on a Milvus server, which is searched by codes alone. Nothing here
+needs torch.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
+import numpy as np
+
+from rmsh.codes import Codes, hamming, unpack
 from rmsh.core.errors import CodesError, InputError
 from rmsh.core.types import MODALITIES
 from rmsh.features import extract
+from rmsh.features.bag_of_words import words_of
 from rmsh.index.base import check_k
+from rmsh.index.filters import Label, Text
+from rmsh.library.items import Hit, Match
 from rmsh.library.library import Library
+from rmsh.search import scoring
 
 if TYPE_CHECKING:
-    from rmsh.codes import Codes
-    from rmsh.core.types import Modality
+    from rmsh.core.types import FloatArray, Modality, ScoreArray
     from rmsh.features.base import Encoder
     from rmsh.features.images import ImageLike
     from rmsh.index.filters import Filter
-    from rmsh.library.items import Hit, Item
+    from rmsh.library.items import Candidates, Item
     from rmsh.library.queries import Generation
     from rmsh.model import Model
 
 T = TypeVar("T")
 
 _MOST_HITS = 1 << 20  # upper limit of k + skip
+_CANDIDATES = 300  # by each kind of code, by words and by labels
+
+Rank: TypeAlias = Literal["best", "codes"]
 
 
 class ItemStore(Protocol):
@@ -63,19 +76,66 @@ class ItemStore(Protocol):
         """Release files and connections."""
 
 
+_SYNTAX = re.compile(r'(?:^|(?<=\s))-(?P<without>[^\s"-]\S*)|"(?P<phrase>[^"]*)"')
+
+
+class Words(NamedTuple):
+    """A text query taken apart: what is compared in meaning, exact phrases, and words that must not occur."""
+
+    text: str = ""
+    phrases: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, query: str) -> Words:
+        """Take ``"a phrase"`` and ``-word`` out of a query.
+
+        Example:
+            >>> Words.parse('dog "on the beach" -cat t-shirt')
+            Words(text='dog on the beach t-shirt', phrases=('on the beach',), without=('cat',))
+        """
+        marks = list(_SYNTAX.finditer(query))
+        phrases = tuple(mark["phrase"] for mark in marks if mark["phrase"] and words_of(mark["phrase"]))
+        without = tuple(mark["without"] for mark in marks if mark["without"] and words_of(mark["without"]))
+        text = " ".join(_SYNTAX.sub(lambda mark: mark["phrase"] or "", query).split())
+        return cls(text, phrases, without)
+
+    def condition(self) -> Filter | None:
+        """The filter that phrases and excluded words stand for; the order inside a phrase is checked later."""
+        parts: list[Filter] = [Text(phrase) for phrase in self.phrases]
+        parts += [~(Text(word) | Label(word)) for word in self.without]
+        return reduce(and_, parts) if parts else None
+
+    def allow(self, item: Item) -> bool:
+        """Whether the text of an item has every phrase, word for word."""
+        text = f" {' '.join(words_of(item.text or ''))} "
+        return all(f" {' '.join(words_of(phrase))} " in text for phrase in self.phrases)
+
+
+_NO_WORDS = Words()
+
+
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A code to search with.
+    """A code to search with, and what a finer score needs.
 
     Args:
         codes: the code of one query.
         model: fingerprint of the model that made it.
         origin: ID of the item whose code it is, which is excluded from the hits; None for other queries.
+        modality: of the query; None if only the code is known, and hits are ranked by distance.
+        values: relaxed code (bits,).
+        vector: vector (dimensions,), as stored for items of this modality; None if the model has no joint space.
+        words: the words of a text.
     """
 
     codes: Codes
     model: str
     origin: str | None = None
+    modality: Modality | None = None
+    values: FloatArray | None = None
+    vector: FloatArray | None = None
+    words: Words = _NO_WORDS
 
     def __post_init__(self) -> None:
         if len(self.codes) != 1:
@@ -162,14 +222,17 @@ class Searcher:
         return modality in model.functions and modality in model.encoders
 
     def text(self, text: str) -> Query:
-        """Encode a text.
+        """Encode a text; in a library, ``"a phrase"`` must occur in the text of a hit, and ``-word`` must not.
 
         Raises:
-            InputError: the text is blank, or the model has no text encoder.
+            InputError: the text is blank or only excludes words, or the model has no text encoder.
         """
+        words = Words.parse(text) if isinstance(self.store, Library) else Words(text.strip())
         if not text.strip():
             raise InputError("The query text is blank; give at least one word.")
-        return self._encode(text, "text")
+        if not words.text:
+            raise InputError(f"The query {text!r} only excludes words; give at least one word to search for.")
+        return replace(self._encode(words.text, "text"), words=words)
 
     def image(self, image: ImageLike) -> Query:
         """Encode an image: a path, the content of an image file, or an open image.
@@ -184,7 +247,9 @@ class Searcher:
     def _encode(self, raw: ImageLike, modality: Modality) -> Query:
         model = self.model
         features = self._encoder(model, modality).encode([raw])  # type: ignore[list-item]  # any form of an image
-        return Query(model.encode(features, modality), model.fingerprint)
+        values = model.project(features, modality)
+        vector = model.vectors(features, modality)[0] if model.has_embedding else None
+        return Query(Codes.from_values(values), model.fingerprint, modality=modality, values=values[0], vector=vector)
 
     def _encoder(self, model: Model, modality: Modality) -> Encoder:
         if modality not in model.encoders or modality not in model.functions:
@@ -207,23 +272,41 @@ class Searcher:
         model = self.store.generation().fingerprint
         for modality in MODALITIES if by is None else (by,):
             codes = self.store.codes([name], modality)
-            if len(codes):
+            if len(codes) and codes.vectors is None:
                 return Query(codes, model, origin=name)
+            if len(codes) and codes.vectors is not None:
+                signs = np.where(unpack(codes.packed, codes.bits)[0], 1, -1).astype(np.float32)
+                vector = codes.vectors[0].astype(np.float32)
+                return Query(codes, model, origin=name, modality=modality, values=signs, vector=vector)
         if self.store.get(name) is None:
             raise InputError(f"There is no item with the ID {name!r}; give the ID of a stored item.")
         raise InputError(f"The item {name!r} has no {by or 'image or text'} code; search by its other modality.")
 
     def search(
-        self, query: Query, k: int = 10, *, to: Modality = "image", where: Filter | None = None, skip: int = 0
+        self,
+        query: Query,
+        k: int = 10,
+        *,
+        to: Modality = "image",
+        where: Filter | None = None,
+        skip: int = 0,
+        rank: Rank = "best",
+        candidates: int = _CANDIDATES,
     ) -> list[Hit]:
-        """The k nearest items after the ``skip`` nearest ones, nearest first.
+        """The k best items after the ``skip`` best ones, best first.
+
+        Ranked by ``best``, the items with the nearest image codes, with the nearest text codes, with the words of the
+        query and with labels that it names are ordered by a finer score (see scoring.py); the others follow by
+        distance. ``codes`` ranks by distance alone, as does a query of which only the code is known.
 
         Args:
             query: from :meth:`text`, :meth:`image` or :meth:`item`.
             k: number of hits.
-            to: modality of the codes that are searched.
+            to: modality of the items that are searched; distances refer to their codes.
             where: restricts the hits.
             skip: number of hits to skip, for paging.
+            rank: "best" or "codes".
+            candidates: number of items by each of the four ways.
 
         Raises:
             CodesError: the library was recoded since the query was encoded.
@@ -233,10 +316,47 @@ class Searcher:
         wanted = check_k(k) + skip
         if wanted > _MOST_HITS:
             raise InputError(f"k + skip is {wanted:,}; at most {_MOST_HITS:,} hits can be searched.")
-        found = self.store.search(
-            query.codes, wanted + (query.origin is not None), to=to, model=query.model, where=where
-        )
-        return [hit for hit in found[0] if hit.item.id != query.origin][skip:wanted]
+        if (condition := query.words.condition()) is not None:
+            where = condition if where is None else where & condition
+        ranked: list[Hit] = []
+        if rank == "best" and query.modality is not None and isinstance(self.store, Library):
+            found = self.store.candidates(
+                query.codes,
+                candidates,
+                to=to,
+                model=query.model,
+                words=scoring.keywords(query.words.text),
+                labels=scoring.label_names(query.words.text),
+                where=where,
+            )
+            ranked = self._ranked(query, found, to)
+        first = {hit.row for hit in ranked}
+        if len(ranked) <= wanted:
+            most = wanted + len(ranked) + (query.origin is not None)
+            (nearest,) = self.store.search(query.codes, most, to=to, model=query.model, where=where)
+            ranked += [hit for hit in nearest if hit.row not in first]
+        allowed = (hit for hit in ranked if hit.item.id != query.origin and query.words.allow(hit.item))
+        return list(allowed)[skip:wanted]
+
+    def _ranked(self, query: Query, found: Candidates, to: Modality) -> list[Hit]:
+        """Candidates as hits, by falling score."""
+        model, similar, standard = self.model, {}, {}
+        for modality in MODALITIES:
+            similar[modality], standard[modality] = _similarities(query, found, modality, model)
+        words = scoring.keywords(query.words.text)
+        matched = [scoring.words_found(words, item) for item in found.items]
+        shares = np.array([len(some) / max(len(words), 1) for some in matched])
+        own, other = MODALITIES if query.modality == "image" else MODALITIES[::-1]
+        scores = scoring.combine(standard[own], standard[other], shares)
+        distances = hamming(query.codes.packed, found.codes[to])[0]
+        hits = []
+        for place in np.lexsort((found.rows, distances, -scores)).tolist():
+            image, caption = (_rounded(similar[modality][place]) for modality in MODALITIES)
+            item = found.items[place]
+            labels = tuple(sorted(scoring.labels_in_text(item.labels, query.words.text)))
+            match = Match(round(float(scores[place]), 4), image, caption, matched[place], labels)
+            hits.append(Hit(item, int(distances[place]), int(found.rows[place]), match))
+        return hits
 
     def run(self, make: Callable[[], Query], use: Callable[[Query], T]) -> T:
         """Make a query and use it; retries once if the library was recoded in between."""
@@ -247,3 +367,34 @@ class Searcher:
             if self.store.generation().fingerprint == query.model:
                 raise
             return use(make())
+
+
+def _similarities(query: Query, found: Candidates, modality: Modality, model: Model) -> tuple[ScoreArray, ScoreArray]:
+    """Similarities of a query to the images or texts of candidates, and the same standardised; NaN where none.
+
+    Vectors are compared where both have one, otherwise the query with the bits of the code.
+    """
+    similar = np.full(len(found), np.nan)
+    standard = similar.copy()
+    if query.values is not None:
+        similar[found.has[modality]] = scoring.agreement(query.values, found.codes[modality][found.has[modality]])
+        standard = scoring.standardise(similar, scoring.BITS)
+    vectors: FloatArray = found.vectors[modality].astype(np.float32)
+    if query.vector is None or query.modality is None or not vectors.size:
+        return similar, standard
+    vector, scale = query.vector, scoring.TEXT_TO_IMAGE
+    if modality == query.modality:
+        scale = scoring.TEXT_TO_TEXT if modality == "text" else scoring.IMAGE_TO_IMAGE
+    else:
+        vector = model.joint(vector[None, :], query.modality)[0]
+        present = vectors.any(axis=1)
+        joint = model.joint(vectors[present], modality)
+        vectors = np.zeros((len(found), joint.shape[1]), np.float32)
+        vectors[present] = joint
+    cosines = scoring.cosines(vector, vectors)
+    known = ~np.isnan(cosines)
+    return np.where(known, cosines, similar), np.where(known, scoring.standardise(cosines, scale), standard)
+
+
+def _rounded(similarity: float) -> float | None:
+    return None if np.isnan(similarity) else round(float(similarity), 4)

@@ -23,6 +23,7 @@ class Options(BaseModel):
     skip: int = Field(0, ge=0, le=MOST_SKIPPED, description="Number of hits to skip, for paging.")
     where: str = Field("", max_length=MOST_WHERE, description="Filter, e.g. `label=dog and not label=cat`.")
     codes: bool = Field(False, description="Include the code of each hit.")
+    rank: Literal["best", "codes"] = Field("best", description="Order by everything known, or by distance alone.")
 
 
 class Parameters(Options):
@@ -52,6 +53,16 @@ class Label(BaseModel):
     matches: bool = Field(description="Whether the query mentions it, or the query item has it too.")
 
 
+class Matched(BaseModel):
+    """Why an item was found."""
+
+    score: float = Field(description="Orders the hits; 0 for an unrelated item.")
+    image: float | None = Field(description="Similarity of its image, -1 to 1.")
+    caption: float | None = Field(description="Similarity of its text, -1 to 1.")
+    words: list[str] = Field(description="Words of the query in its text, labels or file name.")
+    labels: list[str] = Field(description="Its labels that the query names.")
+
+
 class FoundItem(BaseModel):
     """A hit."""
 
@@ -61,6 +72,7 @@ class FoundItem(BaseModel):
     labels: list[Label]
     has_picture: bool = Field(description="Whether `/api/picture` returns an image.")
     code: Hex | None = Field(description="The code that was compared, if requested.")
+    match: Matched | None = Field(description="None if hits are ordered by distance.")
 
 
 class Queried(BaseModel):
@@ -73,7 +85,7 @@ class Queried(BaseModel):
 
 
 class Found(BaseModel):
-    """A page of hits, nearest first."""
+    """A page of hits, best first."""
 
     query: Queried
     to: Modality

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,13 +16,13 @@ from PIL import Image
 from rmsh.codes import Codes
 from rmsh.core.errors import DataError, ImageLimitError, InputError, RmshError
 from rmsh.core.types import MODALITIES
-from rmsh.features.bag_of_words import words_of
 from rmsh.features.images import check_size
 from rmsh.index.filters import parse
+from rmsh.search.scoring import labels_in_text
 from rmsh.search.searcher import Query, Searcher
 from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns
 from rmsh.serve.metrics import Metrics
-from rmsh.serve.schemas import About, Found, FoundItem, ItemCodes, Label, Options, Parameters, Queried
+from rmsh.serve.schemas import About, Found, FoundItem, ItemCodes, Label, Matched, Options, Parameters, Queried
 from rmsh.serve.thumbnails import Thumbnails, etag
 
 if TYPE_CHECKING:
@@ -34,37 +35,11 @@ if TYPE_CHECKING:
     Marks = Callable[[Collection[str]], Collection[str]]  # labels of an item -> those that match the query
 
 
-def stem(word: str) -> str:
-    """Remove English plural endings, so that "dogs" matches the label "dog".
-
-    Example:
-        >>> [stem(word) for word in ("dogs", "cherries", "buses", "bus", "glass")]
-        ['dog', 'cherry', 'bus', 'bus', 'glass']
-    """
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("ses", "xes", "zes", "ches", "shes")):
-        return word[:-2]
-    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word
-
-
-def labels_in_text(labels: Collection[str], text: str) -> set[str]:
-    """The labels whose words all occur in a text.
-
-    Example:
-        >>> sorted(labels_in_text(["dog", "traffic light", "cat"], "Two dogs at traffic lights"))
-        ['dog', 'traffic light']
-    """
-    known = {stem(word) for word in words_of(text)}
-    return {label for label in labels if (words := {stem(word) for word in words_of(label)}) and words <= known}
-
-
 _WAITING = 64
 # Requests run in 40 threads. Uploads occupy at most this many, however long decoding takes, so searches go on.
 _MOST_UPLOADS = 8
 _WAITING_UPLOADS = 8
+_REMEMBERED = 256  # uploads
 
 
 class SearchService:
@@ -84,6 +59,7 @@ class SearchService:
         self._upload_turns = Turns(min(running, _MOST_UPLOADS), _WAITING_UPLOADS)
         self._thumbnail_turns = Turns(running, _WAITING)
         self._thumbnails = Thumbnails()
+        self._uploaded: OrderedDict[tuple[str, str], Query] = OrderedDict()  # by model and code, for further pages
         self.metrics = Metrics(searcher.store.count)
 
     def about(self) -> About:
@@ -119,8 +95,11 @@ class SearchService:
             name, by = request.item, request.by
             known = set(self._item(name).labels)
             return self._found("item", lambda: self._searcher.item(name, by=by), request, marks=known.intersection)
-        packed = np.frombuffer(bytes.fromhex(request.code or ""), dtype=np.uint8)[None, :]
-        query = Query(Codes(packed, self._searcher.model.bits, np.array(["query"])), request.model or "")
+        code, model = request.code or "", request.model or ""
+        query = self._uploaded.get((model, code))
+        if query is None:
+            packed = np.frombuffer(bytes.fromhex(code), dtype=np.uint8)[None, :]
+            query = Query(Codes(packed, self._searcher.model.bits, np.array(["query"])), model)
         return self._found("code", lambda: query, request)
 
     def search_image(self, content: bytes, request: Options) -> Found:
@@ -134,7 +113,11 @@ class SearchService:
         def make() -> Query:
             with self._turn(self._upload_turns), self.metrics.stage("encode picture"):
                 check_size(content, most_pixels=MOST_PIXELS)
-                return self._searcher.image(content)
+                query = self._searcher.image(content)
+            self._uploaded[query.model, query.codes.packed.tobytes().hex()] = query
+            while len(self._uploaded) > _REMEMBERED:
+                self._uploaded.popitem(last=False)
+            return query
 
         try:
             return self._found("picture", make, request, in_turn=False)
@@ -155,7 +138,9 @@ class SearchService:
 
         def use(query: Query) -> Found:
             with self.metrics.stage("search"):
-                found = self._searcher.search(query, request.k + 1, to=request.to, where=where, skip=request.skip)
+                found = self._searcher.search(
+                    query, request.k + 1, to=request.to, where=where, skip=request.skip, rank=request.rank
+                )
             with self.metrics.stage("describe"):
                 hits = found[: request.k]
                 pictures = self._has_images(hits)
@@ -266,4 +251,5 @@ def _hit(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str
         labels=[Label(name=name, matches=name in matching) for name in item.labels],
         has_picture=pictures and item.picture is not None,
         code=codes.get(item.id),
+        match=None if hit.match is None else Matched(**vars(hit.match)),
     )

@@ -57,6 +57,12 @@ function codeOf(hit, query) {
   return drawCode(own, { other, label: `Code: ${bitsWord(distanceOf(own, other))} of ${query.bits} differ` });
 }
 
+// Why an item was found, best reason first.
+function reasons({ words, image, caption }) {
+  const similar = [["image", image], ["text", caption]].filter(([, value]) => value !== null).map(([name, value]) => `${name} ${value.toFixed(2)}`);
+  return [...(words.length ? [`“${words.join("”, “")}”`] : []), ...similar].join(" · ");
+}
+
 const infoIcon = () => drawing("0 0 24 24", [["circle", { cx: 12, cy: 12, r: 9 }], ["path", { d: "M12 11v5.5M12 7.6v.1" }]], { "aria-hidden": "true" });
 
 export function card(hit, { query, to, linkTo, onOnward, onDetails, showDistance }) {
@@ -69,6 +75,7 @@ export function card(hit, { query, to, linkTo, onOnward, onDetails, showDistance
     onward,
     inView ? null : badge && element("p", {}, badge),
     hit.labels.length ? labelList(hit.labels, 5) : null,
+    hit.match && showDistance ? element("p", { class: "why", title: `Score ${hit.match.score.toFixed(2)}: words found, similarity of image and text` }, reasons(hit.match)) : null,
     hit.code ? codeOf(hit, query) : null,
   );
   const details = element("button", { type: "button", class: "info", title: "Details", onclick: onDetails }, infoIcon(), unseen(`Details of ${title}`));

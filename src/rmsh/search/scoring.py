@@ -1,0 +1,154 @@
+"""The score that orders the candidates of a search: similarities of image and caption, and words found exactly.
+
+A similarity is the cosine of two vectors, or, where an item has no vector, the agreement of the real-valued query with
+the bits of its code. Each kind is standardised by constants, so a score has the same meaning in every library: 0 for an
+unrelated item, about 1 per standard deviation of unrelated items. An item without image or caption is judged by the
+other. The weights were chosen on the ``dev`` queries of lab/first_page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rmsh.codes import unpack
+from rmsh.features.bag_of_words import words_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rmsh.core.types import FloatArray, PackedArray, ScoreArray
+    from rmsh.library.items import Item
+
+STOP_WORDS = frozenset(
+    ["a", "an", "and", "at", "by", "for", "from", "his", "in", "is", "of", "on", "the", "to", "with"]
+)
+
+
+class Scale(NamedTuple):
+    """Mean and standard deviation of the similarities of unrelated items."""
+
+    mean: float
+    deviation: float
+
+
+TEXT_TO_TEXT, TEXT_TO_IMAGE, IMAGE_TO_IMAGE = Scale(0.08, 0.1), Scale(0.35, 0.1), Scale(0.4, 0.1)
+BITS = Scale(0.1, 0.2)  # agreement of values and bits
+OWN, OTHER, WORDS = 1.0, 0.5, 1.0  # weights: same modality as the query, the other one, share of words found
+
+
+def stem(word: str) -> str:
+    """Remove English plural endings, so that "dogs" matches the label "dog".
+
+    Example:
+        >>> [stem(word) for word in ("dogs", "cherries", "buses", "bus", "glass")]
+        ['dog', 'cherry', 'bus', 'bus', 'glass']
+    """
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("ses", "xes", "zes", "ches", "shes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def labels_in_text(labels: Collection[str], text: str) -> set[str]:
+    """The labels whose words all occur in a text.
+
+    Example:
+        >>> sorted(labels_in_text(["dog", "traffic light", "cat"], "Two dogs at traffic lights"))
+        ['dog', 'traffic light']
+    """
+    known = {stem(word) for word in words_of(text)}
+    return {label for label in labels if (words := {stem(word) for word in words_of(label)}) and words <= known}
+
+
+def keywords(text: str) -> list[str]:
+    """The distinct words of a query that mean something, without endings.
+
+    Example:
+        >>> keywords("Two dogs on the beach, two!")
+        ['two', 'dog', 'beach']
+    """
+    return list(dict.fromkeys(stem(word) for word in words_of(text) if word not in STOP_WORDS))
+
+
+def label_names(text: str) -> list[str]:
+    """Names of up to three words that a label in this text may have, as written and without endings.
+
+    Example:
+        >>> label_names("Red buses")
+        ['red', 'buses', 'bus', 'red buses', 'red bus']
+    """
+    words = words_of(text)
+    names = []
+    for length in (1, 2, 3):
+        for first in range(len(words) - length + 1):
+            part = words[first : first + length]
+            names += [" ".join(part), " ".join([*part[:-1], stem(part[-1])])]
+    return list(dict.fromkeys(names))
+
+
+def words_found(words: Sequence[str], item: Item) -> tuple[str, ...]:
+    """Those of some keywords that the text, the labels or the file name of an item has.
+
+    Example:
+        >>> from rmsh.library.items import Item
+        >>> words_found(["dog", "red", "7"], Item("x", text="two dogs", picture="a/7.jpg"))
+        ('dog', '7')
+    """
+    name = (item.picture or "").rpartition("/")[2].rpartition(".")[0]
+    known = {stem(word) for word in words_of(" ".join((item.text or "", *item.labels, name)))}
+    return tuple(word for word in words if word in known)
+
+
+def cosines(query: FloatArray, vectors: NDArray[np.int8] | FloatArray) -> ScoreArray:
+    """Cosine of a query (dimensions,) and vectors (n, dimensions), NaN for a vector of zeros.
+
+    Example:
+        >>> cosines(np.array([3, 4], np.float32), np.array([[1, 0], [0, 0]], np.int8)).round(3)
+        array([0.6, nan])
+    """
+    if not vectors.shape[1]:
+        return np.full(len(vectors), np.nan)
+    values = vectors.astype(np.float32)
+    lengths = np.linalg.norm(values, axis=1) * max(float(np.linalg.norm(query)), 1e-12)
+    found: ScoreArray = np.full(len(values), np.nan)
+    np.divide(values @ query, lengths, out=found, where=lengths > 0)
+    return found
+
+
+def agreement(values: FloatArray, packed: PackedArray) -> ScoreArray:
+    """Agreement of relaxed values (bits,) with codes (n, bytes), from -1 to 1: the asymmetric distance, turned round.
+
+    Example:
+        >>> agreement(np.array([3, -1], np.float32), np.array([[0b01], [0b11]], np.uint8))
+        array([1. , 0.5])
+    """
+    signs = np.where(unpack(packed, len(values)), 1.0, -1.0)
+    return signs @ values.astype(np.float64) / max(float(np.abs(values).sum()), 1e-12)
+
+
+def standardise(similarities: ScoreArray, scale: Scale) -> ScoreArray:
+    """Deviations from unrelated items.
+
+    Example:
+        >>> standardise(np.array([0.3, np.nan]), Scale(0.1, 0.2))
+        array([ 1., nan])
+    """
+    return (similarities - scale.mean) / scale.deviation
+
+
+def combine(own: ScoreArray, other: ScoreArray, words: ScoreArray) -> ScoreArray:
+    """Scores from standardised similarities, NaN where there is none, and shares of words found.
+
+    Example:
+        >>> nan = np.nan
+        >>> combine(np.array([2.0, 2.0, nan]), np.array([1.0, nan, nan]), np.array([0.0, 0.5, 1.0]))
+        array([2.5, 3.5, 1. ])
+    """
+    own, other = np.where(np.isnan(own), other, own), np.where(np.isnan(other), own, other)
+    return np.nan_to_num(OWN * own + OTHER * other) + WORDS * words

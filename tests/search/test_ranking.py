@@ -1,0 +1,205 @@
+"""Ranking by everything an item has: image, caption, labels and words, with and without stored vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rmsh.codes import to_int8
+from rmsh.core.errors import CodesError, InputError
+from rmsh.core.types import Modality
+from rmsh.data.pairs import Pairs
+from rmsh.features.bag_of_words import BagOfWords
+from rmsh.hash_function import HashFunction, JointLayer, Layer
+from rmsh.index.filters import Id
+from rmsh.library import Hit, Item, Library
+from rmsh.library.maintenance import compact, describe
+from rmsh.library.recode import recode
+from rmsh.library.repair import repair
+from rmsh.library.verify import verify
+from rmsh.model import Model
+from rmsh.pipeline import codes_of, item_coder
+from rmsh.search.searcher import Query, Searcher, Words
+
+WORDS = ("cat", "dog", "red", "bus", "wave")
+
+
+def _model(seed: int = 0) -> Model:
+    """Images and texts have the same features, and the joint space is that of the features."""
+    joint = JointLayer(np.eye(5, dtype=np.float32), np.full(5, 0.01, np.float32), np.array([0], np.float32))
+    weight = np.random.default_rng(seed).standard_normal((5, 16)).astype(np.float32)
+    function = HashFunction((joint, Layer(weight, np.zeros(16, np.float32), "none")))
+    encoders = {"text": BagOfWords(WORDS).describe()}
+    return Model({"image": function, "text": function}, "nest", {}, encoders=encoders)
+
+
+TEXTS = {"1": "a red bus", "2": "a cat", "3": "red cat and a dog", "4": "the dog", "5": "a cat on a bus", "6": "wave"}
+SHOWN = {"1": "red bus", "2": "cat", "3": "dog", "4": "dog", "5": "bus", "6": "cat"}  # what the images show
+
+
+def _pairs() -> Pairs:
+    words = BagOfWords(WORDS)
+    images, texts = (words.encode(list(texts.values())).toarray() for texts in (SHOWN, TEXTS))
+    return Pairs(ids=np.array(list(TEXTS)), images=images, texts=texts, source="test")
+
+
+def _items() -> list[Item]:
+    return [Item(name, text=text, labels=("animal",) if "cat" in text else ()) for name, text in TEXTS.items()]
+
+
+def _fill(folder: Path, *, vectors: bool) -> Path:
+    model = _model()
+    with Library.create(folder, model) as library:
+        library.add(_items(), codes_of(model, _pairs(), vectors=vectors), model=model.fingerprint)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return _fill(tmp_path / "library", vectors=True)
+
+
+@pytest.fixture
+def searcher(folder: Path) -> Iterator[Searcher]:
+    with Searcher.open(folder) as opened:
+        yield opened
+
+
+def _ids(hits: list[Hit]) -> list[str]:
+    return [hit.item.id for hit in hits]
+
+
+def test_the_item_whose_image_and_caption_fit_comes_first_and_says_why(searcher: Searcher) -> None:
+    first, *_ = searcher.search(searcher.text("red bus"), 3)
+    assert first.item.id == "1"
+    assert first.match is not None
+    assert first.match.words == ("red", "bus")
+    assert (first.match.image, first.match.caption) == (pytest.approx(1, abs=0.02), pytest.approx(1, abs=0.02))
+
+
+def test_a_caption_finds_an_item_whose_image_shows_something_else(searcher: Searcher) -> None:
+    assert _ids(searcher.search(searcher.text("wave"), 1)) == ["6"]
+
+
+@pytest.mark.parametrize("text", ["cat", "red dog", "bus", "animal cat"])
+@pytest.mark.parametrize("to", ["image", "text"])
+def test_two_stages_with_all_items_as_candidates_equal_exhaustive_scoring(
+    text: str, *, to: Modality, searcher: Searcher
+) -> None:
+    query = searcher.text(text)
+    ranked = searcher.search(query, 6, to=to, candidates=6)
+    assert sorted(_ids(ranked)) == sorted(TEXTS)
+    alone = {hit.item.id: hit.match for name in TEXTS for hit in searcher.search(query, 1, to=to, where=Id(name))}
+    assert [hit.match for hit in ranked] == [alone[hit.item.id] for hit in ranked]
+    scores = [hit.match.score for hit in ranked if hit.match]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_few_candidates_are_followed_by_the_others_and_pages_do_not_overlap(searcher: Searcher) -> None:
+    query = searcher.text("red bus")
+    pages = [_ids(searcher.search(query, 2, skip=skip, candidates=1)) for skip in (0, 2, 4)]
+    together = [name for page in pages for name in page]
+    assert sorted(together) == sorted(TEXTS)
+    assert together == _ids(searcher.search(query, 6, candidates=1))
+
+
+def test_rank_codes_is_the_order_of_distances(searcher: Searcher) -> None:
+    query = searcher.text("red bus")
+    hits = searcher.search(query, 6, rank="codes")
+    (nearest,) = searcher.store.search(query.codes, 6, to="image", model=query.model)
+    assert hits == nearest
+    assert all(hit.match is None for hit in hits)
+    assert searcher.search(Query(query.codes, query.model), 6) == nearest
+
+
+def test_an_item_is_compared_by_its_vectors(searcher: Searcher) -> None:
+    assert _ids(searcher.search(searcher.item("4"), 1)) == ["3"]
+    assert _ids(searcher.search(searcher.item("2", by="text"), 1)) == ["5"]
+
+
+def test_phrases_are_required_and_words_excluded(searcher: Searcher) -> None:
+    assert _ids(searcher.search(searcher.text('"cat on a bus"'), 6)) == ["5"]
+    assert _ids(searcher.search(searcher.text('"bus cat"'), 6)) == []
+    assert sorted(_ids(searcher.search(searcher.text("cat -dog"), 6))) == ["1", "2", "5", "6"]
+    assert sorted(_ids(searcher.search(searcher.text("dog -animal"), 6))) == ["1", "4", "6"]
+    with pytest.raises(InputError, match="'-dog'"):
+        searcher.text("-dog")
+
+
+def test_hyphens_inside_words_and_single_quotes_have_no_meaning() -> None:
+    assert Words.parse("t-shirt - man's 5\"") == Words("t-shirt - man's 5\"")
+
+
+def test_without_vectors_real_values_meet_bits(tmp_path: Path) -> None:
+    with Searcher.open(_fill(tmp_path / "codes", vectors=False)) as searcher:
+        assert searcher.store.codes(["1"], "image").vectors is None
+        first, *_ = searcher.search(searcher.text("red bus"), 6)
+        assert first.item.id == "1"
+        assert first.match is not None
+        assert first.match.image == pytest.approx(1)
+
+
+def test_vectors_are_removed_and_replaced_with_their_items(folder: Path) -> None:
+    model, pairs = _model(), _pairs()
+    with Library.open(folder, writable=True) as library:
+        library.remove(["1"])
+        codes = {m: c.take(np.array([1])) for m, c in codes_of(model, pairs, vectors=True).items()}
+        library.update([Item("2", text="a cat")], codes, model=model.fingerprint)
+        assert describe(library).counts["image vectors"] == 5
+        np.testing.assert_array_equal(library.codes(["2"], "text").vectors, codes["text"].vectors)
+
+
+def test_a_batch_that_fails_leaves_no_vectors(folder: Path) -> None:
+    model = _model()
+    with Library.open(folder, writable=True) as library:
+        with pytest.raises(InputError):
+            library.add(_items(), codes_of(model, _pairs(), vectors=True), model=model.fingerprint)
+        assert describe(library).counts["image vectors"] == 6
+
+
+def _damage(folder: Path, name: str) -> None:
+    with Library.open(folder, writable=True) as library, library.transaction() as connection:
+        connection.execute(
+            "UPDATE vectors SET image = zeroblob(5) WHERE row = (SELECT row FROM items WHERE id = ?)", (name,)
+        )
+
+
+def test_damaged_vectors_are_reported_ignored_deleted_and_made_again(folder: Path) -> None:
+    _damage(folder, "1")
+    assert any("'1'" in problem for problem in verify(folder).problems)
+    with Searcher.open(folder) as searcher:
+        assert _ids(searcher.search(searcher.text("red bus"), 1)) == ["1"]  # by its code
+    assert len(repair(folder).restored) == 2
+    assert not verify(folder).problems
+    with Library.open(folder, writable=True) as library:
+        assert library.codes(["1"], "image").vectors is None
+        recode(library, _model(), encode=item_coder(_model(), image_path=lambda _: None, features=_pairs()))
+        assert library.codes(["1"], "image").vectors is not None
+        assert describe(library).counts["image vectors"] == 6
+
+
+def test_recoding_replaces_vectors_and_compacting_drops_the_old_ones(folder: Path) -> None:
+    new = _model(1)
+    with Library.open(folder, writable=True) as library:
+        recode(library, new, encode=item_coder(new, image_path=lambda _: None, features=_pairs()))
+        compact(library)
+        assert library.codes(["1"], "image").vectors is not None
+        with library.reading() as connection:
+            assert connection.execute("SELECT count(*) FROM vectors").fetchone() == (6,)
+    assert not verify(folder).problems
+
+
+def test_vectors_of_another_shape_are_refused() -> None:
+    codes = codes_of(_model(), _pairs(), vectors=True)["image"]
+    with pytest.raises(CodesError, match="float32"):
+        type(codes)(codes.packed, codes.bits, codes.ids, np.zeros((6, 2), np.float32))  # type: ignore[arg-type]
+
+
+def test_one_byte_per_dimension_keeps_directions() -> None:
+    vectors = np.random.default_rng(0).standard_normal((50, 256)).astype(np.float32)
+    stored = to_int8(vectors).astype(np.float32)
+    cosines = (vectors * stored).sum(axis=1) / np.linalg.norm(vectors, axis=1) / np.linalg.norm(stored, axis=1)
+    assert cosines.min() > 0.9995
