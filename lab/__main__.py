@@ -31,6 +31,8 @@ COMMANDS = {
     "before-after": ("lab.speed.before_after", "Compare the speed of two checkouts."),
     "faults": ("lab.speed.kill_writers", "Kill processes that write to a library at random moments."),
     "first-page": ("lab.first_page.measure", "Judged queries over 3,000 photographs, beside cosine and FTS5."),
+    "few-pairs": ("lab.tuning.few_pairs", "Few pairs: the model of the wheel, or training on them."),
+    "wheel-model": ("lab.wheel_model", "Train the model of the wheel, score a twin of it, write its card."),
     "trace": ("lab.trace", "Modules used by a search, a training step, a build."),
 }
 

@@ -18,6 +18,7 @@ LAYERS = [
     "codes",
     "hash_function",
     "model",
+    "models",
     "data",
     "coding",
     "metrics",

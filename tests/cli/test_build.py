@@ -33,7 +33,7 @@ def test_a_library_is_built_searched_extended_and_reduced(photos: Path, capsys: 
     said = capsys.readouterr()
     assert "classes: blue, red" in said.err
     assert "1 picture was left out, such as 7.png" in said.err
-    assert "differ in delta = " in said.err
+    assert "trained on the pairs of 7 items; 0 were held out" in said.err
     assert "8 items, 16 bits; report:" in said.out
     assert run(["search", "library", "red", "--to", "images", "-k", "3"]) == 0
 
@@ -64,6 +64,8 @@ def test_results_as_json(photos: Path, capsys: Capture) -> None:
         (("--set", "bits=8"), "--set got 'bits=8'; use --bits 8"),
         (("--set", "epochs=[1"), "--set got 'epochs=[1'"),
         (("--labels-from", "texts"), "'texts' not found"),
+        (("--learn-from", "words"), "The option 'learn_from' got 'words'"),
+        (("--learn-from", "nothing", *QUICK), "efficientnet-lite0, minilm"),
         (("--strict", *QUICK), "7.png"),
     ],
 )

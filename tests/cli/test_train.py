@@ -77,7 +77,7 @@ def test_labels_that_seem_to_be_those_of_other_items_are_told(
         (["--set", "epoch=3"], "The option 'epoch' is unknown; did you mean 'epochs'?"),
         (["--set", "epochs=many"], "The option 'epochs' got 'many'"),
         (["--method", "rmhs"], "There is no method called 'rmhs'; did you mean 'rmsh'?"),
-        (["--preset", "best"], "glint has no preset 'best'"),
+        (["--preset", "best"], "nest has no preset 'best'"),
         (["--bits", "1000"], "The option 'bits' got 1000"),
     ],
 )

@@ -221,7 +221,7 @@ def _interrupt_after(epochs: int) -> OnProgress:
 
 
 def test_few_pairs_pass_more_often_in_smaller_batches() -> None:
-    few, many = GLINT()._schedule(200), GLINT()._schedule(100_000)
+    (few,), (many,) = GLINT()._stages(200), GLINT()._stages(100_000)
     assert (few.batch, few.epochs) == (32, 2 * 134)
     assert (many.batch, many.epochs) == (256, 2 * 16)
 

@@ -1,6 +1,7 @@
 """Build a searchable library from a folder of images in one call.
 
-The stages are: read, encode, hold out, choose delta, train, score, write items, report. They keep their results in the
+The stages are: read, encode, hold out, choose delta, train, score, write items, report. Nothing is trained if the model
+of the wheel is used. The stages keep their results in the
 folder ``NAME.build`` next to the library, so that an interrupted build is resumed and a finished one is not repeated.
 The library is renamed to its final name when everything else is finished.
 
@@ -14,7 +15,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,22 +25,24 @@ from pydantic import Field
 from rmsh.builder.add import write_items
 from rmsh.builder.report import (
     LEAST_ITEMS,
+    LEAST_RANKED,
     REPORT,
     complete,
     describe_delta,
     example_searches,
     hold_out,
     read_report,
+    recall_of,
     render_report,
     score,
     split_by,
 )
-from rmsh.builder.source import Source, encode_source, read_source
+from rmsh.builder.source import Signal, Source, encode_source, read_source
 from rmsh.builder.stages import Stages, digest
 from rmsh.codes import MAX_BITS
 from rmsh.coding.bounds import choose_delta
 from rmsh.core.config import Config
-from rmsh.core.errors import InputError, RmshError
+from rmsh.core.errors import ConfigError, InputError, RmshError
 from rmsh.core.files import flush_folder, write_json, write_text
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, ignore
@@ -50,7 +53,8 @@ from rmsh.library.database import translate_errors
 from rmsh.library.folder import MANIFEST
 from rmsh.methods import DEFAULT_METHOD, create
 from rmsh.model import load
-from rmsh.pipeline import DEFAULT_ENCODERS, prepare_encoders
+from rmsh.models import wheel_model
+from rmsh.pipeline import DEFAULT_ENCODERS, prepare_encoders, restore_encoders
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality
@@ -61,6 +65,10 @@ if TYPE_CHECKING:
     from rmsh.model import Model
 
 PAGE, SKIPPED = "report.html", "skipped.csv"
+WHEEL = (
+    "nothing is trained: the model of the wheel is used, which knows what English captions of everyday photographs "
+    "name (61,903 of MS COCO), but no names, written words or drawings"
+)
 
 Tell: TypeAlias = Callable[[str], None]  # called with a sentence for the user
 
@@ -69,13 +77,24 @@ class BuildConfig(Config):
     """Options of :func:`rmsh.builder.build`."""
 
     method: str = Field(DEFAULT_METHOD, description="training method, see `rmsh methods`")
-    bits: int = Field(64, ge=1, le=MAX_BITS, description="length of a code")
+    bits: int | None = Field(None, ge=1, le=MAX_BITS, description="length of a code; None: the method's default")
     seed: int = Field(0, ge=0, description="random seed")
     labels_from: str | None = Field(None, description='"data", "text", or a file of classes; None: data, else text')
+    learn_from: Signal | None = Field(
+        None,
+        description='"labels"; "pairs" of image and text; or "nothing": the model of the wheel. None: labels of the '
+        "data, else pairs, else nothing",
+    )
     image_encoder: str = Field(DEFAULT_ENCODERS["image"], description="encoder of images")
     text_encoder: str = Field(DEFAULT_ENCODERS["text"], description="encoder of texts")
     strict: bool = Field(False, description="fail instead of skipping invalid items")
     options: Mapping[str, Any] = Field(default_factory=dict, description="further options of the method")
+
+    @property
+    def default_model(self) -> bool:
+        """Whether the model of the wheel has the method, the options and the encoders that are asked for."""
+        names = {"image": self.image_encoder, "text": self.text_encoder}
+        return self.method == DEFAULT_METHOD and self.bits is None and not self.options and names == DEFAULT_ENCODERS
 
 
 @dataclass(frozen=True)
@@ -122,7 +141,20 @@ def build(
     """
     folder, config = Path(os.path.abspath(out)), config or BuildConfig.parse({})
     work = work_folder(folder)
-    source = read_source(data, labels_from=config.labels_from, method=config.method, strict=config.strict, work=work)
+    if config.learn_from == "nothing" and not config.default_model:
+        raise ConfigError(
+            "--learn-from nothing uses the model of the wheel, which has its own method, bits and encoders "
+            f"({', '.join(DEFAULT_ENCODERS.values())}); leave these options out, or learn from pairs or labels."
+        )
+    source = read_source(
+        data,
+        labels_from=config.labels_from,
+        learn_from=config.learn_from,
+        method=config.method,
+        wheel=config.default_model,
+        strict=config.strict,
+        work=work,
+    )
     for note in source.notes:
         tell(note)
     items_key = source.key()
@@ -161,13 +193,20 @@ def _run_stages(
 ) -> dict[str, Any]:
     """Run the stages after reading that are not finished for the same inputs; returns the report."""
     # Created first, so that unknown options are refused before anything takes long.
-    method = create(config.method, **{**config.options, "bits": config.bits, "seed": config.seed})
+    wheel, method = None, None
+    if source.learn_from == "nothing":
+        wheel = wheel_model()
+    else:
+        bits = {} if config.bits is None else {"bits": config.bits}
+        method = create(config.method, **{**config.options, **bits, "seed": config.seed})
 
     # Encode; encoders that learn a vocabulary do not see held-out items.
-    held_out = hold_out(source.pairs, seed=config.seed)
-    names: dict[Modality, str] = {"image": config.image_encoder, "text": config.text_encoder}
-    rows = np.flatnonzero(~np.isin(source.pairs.ids, held_out))
-    encoders = prepare_encoders(source.pairs, names, rows=rows)
+    held_out = hold_out(source.pairs, seed=config.seed, everything=wheel is not None)
+    if wheel is None:
+        names: dict[Modality, str] = {"image": config.image_encoder, "text": config.text_encoder}
+        encoders = prepare_encoders(source.pairs, names, rows=np.flatnonzero(~np.isin(source.pairs.ids, held_out)))
+    else:
+        encoders = restore_encoders(wheel, source.pairs)
     key = digest(items_key, [encoder.fingerprint for encoder in encoders.values()])
     start, skipped_before = time.perf_counter(), len(source.origin.skipped)
     cache = stages.folder / "features"
@@ -178,18 +217,30 @@ def _run_stages(
 
     # Choose delta and train.
     pairs, split = source.pairs, split_by(source.pairs, held_out)
-    training_key = digest(key, method.config.model_dump(mode="json"))
-    delta = stages.run("bounds", training_key, lambda: _choose_delta(method, pairs, split))
-    tell(describe_delta(delta, config.bits))
-    model = _train(method, pairs, split, encoders, stages=stages, key=training_key, on_progress=on_progress)
-    tell(f"trained on {model.facts['items']:,} items; {len(split.query):,} were held out")
+    delta: dict[str, Any] = {}
+    if wheel is not None:
+        model = wheel
+        tell(WHEEL)
+    elif method is not None:
+        taught = pairs if source.learn_from == "labels" else replace(pairs, labels=None, class_names=())
+        training_key = digest(key, source.learn_from, method.config.model_dump(mode="json"))
+        if source.learn_from == "labels":
+            delta = stages.run("bounds", training_key, lambda: _choose_delta(method, pairs, split))
+            tell(describe_delta(delta, method.config.bits))
+        model = _train(method, taught, split, encoders, stages=stages, key=training_key, on_progress=on_progress)
+        count = model.facts["items"]
+        tell(f"trained on the {source.learn_from} of {count:,} items; {len(split.query):,} were held out")
 
     # Score, write the items, report.
     model_key = digest(key, model.fingerprint)
-    scores = stages.run("scores", model_key, lambda: score(model, pairs, split, on_progress=on_progress))
+    judged = source.classes is None  # classes mined from the texts say nothing about the images
+    recall = {} if source.named else recall_of(model, pairs, split)
+    scores = stages.run(
+        "scores", model_key, lambda: score(model, pairs, split, on_progress=on_progress) if judged else {}
+    )
     folder = stages.folder / "library"
     stages.run("library", model_key, lambda: _write_library(folder, model, source, on_progress), exists=folder.is_dir())
-    facts = {"delta": delta, "scores": scores, "seconds": dict(stages.seconds)}
+    facts = {"delta": delta, "recall": recall, "scores": scores, "seconds": dict(stages.seconds)}
     return _write_report(folder, source, config, model, split, facts)
 
 
@@ -248,12 +299,14 @@ def _write_report(
     """Complete the report, and write the files for people into the library's folder."""
     pairs, origin = source.pairs, source.origin
     no_scores = ""
-    if not split.query.size:
+    if source.learn_from == "nothing" and not facts["recall"]:
+        no_scores = f"No scores: fewer than {LEAST_RANKED} items have an image and a text."
+    elif not split.query.size:
         no_scores = (
-            f"No scores: fewer than {LEAST_ITEMS} items have an image, a text and a label, so all were used for "
-            "training and none were held out."
+            f"No scores: fewer than {LEAST_ITEMS} items have an image and a text, so all were used for training and "
+            "none were held out."
         )
-    elif not facts["scores"]:
+    elif not facts["scores"] and not facts["recall"]:
         no_scores = "No scores: no held-out item shares a label with another item."
     queries = split.query if split.query.size else np.flatnonzero(complete(pairs))
     with Library.open(folder) as library:
@@ -269,10 +322,11 @@ def _write_report(
             "texts": int(pairs.has_text.sum()),
             "labelled": int(pairs.labelled.sum()),
             "classes": len(pairs.class_names),
-            "learned_from": int(model.facts["items"]),
+            "learned_from": 0 if source.learn_from == "nothing" else int(model.facts["items"]),
             "held_out": int(split.query.size),
         },
         "options": config.model_dump(mode="json"),
+        "learn_from": source.learn_from,
         "classes": None if source.classes is None else {name: [*words] for name, words in source.classes.items()},
         "searches": searches,
         "skipped": {"count": len(origin.skipped), "examples": count_skipped(origin.skipped)},
@@ -310,7 +364,7 @@ def _publish(finished: Path, folder: Path, *, replaced: Path) -> None:
 
 
 # Rates per second on two cores of a laptop; training takes at least half a minute.
-_IMAGES_PER_SECOND, _TEXTS_PER_SECOND, _TRAINING_PER_SECOND = 80.0, 500.0, 500.0
+_IMAGES_PER_SECOND, _TEXTS_PER_SECOND, _TRAINING_PER_SECOND = 80.0, 500.0, 300.0
 _LEAST_TRAINING, _CORES = 30.0, 2
 
 # Bytes: float32 features of an image and of a text, a row of the library, and a model with its checkpoint.
@@ -320,7 +374,7 @@ _PER_IMAGE, _PER_TEXT, _PER_ITEM, _MODEL = 4 * 1280, 4 * 384, 2_000, 60 << 20
 def estimate(source: Source) -> tuple[float, int]:
     """The approximate time of a build in seconds, and the disk space in bytes."""
     items, images, texts = len(source.pairs), int(source.pairs.has_image.sum()), int(source.pairs.has_text.sum())
-    training = max(_LEAST_TRAINING, items / _TRAINING_PER_SECOND)
+    training = 0 if source.learn_from == "nothing" else max(_LEAST_TRAINING, items / _TRAINING_PER_SECOND)
     seconds = images / _IMAGES_PER_SECOND + texts / _TEXTS_PER_SECOND + training
     size = images * _PER_IMAGE + texts * _PER_TEXT + items * _PER_ITEM + _MODEL
     if source.origin.unpacked:  # the library keeps copies of the images

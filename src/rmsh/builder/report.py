@@ -18,6 +18,7 @@ from rmsh.data.splits import Split
 from rmsh.features.images import thumbnail
 from rmsh.library.folder import MANIFEST
 from rmsh.metrics import LabelledCodes, evaluate_directions
+from rmsh.metrics.counterparts import Places, rank_codes, recall_at
 from rmsh.metrics.directions import modalities
 from rmsh.pipeline import codes_of
 from rmsh.retrieval_set import default_query_count
@@ -30,8 +31,12 @@ if TYPE_CHECKING:
 
 REPORT = "report.json"
 RANK = 50  # cut-off of NDCG and precision: as many hits as a person may look through
+_MOST_QUERIES = 1000
 LEAST_ITEMS = 30  # with fewer complete items, all are needed for training
 DIRECTION_NAMES = {"t2i": "Text to image", "i2t": "Image to text", "i2i": "Image to image", "t2t": "Text to text"}
+RECALL = (1, 10)  # ranks
+RECALL_DIRECTIONS: tuple[Direction, ...] = ("t2i", "i2t")
+LEAST_RANKED = 20  # pairs; a rank among fewer says little
 _SHOWN: dict[Direction, int] = {"t2i": 4, "i2t": 3, "i2i": 2, "t2t": 2}  # example queries
 _HITS = 5  # of each example query
 _SIDE = 144  # pixels of a thumbnail on the page
@@ -46,8 +51,10 @@ def read_report(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def hold_out(pairs: Pairs, *, seed: int) -> IdArray:
+def hold_out(pairs: Pairs, *, seed: int, everything: bool = False) -> IdArray:
     """The ids of items to hold out from training: a tenth of the complete ones, at most 1,000; none of fewer than 30.
+
+    If nothing is trained, ``everything`` is held out, at most 1,000.
 
     Example:
         >>> from rmsh.data.synthetic.generated import generate_pairs
@@ -56,14 +63,16 @@ def hold_out(pairs: Pairs, *, seed: int) -> IdArray:
     """
     rows = np.flatnonzero(complete(pairs))
     count = default_query_count(len(rows)) if len(rows) >= LEAST_ITEMS else 0
+    if everything:
+        count = min(len(rows), _MOST_QUERIES)
     drawn = np.random.default_rng(seed).choice(rows, count, replace=False)
     held_out: IdArray = pairs.ids[np.sort(drawn)]
     return held_out
 
 
 def complete(pairs: Pairs) -> BitArray:
-    """(n,) which items have an image, a text and a label."""
-    return pairs.has_image & pairs.has_text & pairs.labelled
+    """(n,) which items have an image and a text."""
+    return pairs.has_image & pairs.has_text
 
 
 def split_by(pairs: Pairs, held_out: IdArray) -> Split:
@@ -84,7 +93,7 @@ def score(model: Model, pairs: Pairs, split: Split, *, on_progress: OnProgress =
 
     The database is the labelled part of the other items: an item without labels is relevant to no query.
     """
-    if not split.query.size:
+    if not pairs.labelled[split.query].any() or not pairs.labelled[split.database].any():
         return {}
     labels = np.asarray(pairs.labels)
     sides: list[dict[Modality, LabelledCodes]] = []
@@ -97,6 +106,25 @@ def score(model: Model, pairs: Pairs, split: Split, *, on_progress: OnProgress =
     except DataError:  # no held-out item shares a label with any other item
         return {}
     return {direction: scores.to_json() for direction, scores in found.items()}
+
+
+def recall_of(model: Model, pairs: Pairs, split: Split) -> dict[str, Any]:
+    """How often held-out items find their own counterpart among at most 1,000 items, as plain values."""
+    others = split.database[complete(pairs)[split.database]][: _MOST_QUERIES - len(split.query)]
+    rows = np.concatenate([split.query, others])
+    if not split.query.size or len(rows) < LEAST_RANKED:
+        return {}
+    codes = codes_of(model, pairs, rows)
+    found: dict[str, Any] = {}
+    for direction in RECALL_DIRECTIONS:
+        query, other = modalities(direction)
+        places = rank_codes(codes[query], codes[other])
+        held_out = Places(*(ranks[: len(split.query)] for ranks in places))
+        found[direction] = {"queries": len(split.query), "items": len(rows)} | {
+            f"recall@{k}": {"value": float(recall_at(held_out, k).mean()), "chance": min(k / len(rows), 1.0)}
+            for k in RECALL
+        }
+    return found
 
 
 def example_searches(library: Library, ids: IdArray, *, seed: int) -> list[dict[str, Any]]:
@@ -153,9 +181,11 @@ def render_report(report: Mapping[str, Any], *, images: Path) -> str:
         f"<p>{counts['items']:,} items: {counts['pictures']:,} with an image, {counts['texts']:,} with a text, "
         f"{counts['labelled']:,} with labels ({counts['classes']:,} classes). Codes have {report['bits']} bits; model "
         f"{escape(report['model'])}.</p>",
-        f"<p class=muted>{escape(describe_delta(report['delta'], report['bits']))}</p>",
+        f"<p class=muted>{escape(describe_delta(report['delta'], report['bits']))}</p>" if report["delta"] else "",
         "<h2>Retrieval quality</h2>",
-        _score_table(report["scores"]) if report["scores"] else f"<p>{escape(report['no_scores'])}</p>",
+        _recall_table(report["recall"]) if report["recall"] else "",
+        _score_table(report["scores"]) if report["scores"] else "",
+        f"<p>{escape(report['no_scores'])}</p>" if report["no_scores"] else "",
     ]
     for direction, name in DIRECTION_NAMES.items():
         searches = [
@@ -189,6 +219,24 @@ def describe_delta(chosen: Mapping[str, Any], bits: int) -> str:
     """
     verb = "should" if chosen["asked"] else "could, by the bounds,"
     return f"Items without a common label {verb} differ in delta = {chosen['delta']} of {bits} bits: {chosen['reason']}"
+
+
+def _recall_table(recall: Mapping[str, Any]) -> str:
+    head = "".join(f"<th>own item among the first {k}<th class=chance>chance" for k in RECALL)
+    rows = "".join(
+        f"<tr><td>{DIRECTION_NAMES[direction]}"
+        + "".join(
+            f"<td>{found[f'recall@{k}']['value']:.3f}<td class=chance>{found[f'recall@{k}']['chance']:.3f}"
+            for k in RECALL
+        )
+        for direction, found in recall.items()
+    )
+    first = next(iter(recall.values()))
+    return (
+        f"<table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table>\n"
+        f"<p class=muted>How often the text of an item finds its own image, and an image its own text, among "
+        f"{first['items']:,} items; {first['queries']:,} items that the model was not trained on are the queries.</p>"
+    )
 
 
 def _score_table(scores: Mapping[str, Any]) -> str:

@@ -1,11 +1,16 @@
-"""The items of a build: read, labelled by the data or by words of the texts, and encoded to features."""
+"""The items of a build: read, labelled by the data or by words of the texts, and encoded to features.
+
+Labels of the data are learned from. Classes found in the texts only serve as filters, and the pairs are learned from,
+unless the method needs labels or the user wants otherwise. If there are no pairs, or few, nothing is learned, and the
+model of the wheel is used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -26,7 +31,10 @@ if TYPE_CHECKING:
     from rmsh.data.records import Origin
     from rmsh.features.base import Encoder
 
+Signal: TypeAlias = Literal["labels", "pairs", "nothing"]  # what a model learns from
+
 CLASSES = "classes.txt"
+ENOUGH_PAIRS = 1000  # with fewer, the model of the wheel finds more (lab/results/tuning/few_pairs.json)
 _MOST_SHOWN = 12  # classes in a note
 
 
@@ -39,6 +47,8 @@ class Source:
     notes: tuple[str, ...]  # what was guessed, for the user
     name: str
     classes: Classes | None = None  # if labels were found in the texts: the words of each class
+    learn_from: Signal = "labels"
+    named: bool = False  # whether the texts are the names of the labels
 
     def key(self) -> str:
         """Identifies the items: it changes with every row, text, label and image file."""
@@ -57,14 +67,39 @@ class Source:
         return replace(self, pairs=self.pairs.take(rows), origin=replace(self.origin, records=records))
 
 
-def read_source(data: str | Path, *, labels_from: str | None, method: str, strict: bool, work: Path) -> Source:
+def read_source(
+    data: str | Path,
+    *,
+    labels_from: str | None,
+    method: str,
+    strict: bool,
+    work: Path,
+    learn_from: Signal | None = None,
+    wheel: bool = False,
+) -> Source:
     """Read and label the items of a build; mined classes are written to a file in ``work``.
 
+    ``wheel`` says whether the options allow the model of the wheel.
+
     Raises:
-        DataError: the data contains features, has neither texts nor labels, or all labels are equal; or something would
-            be skipped, and ``strict`` is set.
+        DataError: the data contains features, has nothing to learn from, or all labels are equal; or something would be
+            skipped, and ``strict`` is set.
     """
-    source = with_texts(_labelled(read_raw(data, strict=strict), labels_from, work / CLASSES))
+    source = read_raw(data, strict=strict)
+    pairs = source.pairs
+    given = pairs.labels is not None and labels_from in (None, "data")
+    if learn_from is None and wheel and not given and (pairs.has_image & pairs.has_text).sum() < ENOUGH_PAIRS:
+        learn_from = "nothing"
+    if learn_from is None:
+        learn_from = "labels" if given or method_class(method).supervised else "pairs"
+    source = replace(source, learn_from=learn_from)
+    if learn_from == "nothing" and pairs.texts is None and labels_from is None:
+        return with_texts(source)
+    source = with_texts(_labelled(source, labels_from, work / CLASSES))
+    if learn_from != "labels":
+        if learn_from == "pairs":
+            method_class(method).learns_from(replace(source.pairs, labels=None, class_names=()))
+        return source
     labels = np.asarray(source.pairs.labels)[method_class(method).learns_from(source.pairs)]
     if len(np.unique(labels, axis=0)) == 1:  # checked before anything takes long
         names = ", ".join(np.array(source.pairs.class_names)[labels[0] != 0])
@@ -97,7 +132,8 @@ def _labelled(source: Source, labels_from: str | None, file: Path) -> Source:
     if pairs.texts is None:
         raise DataError(
             f"{source.name}: no item has a label or a text; add a metadata.csv with a column 'text' or 'labels', a "
-            ".txt file next to each image, or one folder per class."
+            ".txt file next to each image, or one folder per class. Images alone need the default method, bits and "
+            "encoders, with which the model of the wheel was trained."
         )
     if labels_from in (None, "text"):
         return _mined(source, file)
@@ -113,11 +149,17 @@ def _mined(source: Source, file: Path) -> Source:
     if file.is_file() and (not hash_file.is_file() or hash_file.read_text() != sha256(file)):
         classes = read_classes(file)
         return with_classes(source, classes, f"labels from your classes in {file}: {_shown(classes)}")
-    classes = mine_classes(np.asarray(source.pairs.texts)[source.pairs.has_text].tolist())
+    try:
+        classes = mine_classes(np.asarray(source.pairs.texts)[source.pairs.has_text].tolist())
+    except DataError:  # nothing to filter by, which is no loss if something else is learned from
+        if source.learn_from == "labels":
+            raise
+        return source
     labelled = with_classes(
         source,
         classes,
-        f"no labels given; the most frequent words of the texts become the classes: {_shown(classes)}",
+        f"no labels given; {'' if source.learn_from == 'labels' else 'for filters, '}the most frequent words of the "
+        f"texts become the classes: {_shown(classes)}",
         f"to change them, edit {file} and build again",
     )
     write_classes(file, classes, np.asarray(labelled.pairs.labels))
@@ -150,6 +192,7 @@ def with_texts(source: Source) -> Source:
         pairs=replace(pairs, texts=np.array(texts), has_text=pairs.labelled),
         origin=replace(origin, records=tuple(records)),
         notes=(*source.notes, "no item has a text; the label names of an item serve as its text"),
+        named=True,
     )
 
 

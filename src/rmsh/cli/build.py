@@ -24,8 +24,15 @@ def build(
         str | None,
         typer.Option(metavar="data|text|FILE", help="Source of labels (default: the data, else its texts)."),
     ] = None,
+    learn_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="labels|pairs|nothing",
+            help="What to learn from (default: labels of the data, else pairs; nothing for images alone or few pairs).",
+        ),
+    ] = None,
     method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = DEFAULT_METHOD,
-    bits: Annotated[int, typer.Option(help="Code length, 1 to 512.")] = 64,
+    bits: Annotated[int | None, typer.Option(help="Code length, 1 to 512 (default: that of the method).")] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     image_encoder: Annotated[str, typer.Option(help="Image encoder.")] = "efficientnet-lite0",
     text_encoder: Annotated[str, typer.Option(help="Text encoder.")] = "minilm",
@@ -38,15 +45,15 @@ def build(
     """Build a searchable library from images and texts.
 
     DATA is a folder of images with metadata.csv, .jsonl or .parquet (file_name, text or caption, labels), or with a
-    .txt file next to each image, or with one folder per class; or tar shards. If interrupted, run the same command
-    again to continue.
+    .txt file next to each image, or with one folder per class, or images alone; or tar shards. If interrupted, run the
+    same command again to continue.
 
     Example:
         rmsh build my_images --out library
     """
     from rmsh.builder import BuildConfig
     from rmsh.builder import build as run
-    from rmsh.builder.report import DIRECTION_NAMES
+    from rmsh.builder.report import DIRECTION_NAMES, RECALL
 
     console = Console(json=json, quiet=quiet)
     config = BuildConfig.parse(
@@ -55,6 +62,7 @@ def build(
             "bits": bits,
             "seed": seed,
             "labels_from": labels_from,
+            "learn_from": learn_from,
             "image_encoder": image_encoder,
             "text_encoder": text_encoder,
             "strict": strict,
@@ -65,7 +73,21 @@ def build(
         built = run(data, out, config=config, overwrite=overwrite, tell=console.note, on_progress=progress)
     report = built.report
     counts, scores = report["counts"], report["scores"]
-    quality: Any = report["no_scores"]
+    quality: list[Any] = [report["no_scores"]] if report["no_scores"] else []
+    if report["recall"]:
+        rows = [
+            [DIRECTION_NAMES[d], *(f"{found[f'recall@{k}'][what]:.3f}" for k in RECALL for what in ("value", "chance"))]
+            for d, found in report["recall"].items()
+        ]
+        first = next(iter(report["recall"].values()))
+        headings = [heading for k in RECALL for heading in (f"recall@{k}", "chance")]
+        quality.append(
+            table(
+                f"{first['queries']:,} items not trained on find their own counterpart among {first['items']:,}",
+                ["", *headings],
+                rows,
+            )
+        )
     if scores:
         k = next(iter(scores.values()))["settings"]["k"]
         rows = [
@@ -73,9 +95,9 @@ def build(
             for d, found in scores.items()
         ]
         title = f"{counts['held_out']:,} held-out items as queries"
-        quality = table(title, ["", f"NDCG@{k}", "chance", "mAP", "chance"], rows)
+        quality.append(table(title, ["", f"NDCG@{k}", "chance", "mAP", "chance"], rows))
     summary = f"{out}: {counts['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
-    console.result({"library": str(out), "is_new": built.is_new, "report": report}, quality, summary)
+    console.result({"library": str(out), "is_new": built.is_new, "report": report}, *quality, summary)
 
 
 def add(

@@ -28,7 +28,7 @@ def train(
     out: Annotated[Path, typer.Option(help="Model folder to create.")],
     *,
     method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = DEFAULT_METHOD,
-    bits: Annotated[int, typer.Option(help="Code length, 1 to 512.")] = 64,
+    bits: Annotated[int | None, typer.Option(help="Code length, 1 to 512 (default: that of the method).")] = None,
     preset: Annotated[str | None, typer.Option(help="Named set of options, such as paper.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     options: MethodOptions = None,
@@ -54,13 +54,14 @@ def train(
     from rmsh.methods import create
 
     console = Console(json=json, quiet=quiet)
-    learner = create(method, preset=preset, bits=bits, seed=seed, **parse_options(options or []))
+    length = {} if bits is None else {"bits": bits}
+    learner = create(method, preset=preset, seed=seed, **length, **parse_options(options or []))
     opened = open_pairs(data, strict=strict)
     opened = pipeline.for_protocol(opened, protocol, validation=validation)
     console.note(
         *opened.notes,
-        f"Training {learner.name}, {bits} bits, on {len(pipeline.training_rows(opened)):,} of {len(opened.pairs):,} "
-        f"pairs of {opened.name}; writing the model to {out}.",
+        f"Training {learner.name}, {learner.config.bits} bits, on {len(pipeline.training_rows(opened)):,} of "
+        f"{len(opened.pairs):,} pairs of {opened.name}; writing the model to {out}.",
     )
     with console.progress() as report:
         model = pipeline.learn(
@@ -106,7 +107,7 @@ def parse_options(options: list[str]) -> dict[str, Any]:
 def _summary(facts: Any) -> list[str]:
     """Sentences about a fit: skipped items, doubted labels, and which delta was used and why."""
     lines = [f"{count:,} items {reason} were skipped." for reason, count in facts.get("skipped", {}).items()]
-    doubted = 1 - facts.get("trusted", 1.0)
+    doubted = 0.0 if facts.get("trusted") is None else 1 - facts["trusted"]
     if doubted > _MANY_DOUBTED:
         lines.append(
             f"About {100 * doubted:.0f} % of the items seem to have wrong labels and get a lower weight; check the "

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_METHOD", "METHODS", "create", "method_class"]
 
-DEFAULT_METHOD = "glint"  # the best on databases it was not trained on (docs/glint.md)
+DEFAULT_METHOD = "nest"  # learns from labels, pairs or both (docs/nest.md)
 
 METHODS = Registry(
     "method",

@@ -1,0 +1,215 @@
+"""Train the model of the wheel on all pairs of coco66k, score a twin on pairs it has not seen, and write the card.
+
+The twin has the same options and is trained without the 4,956 queries and the 3,000 photographs. The scores in the card
+are the twin's; the model itself has seen every pair.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from lab.data import PROJECT, coco66k, coco66k_place, coco66k_root, write_measurement
+from rmsh.core.cache import cache_folder
+from rmsh.core.errors import DataError
+from rmsh.core.files import write_text
+from rmsh.core.types import MODALITIES
+from rmsh.data.open import open_pairs
+from rmsh.features import extract
+from rmsh.features.extract import encode_pairs
+from rmsh.methods.nest import NEST, prefix_lengths
+from rmsh.metrics import LabelledCodes, evaluate_directions
+from rmsh.model import load
+from rmsh.pipeline import DEFAULT_ENCODERS
+
+if TYPE_CHECKING:
+    from rmsh.codes import Codes
+    from rmsh.core.progress import Progress
+    from rmsh.core.types import IntArray, Modality
+    from rmsh.data.pairs import Pairs
+    from rmsh.features.base import Encoder
+    from rmsh.model import Model
+
+FOLDER = PROJECT / "src" / "rmsh" / "models" / "coco"
+TWIN = cache_folder() / "wheel-twin"
+_RANK, _RECALL = 10, (1, 10)
+_CREDIT = (
+    "captions and labels of MS COCO 2014 by the COCO Consortium, CC BY 4.0 (https://cocodataset.org); the model comes "
+    "with rmsh, whose package has its card"
+)
+_CARD = """# The model of the wheel: {method}, {bits} bits
+
+Hash functions for images and English texts, so that words find photographs without any training. `rmsh build` uses them
+for images without texts, and for few pairs. Prefixes of {prefixes} bits are codes as well.
+
+## Data
+
+{items:,} photographs of MS COCO 2014 with one caption each and labels of 80 classes, all of them used for training:
+features of {image} and {text}, no pixels and no words. The annotations (captions and labels) are by the COCO
+Consortium, licensed under CC BY 4.0 (<https://creativecommons.org/licenses/by/4.0/>, <https://cocodataset.org>):
+T.-Y. Lin et al., *Microsoft COCO: Common Objects in Context*, ECCV 2014. The photographs are on Flickr under terms of
+their owners; none of them is part of this package. The weights in this folder are licensed like rmsh, Apache-2.0.
+
+`make lab ARGS="wheel-model"` trains the model again from the data and writes this folder.
+
+## What it knows, and what it does not
+
+It knows what people name in everyday photographs: animals, food, furniture, vehicles, sports, rooms, streets, and the
+words of captions around them, such as beach, snow or birthday. Classes: {classes}.
+
+It does not know names of people, places, works of art or brands, cannot read text in an image, and counts badly.
+Drawings, icons, screenshots, documents, medical and satellite images are outside its data: train on pairs of your own
+(`rmsh build` with texts does). Queries in other languages than English work by accident at best.
+
+## Scores on pairs it has not seen
+
+Measured with a twin: the same options, trained without these pairs. Image to text / text to image. Recall: an item's
+own counterpart among the first results, of as many as there are pairs. NDCG@10 by shared labels, without the own
+counterpart.
+
+| pairs | bits | recall@1 | recall@10 | NDCG@10 |
+|---|---|---|---|---|
+{rows}
+
+The photographs are JPEG files of 192 x 192 pixels, encoded with the encoder that `rmsh build` uses.
+
+## Biases
+
+COCO was collected on Flickr by searching for pairs of objects, and was described by crowd workers, mainly from North
+America: homes, streets, food and sports are those of its photographers. A person is on {person:.0%} of the photographs.
+{men:.0%} of the captions name men or boys, {women:.0%} women or girls; the model has learned which activities they are
+named with. Do not use it to decide anything about people.
+"""
+
+
+def main(
+    *,
+    epochs: Annotated[int | None, typer.Option(help="Epochs per stage, for a trial run.")] = None,
+    out: Annotated[Path, typer.Option(help="Model folder to write.")] = FOLDER,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+) -> None:
+    """Train the twin and the model, score the twin, and write the model folder with its card."""
+    pairs, captions, query = _read()
+    photographs = photographs_of(pairs)
+    held_out = np.union1d(query, np.flatnonzero(np.isin(pairs.ids, photographs.ids)))
+    everything = np.arange(len(pairs))
+    options = {"seed": seed, "epochs": epochs}
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        jobs = [
+            pool.submit(_train, rows, options, folder)
+            for rows, folder in ((np.setdiff1d(everything, held_out), TWIN), (everything, out))
+        ]
+        for job in jobs:
+            job.result()
+    twin, model = load(TWIN), load(out)
+    sets = {"queries": pairs.take(query), "photographs": photographs}
+    scores = {name: {str(bits): score(twin, items, bits) for bits in lengths(twin)} for name, items in sets.items()}
+    write_measurement(
+        "tuning/wheel_model",
+        {
+            "what": "a twin of the wheel's model on pairs it was not trained on, ranked among themselves",
+            "pairs": {name: len(items) for name, items in sets.items()},
+            "options": dict(twin.options),
+            "scores": scores,
+        },
+    )
+    write_text(out / "card.md", _card(model, pairs, captions, scores, {n: len(p) for n, p in sets.items()}))
+    print((out / "card.md").read_text())
+
+
+def _read() -> tuple[Pairs, list[str], IntArray]:
+    """All pairs with features, their captions, and the rows of the queries."""
+    opened = coco66k(DEFAULT_ENCODERS["text"])
+    if opened.split is None:
+        raise DataError("coco66k has no split.")
+    captions = np.asarray(open_pairs(coco66k_place()).pairs.texts).tolist()
+    return opened.pairs, captions, opened.split.query
+
+
+def photographs_of(pairs: Pairs) -> Pairs:
+    """The pairs whose photographs are at hand, with features by the encoder that files get."""
+    folder = cache_folder() / "photographs"
+    with tarfile.open(Path(coco66k_root()) / "images.tar") as tar:
+        tar.extractall(folder, filter="data")
+    files = {str(int(path.stem)): path for path in sorted(folder.glob("*.jpg"))}
+    rows = np.array([row for row, name in enumerate(pairs.ids.tolist()) if name in files])
+    raw = replace(pairs.take(rows), images=np.array([str(files[name]) for name in pairs.ids[rows].tolist()]))
+    return encode_pairs(raw, {"image": _encoders(pairs)["image"]}, cache=cache_folder())
+
+
+def _encoders(pairs: Pairs) -> dict[Modality, Encoder]:
+    """The default encoders, which learn nothing from the pairs."""
+    return {m: extract.prepare(name, pairs, modality=m, rows=np.arange(0)) for m, name in DEFAULT_ENCODERS.items()}
+
+
+def _train(rows: IntArray, options: dict[str, Any], folder: Path) -> None:
+    """Train on some pairs, in one thread, and save the model in half precision, without the history of the loss."""
+    import torch
+
+    torch.set_num_threads(1)
+    pairs = _read()[0]
+    model = NEST(**options).fit(pairs.take(rows), on_progress=_report).model
+    facts = {name: value for name, value in model.facts.items() if name != "history"} | {"data": _CREDIT}
+    encoders = {m: encoder.describe() for m, encoder in _encoders(pairs).items()}
+    replace(model.rounded().with_encoders(encoders), facts=facts).save(folder)
+
+
+def _report(progress: Progress) -> None:
+    print(progress.stage, progress.done, progress.total, flush=True)
+
+
+def lengths(model: Model) -> list[int]:
+    """The length of the code and of its prefixes."""
+    return [model.bits, *prefix_lengths(model.bits)]
+
+
+def score(model: Model, pairs: Pairs, bits: int) -> dict[str, Any]:
+    """Recall of counterparts and NDCG of pairs ranked among themselves, by direction."""
+    labels = np.asarray(pairs.labels)
+    sides: dict[Modality, LabelledCodes] = {}
+    for modality in MODALITIES:
+        codes: Codes = model.encode(pairs.features(modality), modality, ids=pairs.ids)
+        sides[modality] = LabelledCodes(codes.prefix(bits), labels)
+    found = evaluate_directions(sides, sides, k=_RANK, recall=_RECALL, leave_own_out=True)
+    return {
+        direction: {
+            **{f"recall@{k}": round(s.further[f"recall@{k}"].value, 4) for k in _RECALL},
+            f"ndcg@{_RANK}": round(s.ndcg.value, 4),
+        }
+        for direction, s in found.items()
+    }
+
+
+def _card(model: Model, pairs: Pairs, captions: list[str], scores: dict[str, Any], counts: dict[str, int]) -> str:
+    rows = [
+        f"| {counts[name]:,} {name} | {bits} | "
+        + " | ".join(f"{found['i2t'][key]:.3f} / {found['t2i'][key]:.3f}" for key in found["i2t"])
+        + " |"
+        for name, by_bits in scores.items()
+        for bits, found in by_bits.items()
+    ]
+    labels = np.asarray(pairs.labels)
+    shares = {
+        group: np.mean([bool(re.search(rf"\b({words})\b", caption.casefold())) for caption in captions])
+        for group, words in {"men": "man|men|boys?|guys?|male", "women": "wom[ae]n|girls?|lady|ladies|female"}.items()
+    }
+    return _CARD.format(
+        method=model.method.upper(),
+        bits=model.bits,
+        prefixes=", ".join(map(str, prefix_lengths(model.bits))),
+        items=len(pairs),
+        image=DEFAULT_ENCODERS["image"],
+        text=DEFAULT_ENCODERS["text"],
+        classes=", ".join(pairs.class_names),
+        rows="\n".join(rows),
+        person=labels[:, pairs.class_names.index("person")].mean(),
+        **shares,
+    )

@@ -1,0 +1,134 @@
+"""Builds without training: photographs that other packages carry, found by plain words with the model of the wheel."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn.datasets
+from PIL import Image
+
+from rmsh.builder import BuildConfig, Built, build
+from rmsh.builder import source as source_module
+from rmsh.builder.build import WHEEL
+from rmsh.core.errors import ConfigError, DataError
+from rmsh.library.verify import verify
+from rmsh.models import wheel_model
+from rmsh.search import Searcher
+
+skimage = pytest.importorskip("skimage")
+PACKAGED = (
+    Path(skimage.__file__).parent / "data",
+    Path(sklearn.datasets.__file__).parent / "images",
+)
+NOT_PHOTOGRAPHS = ("motorcycle_right.png", "logo.png", "multipage", "chessboard", "phantom", "no_time", "color.png")
+
+
+@pytest.fixture(scope="session")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The photographs in the wheels of scikit-image and scikit-learn."""
+    folder = tmp_path_factory.mktemp("packaged") / "photographs"
+    folder.mkdir()
+    for place in PACKAGED:
+        for path in [*place.glob("*.png"), *place.glob("*.jpg")]:
+            if not path.name.startswith(NOT_PHOTOGRAPHS):
+                shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def images_alone(photographs: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Built, list[str]]:
+    """A library of them, and what the build said."""
+    said: list[str] = []
+    return build(photographs, tmp_path_factory.mktemp("alone") / "library", tell=said.append), said
+
+
+def test_images_alone_are_built_without_training(images_alone: tuple[Built, list[str]]) -> None:
+    built, said = images_alone
+    counts = built.report["counts"]
+    assert verify(built.library).problems == ()
+    assert WHEEL in said
+    assert (counts["texts"], counts["learned_from"], built.report["learn_from"]) == (0, 0, "nothing")
+    assert (built.report["model"], built.report["bits"]) == (wheel_model().fingerprint, 256)
+    assert built.report["no_scores"]
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        ("a cat", "chelsea.png"),
+        ("a cup of coffee", "coffee.png"),
+        ("a motorcycle", "motorcycle_left.png"),
+        ("a rocket launch", "rocket.jpg"),
+        ("an astronaut in a space suit", "astronaut.png"),
+        ("a flower", "flower.jpg"),
+        ("a temple", "china.jpg"),
+        ("a man with a camera", "camera.png"),
+    ],
+)
+def test_plain_words_put_the_right_photograph_first(
+    images_alone: tuple[Built, list[str]], words: str, file: str
+) -> None:
+    with Searcher.open(images_alone[0].library) as searcher:
+        (hit,) = searcher.search(searcher.text(words), 1, to="image")
+        assert hit.item.picture == file
+
+
+def test_few_captions_are_scored_by_recall_and_their_words_are_filters(photographs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "captioned"
+    folder.mkdir()
+    for number, path in enumerate(sorted(photographs.iterdir())):
+        shutil.copy(path, folder)
+        (folder / f"{path.stem}.txt").write_text(f"{'a photograph' if number % 3 else 'an image'} of {path.stem}")
+    said: list[str] = []
+    report = build(folder, tmp_path / "library", tell=said.append).report
+    assert WHEEL in said
+    assert set(report["recall"]["t2i"]) == {"recall@1", "recall@10", "queries", "items"}
+    assert report["scores"] == {}
+    assert "image" in report["classes"]
+
+
+@pytest.mark.parametrize("options", [{"bits": 64}, {"text_encoder": "bag-of-words"}, {"method": "glint"}])
+def test_images_alone_need_the_default_model(photographs: Path, tmp_path: Path, options: dict[str, object]) -> None:
+    with pytest.raises(DataError, match="no item has a label or a text"):
+        build(photographs, tmp_path / "library", config=BuildConfig.parse(options))
+    with pytest.raises(ConfigError, match="efficientnet-lite0, minilm"):
+        build(photographs, tmp_path / "library", config=BuildConfig.parse({**options, "learn_from": "nothing"}))
+
+
+def test_enough_captions_without_labels_are_learned_from_as_pairs(
+    drawings: Path, quick: BuildConfig, tmp_path: Path
+) -> None:
+    table = drawings / "metadata.csv"
+    table.write_text("\n".join(line.rpartition(",")[0] for line in table.read_text().splitlines()))
+    said: list[str] = []
+    report = build(drawings, tmp_path / "library", config=quick, tell=said.append).report
+    assert report["learn_from"] == "pairs"
+    assert (report["scores"], report["delta"]) == ({}, {})  # mined classes are not judged by themselves
+    assert (report["recall"]["t2i"]["queries"], report["recall"]["t2i"]["items"]) == (4, 40)
+    assert 0 <= report["recall"]["t2i"]["recall@1"]["value"] <= report["recall"]["t2i"]["recall@10"]["value"] <= 1
+    assert report["recall"]["t2i"]["recall@10"]["chance"] == 0.25
+    assert report["counts"]["classes"] > 0
+    assert any("trained on the pairs of 36 items" in line for line in said)
+    mined = quick.model_copy(update={"learn_from": "labels"})
+    assert build(drawings, tmp_path / "mined", config=mined).report["learn_from"] == "labels"
+
+
+def test_the_number_of_pairs_decides(drawings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"labels_from": "text", "learn_from": None, "method": "nest", "strict": False, "wheel": True}
+    read = source_module.read_source
+    assert read(drawings, **options, work=tmp_path / "work").learn_from == "nothing"
+    monkeypatch.setattr(source_module, "ENOUGH_PAIRS", 40)
+    assert read(drawings, **options, work=tmp_path / "work").learn_from == "pairs"
+    assert read(drawings, **{**options, "labels_from": None}, work=tmp_path / "work").learn_from == "labels"
+
+
+def test_texts_in_which_no_word_recurs_are_learned_from_without_filters(quick: BuildConfig, tmp_path: Path) -> None:
+    for number, word in enumerate(["dog", "cat", "sea", "sky"]):
+        Image.fromarray(np.full((8, 8, 3), 60 * number, np.uint8)).save(tmp_path / f"{word}.png")
+        (tmp_path / f"{word}.txt").write_text(word)
+    read = source_module.read_source
+    source = read(tmp_path, labels_from=None, method="nest", strict=False, work=tmp_path / "work")
+    assert (source.learn_from, source.pairs.labels) == ("pairs", None)
