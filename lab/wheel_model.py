@@ -1,7 +1,8 @@
 """Train the model of the wheel on all pairs of coco66k, score a twin on pairs it has not seen, and write the card.
 
 The twin has the same options and is trained without the 4,956 queries and the 3,000 photographs. The scores in the card
-are the twin's; the model itself has seen every pair.
+are the twin's; the model itself has seen every pair. Both are trained at once, with one thread each; an interrupted
+run is resumed.
 """
 
 from __future__ import annotations
@@ -156,10 +157,12 @@ def _train(rows: IntArray, options: dict[str, Any], folder: Path) -> None:
 
     torch.set_num_threads(1)
     pairs = _read()[0]
-    model = NEST(**options).fit(pairs.take(rows), on_progress=_report).model
+    checkpoint = cache_folder() / f"wheel-model-{len(rows)}.safetensors"
+    model = NEST(**options).fit(pairs.take(rows), checkpoint=checkpoint, on_progress=_report).model
     facts = {name: value for name, value in model.facts.items() if name != "history"} | {"data": _CREDIT}
     encoders = {m: encoder.describe() for m, encoder in _encoders(pairs).items()}
     replace(model.rounded().with_encoders(encoders), facts=facts).save(folder)
+    checkpoint.unlink(missing_ok=True)
 
 
 def _report(progress: Progress) -> None:
