@@ -209,9 +209,9 @@ def test_the_presets_are_what_the_paper_prints() -> None:
     ("items", "batch", "epochs"), [(60_000, 256, 10), (8192, 256, 25), (1600, 100, 50), (200, 32, 134), (20, 20, 800)]
 )
 def test_few_pairs_are_learned_from_in_smaller_batches_and_more_epochs(items: int, batch: int, epochs: int) -> None:
-    schedule = RMSH()._schedule(items)
+    schedule = RMSH()._stages(items)[0]
     assert (schedule.batch, schedule.epochs) == (batch, epochs)
-    given = RMSH(batch=64, epochs=3)._schedule(items)
+    given = RMSH(batch=64, epochs=3)._stages(items)[0]
     assert (given.batch, given.epochs) == (min(64, items), 3)
 
 

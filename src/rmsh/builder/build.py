@@ -52,7 +52,7 @@ from rmsh.library import Library
 from rmsh.library.database import translate_errors
 from rmsh.library.folder import MANIFEST
 from rmsh.methods import DEFAULT_METHOD, create
-from rmsh.model import load
+from rmsh.model import Model, load
 from rmsh.models import wheel_model
 from rmsh.pipeline import DEFAULT_ENCODERS, prepare_encoders, restore_encoders
 
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from rmsh.data.splits import Split
     from rmsh.features.base import Encoder
     from rmsh.methods.base import Method
-    from rmsh.model import Model
 
 PAGE, SKIPPED = "report.html", "skipped.csv"
 WHEEL = (
@@ -193,20 +192,20 @@ def _run_stages(
 ) -> dict[str, Any]:
     """Run the stages after reading that are not finished for the same inputs; returns the report."""
     # Created first, so that unknown options are refused before anything takes long.
-    wheel, method = None, None
-    if source.learn_from == "nothing":
-        wheel = wheel_model()
-    else:
-        bits = {} if config.bits is None else {"bits": config.bits}
-        method = create(config.method, **{**config.options, **bits, "seed": config.seed})
+    bits = {} if config.bits is None else {"bits": config.bits}
+    learner = (
+        wheel_model()
+        if source.learn_from == "nothing"
+        else create(config.method, **{**config.options, **bits, "seed": config.seed})
+    )
 
     # Encode; encoders that learn a vocabulary do not see held-out items.
-    held_out = hold_out(source.pairs, seed=config.seed, everything=wheel is not None)
-    if wheel is None:
+    held_out = hold_out(source.pairs, seed=config.seed, everything=isinstance(learner, Model))
+    if isinstance(learner, Model):
+        encoders = restore_encoders(learner, source.pairs)
+    else:
         names: dict[Modality, str] = {"image": config.image_encoder, "text": config.text_encoder}
         encoders = prepare_encoders(source.pairs, names, rows=np.flatnonzero(~np.isin(source.pairs.ids, held_out)))
-    else:
-        encoders = restore_encoders(wheel, source.pairs)
     key = digest(items_key, [encoder.fingerprint for encoder in encoders.values()])
     start, skipped_before = time.perf_counter(), len(source.origin.skipped)
     cache = stages.folder / "features"
@@ -218,10 +217,11 @@ def _run_stages(
     # Choose delta and train.
     pairs, split = source.pairs, split_by(source.pairs, held_out)
     delta: dict[str, Any] = {}
-    if wheel is not None:
-        model = wheel
+    if isinstance(learner, Model):
+        model = learner
         tell(WHEEL)
-    elif method is not None:
+    else:
+        method = learner
         taught = pairs if source.learn_from == "labels" else replace(pairs, labels=None, class_names=())
         training_key = digest(key, source.learn_from, method.config.model_dump(mode="json"))
         if source.learn_from == "labels":
