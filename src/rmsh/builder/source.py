@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Signal: TypeAlias = Literal["labels", "pairs", "nothing"]  # what a model learns from
 
 CLASSES = "classes.txt"
-ENOUGH_PAIRS = 1000  # with fewer, the model of the wheel finds more (lab/results/tuning/few_pairs.json)
+ENOUGH_PAIRS = 1000  # a guess: `make lab ARGS="few-pairs"` compares training on few pairs with the model of the wheel
 _MOST_SHOWN = 12  # classes in a note
 
 
