@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 SCENES = 3000
@@ -44,7 +43,14 @@ def demonstrate(folder: Path, *, serve: bool, scenes: int) -> int:
     except RmshError as error:
         console.note(f"rmsh: {error}")
         return error.exit_code
-    for words in _commands(serve=serve):
+    commands = [
+        ["build", "scenes", "--out", "library", "--overwrite"],
+        ["search", "library", "a puppy next to a bike", "-k", "4"],
+        ["search", "library", "stormy weather over the mountains", "-k", "4"],
+        ["search", "library", "--like", _LIKE, "--to", "texts", "-k", "4"],
+        *([["serve", "library"]] if serve else []),
+    ]
+    for words in commands:
         console.note(f"\n$ rmsh {' '.join(f'{word!r}' if ' ' in word else word for word in words)}")
         code = run([str(folder / word) if word in ("scenes", "library") else word for word in words])
         if code:
@@ -52,16 +58,6 @@ def demonstrate(folder: Path, *, serve: bool, scenes: int) -> int:
     if not serve:
         console.note(f"\nTo see it in a browser: {Path(sys.executable).with_name('rmsh')} serve {folder / 'library'}")
     return 0
-
-
-def _commands(*, serve: bool) -> Iterator[list[str]]:
-    """The commands that a user would type in the folder."""
-    yield ["build", "scenes", "--out", "library", "--overwrite"]
-    yield ["search", "library", "a puppy next to a bike", "-k", "4"]
-    yield ["search", "library", "stormy weather over the mountains", "-k", "4"]
-    yield ["search", "library", "--like", _LIKE, "--to", "texts", "-k", "4"]
-    if serve:
-        yield ["serve", "library"]
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from math import log2
@@ -179,8 +179,17 @@ def examine(checks: Mapping[str, Callable[[], str]] = CHECKS) -> Report:
 
 def packages() -> list[Package]:
     """Every package that rmsh uses, required ones first; each is imported to see whether it works."""
+    try:
+        requirements = metadata.requires("rmsh") or []
+    except metadata.PackageNotFoundError as error:
+        raise RmshError(f"rmsh runs from its source and is not installed; run: {install_command()}") from error
     found = []
-    for name, extra in _requirements():
+    for requirement in requirements:  # such as `torch>=2.4; extra == 'train'`
+        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+        match = re.search(r"extra == ['\"](\w+)['\"]", requirement)
+        extra = match[1] if match else None
+        if extra in ("all", "dev"):  # these only combine others
+            continue
         try:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -189,21 +198,6 @@ def packages() -> list[Package]:
             problem = _import_problem(_MODULES.get(name, name.replace("-", "_")))
             found.append(Package(name, extra, version, problem))
     return sorted(found, key=lambda package: (package.extra or "", package.name))
-
-
-def _requirements() -> Iterator[tuple[str, str | None]]:
-    """Names and extras from metadata such as `torch>=2.4; extra == 'train'`; `all` and `dev` only combine others."""
-    try:
-        requirements = metadata.requires("rmsh") or []
-    except metadata.PackageNotFoundError as error:
-        raise RmshError(f"rmsh runs from its source and is not installed; run: {install_command()}") from error
-    for requirement in requirements:
-        name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
-        extra = re.search(r"extra == ['\"](\w+)['\"]", requirement)
-        if extra is None:
-            yield name, None
-        elif extra[1] not in ("all", "dev"):
-            yield name, extra[1]
 
 
 def _import_problem(module: str) -> str | None:

@@ -98,7 +98,7 @@ class _ImageAdapter(_Adapter, ImageEncoder):
     def _embed(self, images: Sequence[Any]) -> FloatArray:
         torch = require("torch", "hub")
         with torch.inference_mode():
-            return _floats(self._network_output(torch.stack(list(images))))
+            return np.asarray(self._network_output(torch.stack(list(images))).float().cpu())
 
     def _network_output(self, batch: Any) -> Any:
         return self._loaded[0](batch)
@@ -122,8 +122,7 @@ class OpenClip(_ImageAdapter):
     library = "open_clip"
 
     def _load(self) -> tuple[Any, Any]:
-        network, _, transform = _clip(self.model)
-        return network, transform
+        return _clip(self.model)
 
     def _network_output(self, batch: Any) -> Any:
         return self._loaded[0].encode_image(batch, normalize=True)
@@ -162,13 +161,12 @@ class OpenClipText(_TextAdapter):
     library = "open_clip-text"
 
     def _load(self) -> tuple[Any, Callable[[list[str]], Any]]:
-        network, _, _ = _clip(self.model)
-        return network, require("open_clip", "hub").get_tokenizer(self.model.partition("/")[0])
+        return _clip(self.model)[0], require("open_clip", "hub").get_tokenizer(self.model.partition("/")[0])
 
     def _embed(self, texts: Sequence[str]) -> FloatArray:
         network, tokens = self._loaded
         with require("torch", "hub").inference_mode():
-            return _floats(network.encode_text(tokens(list(texts)), normalize=True))
+            return np.asarray(network.encode_text(tokens(list(texts)), normalize=True).float().cpu())
 
 
 class SentenceTransformers(_TextAdapter):
@@ -185,8 +183,8 @@ class SentenceTransformers(_TextAdapter):
         return np.asarray(features, dtype=np.float32)
 
 
-def _clip(model: str) -> tuple[Any, Any, Any]:
-    """Network and transformations; by default with weights from LAION-2B, or else the first listed."""
+def _clip(model: str) -> tuple[Any, Any]:
+    """Network and transformation; by default with weights from LAION-2B, or else the first listed."""
     library = require("open_clip", "hub")
     name, _, weights = model.partition("/")
     known = library.list_pretrained_tags_by_model(name)
@@ -195,10 +193,5 @@ def _clip(model: str) -> tuple[Any, Any, Any]:
     if weights and weights not in known:
         raise ConfigError(f"open_clip has no weights {weights!r} for {name}; it has {', '.join(known)}.")
     chosen = weights or next((tag for tag in known if tag.startswith("laion2b_s")), known[0])
-    network, training, use = library.create_model_and_transforms(name, pretrained=chosen)
-    return network.eval(), training, use
-
-
-def _floats(tensor: Any) -> FloatArray:
-    """The values of a tensor, whose type numpy may not have."""
-    return np.asarray(tensor.float().cpu())
+    network, _, transform = library.create_model_and_transforms(name, pretrained=chosen)
+    return network.eval(), transform

@@ -12,7 +12,7 @@ import numpy as np
 
 from rmsh.core.errors import ConfigError
 from rmsh.core.progress import OnProgress, ignore
-from rmsh.data.records import Skipped
+from rmsh.data.records import Part, Skipped
 from rmsh.features import ENCODERS
 from rmsh.features.base import Encoded, encode_now, refuse
 from rmsh.features.shards import encode_shared
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rmsh.core.types import BitArray, IntArray, Modality
     from rmsh.data.pairs import Pairs
-    from rmsh.features.base import Encoder, Unreadable
+    from rmsh.features.base import Encoder
 
 OnSkipped: TypeAlias = Callable[[Sequence[Skipped]], None]
 
@@ -80,24 +80,16 @@ def encode_pairs(
         pairs = pairs.with_column(modality, encoded.features)
         if encoded.unreadable and on_skipped is None:
             refuse(encoded.unreadable)
-        skipped += [_skipped(pairs, str(column[one.row]), one) for one in encoded.unreadable]
-        pairs = _without(pairs, modality, [one.row for one in encoded.unreadable])
+        for one in encoded.unreadable:
+            left_out: Part = "picture" if pairs.has_text[one.row] else "item"
+            skipped.append(Skipped(str(column[one.row]), None, str(pairs.ids[one.row]), left_out, one.reason))
+        if encoded.unreadable:
+            left = present.copy()
+            left[[one.row for one in encoded.unreadable]] = False
+            pairs = replace(pairs, has_image=left) if modality == "image" else replace(pairs, has_text=left)
     if skipped and on_skipped is not None:
         on_skipped(skipped)
     return pairs
-
-
-def _skipped(pairs: Pairs, path: str, unreadable: Unreadable) -> Skipped:
-    row = unreadable.row
-    return Skipped(path, None, str(pairs.ids[row]), "picture" if pairs.has_text[row] else "item", unreadable.reason)
-
-
-def _without(pairs: Pairs, modality: Modality, rows: list[int]) -> Pairs:
-    if not rows:
-        return pairs
-    left = pairs.has(modality).copy()
-    left[rows] = False
-    return replace(pairs, has_image=left) if modality == "image" else replace(pairs, has_text=left)
 
 
 def encode_column(

@@ -63,7 +63,14 @@ def read_pixels(
     try:
         if isinstance(image, Image.Image):
             return _open_pixels(image, size, fit, most_pixels)
-        return shared_decoder().decode(_checked_file(image), size=size, fit=fit, most_pixels=most_pixels)
+        # Pipes, which would block, and files with too many bytes are refused here.
+        if not isinstance(image, bytes) and not Path(image).is_file():
+            raise UnreadableError("there is no such file")
+        count = len(image) if isinstance(image, bytes) else Path(image).stat().st_size
+        if count > MOST_BYTES:
+            raise LimitExceededError(f"it has {count >> 20} MB, and at most {MOST_BYTES >> 20} are allowed")
+        source = image if isinstance(image, bytes) else str(image)
+        return shared_decoder().decode(source, size=size, fit=fit, most_pixels=most_pixels)
     except (LimitExceededError, TooLargeError, UnreadableError) as error:
         raise _refusal(image, error) from error
 
@@ -102,19 +109,6 @@ def _open_pixels(
         return np.array(rgb if fit is None else rgb.resize(fitted(rgb.size, fit), Image.Resampling.HAMMING))
     except Exception as error:  # damaged files make decoders raise anything
         raise UnreadableError(str(error).rstrip(".") or type(error).__name__) from error
-
-
-def _checked_file(image: str | Path | bytes) -> str | bytes:
-    """Refuse pipes, which would block, and files with too many bytes."""
-    if isinstance(image, bytes):
-        count = len(image)
-    elif not Path(image).is_file():
-        raise UnreadableError("there is no such file")
-    else:
-        count = Path(image).stat().st_size
-    if count > MOST_BYTES:
-        raise LimitExceededError(f"it has {count >> 20} MB, and at most {MOST_BYTES >> 20} are allowed")
-    return image if isinstance(image, bytes) else str(image)
 
 
 def _refusal(image: ImageLike, error: Exception) -> DataError:

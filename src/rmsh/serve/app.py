@@ -29,11 +29,6 @@ _PAGE_FOR = "no-cache"  # browsers revalidate the page each time
 
 def create_app(service: SearchService, access: Access) -> ASGIApp:
     """The ASGI application: metrics around access control, around body limits, around the routes."""
-    app = _routes(service, access)
-    return MetricsMiddleware(Guard(BodyLimit(app), access=access), metrics=service.metrics)
-
-
-def _routes(service: SearchService, access: Access) -> FastAPI:
     app = FastAPI(
         title="rmsh",
         version=__version__,
@@ -44,7 +39,6 @@ def _routes(service: SearchService, access: Access) -> FastAPI:
     )
     explain_problems(app)
     _search_routes(app, service)
-    _item_routes(app, service)
     _server_routes(app, service, access)
     static = resources.files("rmsh.serve") / "static"
     page = (static / "index.html").read_bytes()
@@ -54,7 +48,7 @@ def _routes(service: SearchService, access: Access) -> FastAPI:
     def show_page() -> Response:
         return Response(page, media_type="text/html", headers={"Cache-Control": _PAGE_FOR})
 
-    return app
+    return MetricsMiddleware(Guard(BodyLimit(app), access=access), metrics=service.metrics)
 
 
 class _Files(StaticFiles):
@@ -80,8 +74,6 @@ def _search_routes(app: FastAPI, service: SearchService) -> None:
         """Search by an image; the code in the response requests further pages without another upload."""
         return service.search_image(picture.file.read(), options)
 
-
-def _item_routes(app: FastAPI, service: SearchService) -> None:
     @app.get("/api/item")
     def item(id: Annotated[Id, Query()]) -> ItemCodes:  # noqa: A002  # name in the URL
         """An item with its codes."""

@@ -26,17 +26,11 @@ _MOST_CONNECTIONS = 256
 
 @dataclass(frozen=True)
 class Listening:
-    """A server that accepts requests.
+    """A server that accepts requests."""
 
-    Args:
-        url: address of the page.
-        token: access token, or None.
-        notes: sentences about encoders that do not work.
-    """
-
-    url: str
-    token: str | None
-    notes: tuple[str, ...]
+    url: str  # of the page
+    token: str | None  # access token
+    notes: tuple[str, ...]  # sentences about encoders that do not work
 
     @property
     def link(self) -> str:
