@@ -33,6 +33,7 @@ COMMANDS = {
     "first-page": ("lab.first_page.measure", "Judged queries over 3,000 photographs, beside cosine and FTS5."),
     "few-pairs": ("lab.tuning.few_pairs", "Few pairs: the model of the wheel, or training on them."),
     "wheel-model": ("lab.wheel_model", "Train the model of the wheel, score a twin of it, write its card."),
+    "first-page-library": ("lab.first_page.library", "Rankings of the judged queries by a library of the photographs."),
     "trace": ("lab.trace", "Modules used by a search, a training step, a build."),
 }
 

@@ -120,6 +120,12 @@ def test_an_item_is_compared_by_its_vectors(searcher: Searcher) -> None:
     assert _ids(searcher.search(searcher.item("2", by="text"), 1)) == ["5"]
 
 
+def test_a_query_that_nothing_answers_has_weak_hits_only(searcher: Searcher) -> None:
+    strong, weak = (searcher.search(searcher.text(text), 6) for text in ("red bus", "submarine"))
+    assert next(hit.match.weak for hit in strong if hit.match) is False
+    assert all(hit.match.weak for hit in weak if hit.match)
+
+
 def test_phrases_are_required_and_words_excluded(searcher: Searcher) -> None:
     assert _ids(searcher.search(searcher.text('"cat on a bus"'), 6)) == ["5"]
     assert _ids(searcher.search(searcher.text('"bus cat"'), 6)) == []

@@ -83,7 +83,7 @@ def search(
     if hits:
 
         def score_text(hit: Hit) -> str:
-            return "" if hit.match is None else f"{hit.match.score:.1f}"
+            return "" if hit.match is None else f"{hit.match.score:.1f}{' weak' if hit.match.weak else ''}"
 
         rows = [
             [hit.item.id, score_text(hit), hit.distance, ", ".join(hit.item.labels), hit.item.text or ""]
@@ -96,6 +96,8 @@ def search(
             rows,
             words=("labels", "text"),
         )
+    if hits and hits[0].match is not None and hits[0].match.weak:
+        console.note("Nothing in the library matches well; these are the nearest.")
     console.result({"to": target, "hits": found}, readable)
 
 

@@ -89,13 +89,17 @@ def _checked_image_path(value: object, name: str) -> str:
 
 @dataclass(frozen=True)
 class Match:
-    """Why an item was found: a score, similarities of image and caption from -1 to 1, and what the query names."""
+    """Why an item was found: a score, similarities of image and caption from -1 to 1, and what the query names.
+
+    ``weak`` tells that the score is one that unrelated items reach.
+    """
 
     score: float
     image: float | None
     caption: float | None
     words: tuple[str, ...] = ()  # of the query, found in text, labels or file name
     labels: tuple[str, ...] = ()  # of the item, named by the query
+    weak: bool = False
 
 
 @dataclass(frozen=True)

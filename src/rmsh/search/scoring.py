@@ -19,7 +19,7 @@ from rmsh.features.bag_of_words import words_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.core.types import FloatArray, PackedArray, ScoreArray
+    from rmsh.core.types import BitArray, FloatArray, PackedArray, ScoreArray
     from rmsh.library.items import Item
 
 STOP_WORDS = frozenset(
@@ -34,9 +34,11 @@ class Scale(NamedTuple):
     deviation: float
 
 
-TEXT_TO_TEXT, TEXT_TO_IMAGE, IMAGE_TO_IMAGE = Scale(0.08, 0.1), Scale(0.35, 0.1), Scale(0.4, 0.1)
+TEXT_TO_TEXT, TEXT_TO_IMAGE, IMAGE_TO_IMAGE = Scale(0.08, 0.1), Scale(0.25, 0.12), Scale(0.23, 0.14)
 BITS = Scale(0.1, 0.2)  # agreement of values and bits
-OWN, OTHER, WORDS = 1.0, 0.5, 1.0  # weights: same modality as the query, the other one, share of words found
+# Scores below are typical of queries that nothing answers: with image and caption, and with one of them alone.
+WEAK, WEAK_ALONE = 5.5, 6.1
+OWN, OTHER, WORDS = 1.0, 0.8, 1.0  # weights: same modality as the query, the other one, share of words found
 
 
 def stem(word: str) -> str:
@@ -148,7 +150,17 @@ def combine(own: ScoreArray, other: ScoreArray, words: ScoreArray) -> ScoreArray
     Example:
         >>> nan = np.nan
         >>> combine(np.array([2.0, 2.0, nan]), np.array([1.0, nan, nan]), np.array([0.0, 0.5, 1.0]))
-        array([2.5, 3.5, 1. ])
+        array([2.8, 4.1, 1. ])
     """
     own, other = np.where(np.isnan(own), other, own), np.where(np.isnan(other), own, other)
     return np.nan_to_num(OWN * own + OTHER * other) + WORDS * words
+
+
+def is_weak(scores: ScoreArray, own: ScoreArray, other: ScoreArray) -> BitArray:
+    """Which scores of words, with the similarities they consist of, are reached by unrelated items.
+
+    Example:
+        >>> is_weak(np.array([6.0, 6.0, 5.0]), np.array([3.0, 3.3, 2.0]), np.array([3.0, np.nan, 2.0]))
+        array([False,  True,  True])
+    """
+    return scores < np.where(np.isnan(own) | np.isnan(other), WEAK_ALONE, WEAK)

@@ -349,12 +349,16 @@ class Searcher:
         own, other = MODALITIES if query.modality == "image" else MODALITIES[::-1]
         scores = scoring.combine(standard[own], standard[other], shares)
         distances = hamming(query.codes.packed, found.codes[to])[0]
+        low = scoring.is_weak(scores, standard[own], standard[other])
+        compared = query.modality == "text" and query.vector is not None and any(v.size for v in found.vectors.values())
         hits = []
         for place in np.lexsort((found.rows, distances, -scores)).tolist():
             image, caption = (_rounded(similar[modality][place]) for modality in MODALITIES)
             item = found.items[place]
             labels = tuple(sorted(scoring.labels_in_text(item.labels, query.words.text)))
-            match = Match(round(float(scores[place]), 4), image, caption, matched[place], labels)
+            # Bits alone are not calibrated, and an item that has all the words is no weak one.
+            weak = compared and bool(low[place]) and (not words or len(matched[place]) < len(words))
+            match = Match(round(float(scores[place]), 4), image, caption, matched[place], labels, weak)
             hits.append(Hit(item, int(distances[place]), int(found.rows[place]), match))
         return hits
 

@@ -61,6 +61,7 @@ class Matched(BaseModel):
     caption: float | None = Field(description="Similarity of its text, -1 to 1.")
     words: list[str] = Field(description="Words of the query in its text, labels or file name.")
     labels: list[str] = Field(description="Its labels that the query names.")
+    weak: bool = Field(description="Whether unrelated items reach this score.")
 
 
 class FoundItem(BaseModel):

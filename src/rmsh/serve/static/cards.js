@@ -58,9 +58,9 @@ function codeOf(hit, query) {
 }
 
 // Why an item was found, best reason first.
-function reasons({ words, image, caption }) {
+function reasons({ weak, words, image, caption }) {
   const similar = [["image", image], ["text", caption]].filter(([, value]) => value !== null).map(([name, value]) => `${name} ${value.toFixed(2)}`);
-  return [...(words.length ? [`“${words.join("”, “")}”`] : []), ...similar].join(" · ");
+  return [...(weak ? ["weak match"] : []), ...(words.length ? [`“${words.join("”, “")}”`] : []), ...similar].join(" · ");
 }
 
 const infoIcon = () => drawing("0 0 24 24", [["circle", { cx: 12, cy: 12, r: 9 }], ["path", { d: "M12 11v5.5M12 7.6v.1" }]], { "aria-hidden": "true" });
@@ -79,7 +79,7 @@ export function card(hit, { query, to, linkTo, onOnward, onDetails, showDistance
     hit.code ? codeOf(hit, query) : null,
   );
   const details = element("button", { type: "button", class: "info", title: "Details", onclick: onDetails }, infoIcon(), unseen(`Details of ${title}`));
-  return element("li", {}, element("article", { class: "card" }, view, body, details));
+  return element("li", {}, element("article", { class: hit.match?.weak && showDistance ? "card weak" : "card" }, view, body, details));
 }
 
 // Arrow keys move between the cards as they are laid out.

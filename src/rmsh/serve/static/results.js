@@ -22,7 +22,8 @@ export function showTitle(state, to, hits) {
   const nearest = count ? `${count} nearest ${kindWord(to, count)}` : `No ${kindWord(to, 0)}`;
   title.textContent = isEmpty(state) ? "A few items of this library" : nearest + of;
   const marked = hits.some((hit) => hit.labels.some((label) => label.matches));
-  legend.textContent = isEmpty(state) || !count ? "" : `${marked ? "✓ marks labels that match the query. " : ""}Nearest first.`;
+  const nothing = hits[0]?.match?.weak ? "Nothing matches well; these are the nearest. " : "";
+  legend.textContent = isEmpty(state) || !count ? "" : `${nothing}${marked ? "✓ marks labels that match the query. " : ""}Nearest first.`;
 }
 
 export function showQueryCode(query, wanted) {
@@ -53,5 +54,6 @@ export function spoken(answer, skip) {
   const count = answer.hits.length;
   if (!count) return `No ${kindWord(answer.to, 0)} found.`;
   const which = skip ? `${count} more ${kindWord(answer.to, count)}, the first of them` : `${count} ${kindWord(answer.to, count)} found, the nearest`;
-  return `${which} ${bitsWord(answer.hits[0].distance)} away.`;
+  const weak = answer.hits[0].match?.weak ? "Nothing matches well: " : "";
+  return `${weak}${which} ${bitsWord(answer.hits[0].distance)} away.`;
 }

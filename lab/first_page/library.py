@@ -1,0 +1,73 @@
+"""Rank the judged queries by a library of the 3,000 photographs, built and searched as a user would.
+
+The model is a twin of the default one, trained on coco66k without these photographs. Image features come from coco66k,
+so nothing is decoded. The rankings are JSON files for ``make lab ARGS="first-page ..."``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from lab.data import coco66k, coco66k_root
+from lab.first_page.judged import read_queries
+from lab.first_page.rankings import LENGTH, read_captions
+from rmsh.core.files import write_json
+from rmsh.features.minilm import MiniLM
+from rmsh.library import Item, Library
+from rmsh.methods import create
+from rmsh.model import Model, load
+from rmsh.pipeline import codes_of
+from rmsh.search.searcher import Searcher
+
+if TYPE_CHECKING:
+    from rmsh.data.pairs import Pairs
+
+
+def main(
+    out: Annotated[Path, typer.Argument(help="Folder for the model and the rankings.")],
+    *,
+    method: Annotated[str, typer.Option(help="Method of the model.")] = "nest",
+) -> None:
+    """Train the twin unless the folder has it, then write rankings with captions, with images alone and by codes."""
+    pairs = coco66k("minilm").pairs
+    captions = read_captions(Path(coco66k_root()))
+    shown = np.array([name in captions for name in pairs.ids.tolist()])
+    model = _twin(pairs.take(np.flatnonzero(~shown)), method, out / "twin")
+    photographs = pairs.take(np.flatnonzero(shown))
+    queries = [query.query for answerable in (True, False) for query in read_queries(answerable=answerable)]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, texts in (("library", True), ("library, images alone", False)):
+            path = Path(folder) / name
+            _fill(path, model, photographs, captions if texts else {})
+            with Searcher.open(path) as searcher:
+                for rank in ("best", "codes"):
+                    found = {query: searcher.search(searcher.text(query), LENGTH, rank=rank) for query in queries}
+                    ranking = {query: [hit.item.id for hit in hits] for query, hits in found.items()}
+                    title = name if rank == "best" else f"{name}, codes"
+                    write_json(out / f"{title}.json", ranking)
+                    if rank == "best":
+                        scores = {
+                            query: [hit.match.score for hit in hits if hit.match] for query, hits in found.items()
+                        }
+                        write_json(out / f"scores of {title}.json", scores)
+
+
+def _twin(pairs: Pairs, method: str, folder: Path) -> Model:
+    if not (folder / "config.json").exists():
+        model = create(method).fit(pairs).model
+        model.with_encoders({"text": MiniLM().describe()}).save(folder)
+    return load(folder)
+
+
+def _fill(folder: Path, model: Model, pairs: Pairs, captions: dict[str, str]) -> None:
+    codes = codes_of(model, pairs, vectors=True)
+    if not captions:
+        del codes["text"]
+    items = [Item(name, text=captions.get(name)) for name in pairs.ids.tolist()]
+    with Library.create(folder, model) as library:
+        library.add(items, codes, model=model.fingerprint)
