@@ -35,7 +35,7 @@ HASTY = {"epochs": 4, "hidden": 256, "dropout": 0.0, "learning_rate": 0.03}  # G
 _BLOCK = re.compile(r"(<!-- numbers: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _TITLES = {
     "glint": "GLINT",
-    "weave": "WEAVE",
+    "nest": "NEST",
     "rmsh": "RMSH",
     "classifier-itq": "classifier-ITQ",
     "cca-itq": "CCA-ITQ",
@@ -176,12 +176,10 @@ def table_1(sources: Sources) -> str:
 
 def unseen(sources: Sources) -> str:
     """Methods on a database that was never trained on, best first."""
-    groups: dict[tuple[str, str], list[Any]] = {}
-    for run in read_grid(GRIDS / "unseen.yaml").runs():
-        for result in (part for whole in sources.found([run]) for part in with_prefixes(whole)):
-            bits = result["run"]["bits"]
-            length = f"{bits} of {run.bits}" if bits < run.bits else str(bits)
-            groups.setdefault((run.tag or _TITLES[run.method], length), []).append(result)
+    grid = read_grid(GRIDS / "unseen.yaml")
+    groups = _by_length(
+        sources, (run for b in grid.blocks if b.name.startswith("unseen") for run in grid.block(b.name))
+    )
     if not groups:
         return "These runs have not been made yet; `lab/grids/unseen.yaml` describes them."
     ranked = sorted(
@@ -202,6 +200,43 @@ def unseen(sources: Sources) -> str:
         )
     ]
     return "\n\n".join(parts)
+
+
+def _by_length(sources: Sources, runs: Iterable[Run]) -> dict[tuple[str, str], list[Any]]:
+    """The results of runs by title and length; prefixes of a code have lengths of their own."""
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for run in runs:
+        for result in (part for whole in sources.found([run]) for part in with_prefixes(whole)):
+            bits = result["run"]["bits"]
+            length = f"{bits} of {run.bits}" if bits < run.bits else str(bits)
+            groups.setdefault((run.tag or _TITLES[run.method], length), []).append(result)
+    return groups
+
+
+def nest_paper(sources: Sources) -> str:
+    """NEST by code length in the protocol of the paper, beside GLINT and RMSH."""
+    groups = _by_length(sources, read_grid(GRIDS / "unseen.yaml").block("paper: NEST"))
+    others = [(_TITLES[name], select(sources.table_1(bits=64), method=name)) for name in ("glint", "rmsh")]
+    rows = [["NEST", bits, str(len(group)), *both(group), cpu_seconds(group)] for (_, bits), group in groups.items()]
+    rows += [[title, "64", str(len(group)), *both(group), cpu_seconds(group)] for title, group in others]
+    return table(["method", "bits", "seeds", "NDCG@500", "mAP@all", "training, CPU seconds"], rows)
+
+
+def nest_robustness(sources: Sources) -> str:
+    """Wrong labels and few pairs, NDCG@10 on the protocol unseen at 64 bits."""
+    grid = read_grid(GRIDS / "unseen.yaml")
+    cells: dict[str, list[str]] = {"all pairs": [], "20 % wrong labels": [], "40 % wrong labels": [], "2,000 pairs": []}
+    columns = (("NEST", "64 of 256", "nest", 256), ("RMSH", "64", "rmsh", 64))
+    for title, length, method, bits in columns:
+        runs = [r for r in grid.runs() if (r.method, r.bits, r.protocol, r.seed) == (method, bits, "unseen", 0)]
+        runs = [run for run in runs if not (run.options and method == "nest")]
+        for name, noise, train in zip(cells, (0.0, 0.2, 0.4, 0.0), (None, None, None, 2000), strict=True):
+            wanted = [run for run in runs if (run.label_noise, run.train) == (noise, train)]
+            group = _by_length(sources, wanted).get((title, length), [])
+            cells[name].append(scores(group, "ndcg@10") if group else "not measured")
+    return table(
+        ["training data", "NEST, 64 of 256 bits", "RMSH, 64 bits"], [[name, *row] for name, row in cells.items()]
+    )
 
 
 def all_methods(sources: Sources) -> str:
@@ -401,6 +436,8 @@ def serving(sources: Sources) -> str:
 BLOCKS: dict[str, Callable[[Sources], str]] = {
     "table-1": table_1,
     "unseen": unseen,
+    "nest-paper": nest_paper,
+    "nest-robustness": nest_robustness,
     "all-methods": all_methods,
     "rmsh-presets": rmsh_presets,
     "rmsh-ablation": rmsh_ablation,

@@ -19,6 +19,7 @@ _TITLES = {
     "svhn": "SVHN",
     "rmsh": "RMSH",
     "glint": "GLINT",
+    "nest": "NEST",
     "scm": "SCM",
     "cca-itq": "CCA-ITQ",
     "classifier-itq": "classifier-ITQ",
