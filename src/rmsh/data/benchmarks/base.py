@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import yaml
 from scipy import sparse
 
 from rmsh.core.errors import ConfigError, DataError
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 DEEPEST = 2  # levels below the root at which a published folder is found
 IMAGE_WIDTH = 2048  # of the paper's image features (ResNet-152)
-SEED_UNKNOWN = (
-    "The paper gives neither its random pairs nor a seed; pairs are drawn uniformly with the seed of the split."
-)
 
 
 @dataclass(frozen=True)
@@ -44,9 +42,6 @@ class Protocol:
     worded: bool = True  # remove pairs without a word
     parts: tuple[str, str] | None = None  # the published part (such as "train") of the database, and of the queries
     in_order: bool = False  # take the first rows instead of random ones
-
-
-TENTH = Protocol("tenth", "a tenth are queries, the rest is database and training: for a part of the data set")
 
 
 @dataclass(frozen=True)
@@ -102,6 +97,13 @@ class Source:
         texts: Any = self.pairs.texts
         words: BitArray = np.diff(texts.indptr) > 0 if sparse.issparse(texts) else self.pairs.has_text
         return self.pairs.has_text & words
+
+
+def declared(name: str) -> Benchmark:
+    """A benchmark as declared in benchmarks.yaml."""
+    content = yaml.safe_load(Path(__file__).with_name("benchmarks.yaml").read_text(encoding="utf-8"))[name]
+    protocols = [Protocol(**{**p, "parts": tuple(p["parts"]) if "parts" in p else None}) for p in content["protocols"]]
+    return Benchmark(name, **{**content, "protocols": tuple(protocols), "open_points": tuple(content["open_points"])})
 
 
 def find(root: Path, *names: str) -> Path | None:

@@ -11,12 +11,9 @@ import numpy as np
 
 from rmsh.core.errors import DataError
 from rmsh.data.benchmarks.base import (
-    SEED_UNKNOWN,
-    TENTH,
-    Benchmark,
-    Protocol,
     Source,
     bag_of_words,
+    declared,
     image_columns,
     image_number,
     text_lines,
@@ -31,36 +28,7 @@ TOPICS = (
 LEAST_IMAGES = 20  # that a tag of the vocabulary has
 ANNOTATIONS = "mirflickr25k_annotations_v080"
 
-PROTOCOLS = (
-    Protocol("paper", "RMSH: 18,006 database and training, 2,000 queries", queries=2000, database=18_006),
-    Protocol("dcmh", "DCMH's counts: 2,000 queries, the rest database, 10,000 training", queries=2000, train=10_000),
-    Protocol(
-        "dcmh-rows",
-        "DCMH's exact split, if the rows are in the order of its files: first 2,000 queries, next 10,000 training",
-        queries=2000, train=10_000, in_order=True,
-    ),
-    Protocol("djsrh", "DJSRH's counts: 2,000 queries, the rest database, 5,000 training", queries=2000, train=5000),
-    TENTH,
-)  # fmt: skip
-
-MIRFLICKR25K = Benchmark(
-    name="mirflickr25k",
-    title="MIRFLICKR-25K (LIACS Medialab, Leiden University)",
-    published="mirflickr25k.zip and mirflickr25k_annotations_v080.zip at https://press.liacs.nl/mirflickr/mirdownload.html",
-    licence="images under individual Creative Commons licences (meta/license); annotations for research",
-    citation="M. J. Huiskes, M. S. Lew: The MIR Flickr Retrieval Evaluation. ACM MIR 2008",
-    marker="meta/tags",
-    layout="im*.jpg, meta/tags/tags*.txt, doc/common_tags.txt, mirflickr25k_annotations_v080/<topic>.txt",
-    text_width=1386,
-    protocols=PROTOCOLS,
-    open_points=(
-        SEED_UNKNOWN,
-        "The paper's 18,006 + 2,000 are 20,006 pairs; the matrices in common use have 20,015. Which nine the paper "
-        "omits is unknown; as many are omitted at random.",
-        "A pair without tags is one without any of the 1,386 tags that are on at least 20 of the 25,000 images "
-        "(doc/common_tags.txt); the labels are the 24 topics, not the 14 stricter ones (_r1).",
-    ),
-)
+MIRFLICKR25K = declared("mirflickr25k")
 
 
 def read(root: Path) -> Source:

@@ -11,11 +11,8 @@ import numpy as np
 
 from rmsh.core.errors import DataError
 from rmsh.data.benchmarks.base import (
-    SEED_UNKNOWN,
-    TENTH,
-    Benchmark,
-    Protocol,
     Source,
+    declared,
     find,
     image_columns,
     image_number,
@@ -28,45 +25,7 @@ if TYPE_CHECKING:
 PARTS = ("train", "val")
 CHUNK = 1 << 20  # bytes read at a time
 
-PROTOCOLS = (
-    Protocol(
-        "paper", "RMSH: all 82,783 training images are database and training, 4,956 validation images are queries",
-        queries=4956, labelled=False, worded=False, parts=("train", "val"),
-    ),
-    Protocol(
-        "labelled", "the paper's, without the training images that have no label",
-        queries=4956, worded=False, parts=("train", "val"),
-    ),
-    Protocol(
-        "hashnet",
-        "HashNet's counts: labelled images of both parts; 5,000 queries, the rest database, 10,000 training",
-        queries=5000, train=10_000,
-    ),
-    TENTH,
-)  # fmt: skip
-
-MSCOCO = Benchmark(
-    name="mscoco",
-    title="MS COCO 2014 (COCO Consortium)",
-    published=(
-        "annotations_trainval2014.zip, and the images train2014.zip and val2014.zip, at "
-        "https://cocodataset.org/#download"
-    ),
-    licence="annotations CC BY 4.0; images under Flickr's terms",
-    citation="T.-Y. Lin et al.: Microsoft COCO: Common Objects in Context. ECCV 2014",
-    marker="annotations",
-    layout="annotations/{instances,captions}_{train,val}2014.json, {train,val}2014/COCO_*.jpg",
-    text_width=4800,
-    protocols=PROTOCOLS,
-    open_points=(
-        SEED_UNKNOWN,
-        "The paper keeps all 82,783 training images, some of which have no label: they stay in the database, "
-        "relevant to no query, and training skips them. The split 'labelled' omits them.",
-        "4,956 queries remain of 5,000 if about 0.9 % of the validation images have no label; queries are drawn from "
-        "the labelled ones.",
-        "The first caption is the first in the file that is not blank; a crowd annotation counts for its category.",
-    ),
-)
+MSCOCO = declared("mscoco")
 
 
 def read(root: Path) -> Source:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +9,9 @@ import numpy as np
 
 from rmsh.core.errors import DataError
 from rmsh.data.benchmarks.base import (
-    SEED_UNKNOWN,
-    TENTH,
-    Benchmark,
-    Protocol,
     Source,
     bag_of_words,
+    declared,
     find,
     image_columns,
     text_lines,
@@ -31,52 +27,7 @@ LABELS = ("Groundtruth/AllLabels", "AllLabels")
 WORDS = ("NUS_WID_Tags/TagList1k.txt", "TagList1k.txt")
 TAGS = ("NUS_WID_Tags/AllTags1k.txt", "AllTags1k.txt")
 
-PROTOCOLS = (
-    Protocol(
-        "paper", "RMSH: 10 labels; 80,000 database, 5,000 of them training, 2,000 queries",
-        queries=2000, database=80_000, train=5000, classes=10,
-    ),
-    Protocol(
-        "dcmh", "DCMH's counts: 21 labels; 2,100 queries, the rest database, 10,500 training",
-        queries=2100, train=10_500, classes=21, worded=False,
-    ),
-    Protocol(
-        "djsrh", "DJSRH's counts: 10 labels; 2,000 queries, the rest database, 5,000 training",
-        queries=2000, train=5000, classes=10, worded=False,
-    ),
-    Protocol(
-        "hashnet", "HashNet's counts: 81 labels; 5,000 queries, the rest database, 10,000 training",
-        queries=5000, train=10_000, worded=False,
-    ),
-    replace(TENTH, classes=10),
-)  # fmt: skip
-
-NUSWIDE = Benchmark(
-    name="nuswide",
-    title="NUS-WIDE (Lab for Media Search, National University of Singapore)",
-    published=(
-        "Groundtruth, ConceptsList, ImageList and NUS_WID_Tags at "
-        "https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/NUS-WIDE.html and "
-        "https://github.com/NExTplusplus/NUS-WIDE; images on request there"
-    ),
-    licence="for research, after signing the publisher's agreement; images belong to their Flickr owners",
-    citation="T.-S. Chua et al.: NUS-WIDE, a Real-World Web Image Database. ACM CIVR 2009",
-    marker="Groundtruth",
-    layout=(
-        "ImageList/Imagelist.txt, ConceptsList/Concepts81.txt, Groundtruth/AllLabels/Labels_<concept>.txt, "
-        "NUS_WID_Tags/TagList1k.txt, NUS_WID_Tags/AllTags1k.txt, Flickr/<folder>/<number>_<photo>.jpg"
-    ),
-    text_width=1000,
-    protocols=PROTOCOLS,
-    open_points=(
-        SEED_UNKNOWN,
-        "The paper's 260,648 images are a misprint of the published 269,648.",
-        "The paper prunes pairs without label or tag and keeps 186,577. Pairs without any of the 10 labels or any of "
-        "the 1,000 tags are removed here; dcmh, djsrh and hashnet remove those without a label only, as published "
-        "counts (195,834 for 21 labels; 190,421 if tags are required too) suggest is common.",
-        "The most frequent labels are counted over all images of the published list.",
-    ),
-)
+NUSWIDE = declared("nuswide")
 
 
 def read(root: Path) -> Source:
