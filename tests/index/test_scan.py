@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -13,8 +12,7 @@ import pytest
 
 from rmsh.codes import Codes
 from rmsh.core.errors import ConfigError
-from rmsh.index import create_index
-from rmsh.index.scan import Scan, _divide, check_threads, has_kernels, run_all
+from rmsh.index.scan import Scan, _divide, check_threads, run_all
 
 FORK = """
 import os
@@ -34,30 +32,8 @@ print(rows, flush=True)
 """
 
 
-@pytest.fixture
-def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An installation in which the kernels cannot be imported."""
-    monkeypatch.setitem(sys.modules, "rmsh.index._kernels.scan", None)
-    has_kernels.cache_clear()
-    yield
-    has_kernels.cache_clear()
-
-
 def _codes(n: int, bits: int = 70) -> Codes:
     return Codes.from_values(np.random.default_rng(n).standard_normal((n, bits)))
-
-
-@pytest.mark.usefixtures("without_numba")
-@pytest.mark.parametrize("kind", ["scan", "mih"])
-def test_without_numba_the_results_are_the_same_and_one_warning_says_so(kind: str) -> None:
-    index, oracle = create_index(70, kind), create_index(70, "brute")
-    for each in (index, oracle):
-        each.add(_codes(50))
-    with pytest.warns(RuntimeWarning, match="numba is not installed") as caught:
-        found, near = index.search(_codes(3), 5), index.within(_codes(3), 30)
-    assert len(caught) == 1
-    np.testing.assert_array_equal(found.rows, oracle.search(_codes(3), 5).rows)
-    np.testing.assert_array_equal(near.rows, oracle.within(_codes(3), 30).rows)
 
 
 @pytest.mark.parametrize("queries", [1, 7, 31, 32, 1000])

@@ -1,7 +1,4 @@
-"""Brute-force search in numpy: all distances, then a stable sort; the reference for all other indexes.
-
-It needs no compiled code, so it also replaces the scan if numba is not installed.
-"""
+"""Brute-force search in numpy: all distances, then a stable sort; the reference for all other indexes."""
 
 from __future__ import annotations
 

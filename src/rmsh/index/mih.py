@@ -21,7 +21,7 @@ import numpy as np
 
 from rmsh.core.errors import ConfigError
 from rmsh.index.base import FAR, to_hits, to_neighbours
-from rmsh.index.scan import Scan, has_kernels, run_all
+from rmsh.index.scan import Scan, run_all
 from rmsh.index.store import read_only
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class MultiIndex(Scan):
 
     def _current_tables(self) -> Tables | None:
         """Tables over all rows but a few new ones, or None if tables are not possible."""
-        if not has_kernels() or not 0 < self.row_count <= _MAX_ROWS:
+        if not 0 < self.row_count <= _MAX_ROWS:
             return None
         with self._building:
             covered = 0 if self._tables is None else self._tables.row_count

@@ -1,15 +1,12 @@
 """The exact scan: compares every code, as fast as memory or the processor allows.
 
 For a few queries the codes are divided among the threads and the partial results merged; many queries are divided
-themselves. Threads are Python threads, because the kernels release the GIL. If numba is not installed, brute force
-takes over, with the same results.
+themselves. Threads are Python threads, because the kernels release the GIL.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
@@ -60,13 +57,9 @@ class Scan(Brute):
         self.threads = check_threads(threads)
 
     def _nearest(self, words: WordArray, k: int, where: BitArray | None) -> Hits:
-        if not has_kernels():
-            return super()._nearest(words, k, where)
         return to_hits(self._nearest_keys(words, k, where))
 
     def _within(self, words: WordArray, radius: int, where: BitArray | None) -> Neighbours:
-        if not has_kernels():
-            return super()._within(words, radius, where)
         return to_neighbours(*self._within_keys(words, radius, where), queries=len(words))
 
     def _nearest_keys(self, words: WordArray, k: int, where: BitArray | None, first: int = 0) -> IntArray:
@@ -118,22 +111,6 @@ def check_threads(threads: int | None) -> int:
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
         raise ConfigError(f"Got threads = {threads!r}; give an integer of at least 1, or None for all.")
     return threads
-
-
-@cache  # warn once
-def has_kernels() -> bool:
-    """Whether the compiled kernels are available; warns if they are not because numba is not installed."""
-    try:
-        importlib.import_module("rmsh.index._kernels.scan")
-    except ImportError:
-        warnings.warn(
-            "numba is not installed, so searches use numpy: the results are the same, but many times slower; "
-            "pip install numba.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return False
-    return True
 
 
 class _Task(NamedTuple):
