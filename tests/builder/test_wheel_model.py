@@ -63,6 +63,7 @@ def test_images_alone_are_built_without_training(images_alone: tuple[Built, list
         ("a motorcycle", "motorcycle_left.png"),
         ("a rocket launch", "rocket.jpg"),
         ("an astronaut in a space suit", "astronaut.png"),
+        ("a flower", "flower.jpg"),
         ("a temple", "china.jpg"),
         ("a man with a camera", "camera.png"),
     ],
