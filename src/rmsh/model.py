@@ -108,14 +108,10 @@ class Model:
 
     def rounded(self) -> Model:
         """The same model with weights rounded to half precision, which its file then uses."""
-        functions = {
-            modality: HashFunction.from_tensors(
-                modality,
-                {name: array.astype(np.float16).astype(np.float32) for name, array in f.tensors(modality).items()},
-                f.kinds,
-            )
-            for modality, f in self.functions.items()
-        }
+        functions = {}
+        for modality, f in self.functions.items():
+            halves = {n: array.astype(np.float16).astype(np.float32) for n, array in f.tensors(modality).items()}
+            functions[modality] = HashFunction.from_tensors(modality, halves, f.kinds)
         return replace(self, functions=functions)
 
     def with_encoders(self, encoders: Mapping[Modality, Mapping[str, Any]]) -> Model:

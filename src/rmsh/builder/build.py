@@ -1,9 +1,8 @@
 """Build a searchable library from a folder of images in one call.
 
-The stages are: read, encode, hold out, choose delta, train, score, write items, report. Nothing is trained if the model
-of the wheel is used. The stages keep their results in the
-folder ``NAME.build`` next to the library, so that an interrupted build is resumed and a finished one is not repeated.
-The library is renamed to its final name when everything else is finished.
+The stages are: read, encode, hold out, choose delta, train (unless the model of the wheel is used), score, write items,
+report. They keep their results in the folder ``NAME.build`` next to the library: an interrupted build is resumed, and a
+finished one is not repeated. The library is renamed to its final name when everything else is finished.
 
 A tenth of the items is held out from training (none if there are few), so that the scores are those of the stored
 model on items it was not trained on. The library contains all items.

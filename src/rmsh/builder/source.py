@@ -96,9 +96,9 @@ def read_source(
     if learn_from == "nothing" and pairs.texts is None and labels_from is None:
         return with_texts(source)
     source = with_texts(_labelled(source, labels_from, work / CLASSES))
+    if learn_from == "pairs":
+        method_class(method).learns_from(replace(source.pairs, labels=None, class_names=()))
     if learn_from != "labels":
-        if learn_from == "pairs":
-            method_class(method).learns_from(replace(source.pairs, labels=None, class_names=()))
         return source
     labels = np.asarray(source.pairs.labels)[method_class(method).learns_from(source.pairs)]
     if len(np.unique(labels, axis=0)) == 1:  # checked before anything takes long
