@@ -84,5 +84,6 @@ def test_our_own_trials_are_six_for_every_method_with_options_that_exist() -> No
 
     trials = read_trials(GRIDS / "trials.yaml")
     assert {len(each) for each in trials.methods.values()} == {6}
-    assert {*trials.methods} == {*METHODS.names()}
+    # NEST was tuned for both protocols together (docs/nest.md) and runs with its defaults.
+    assert {*trials.methods} == {*METHODS.names()} - {"nest"}
     assert all(method_of(run).config.bits == trials.bits for run in trials.runs())
