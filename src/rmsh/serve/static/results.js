@@ -23,7 +23,7 @@ export function showTitle(state, to, hits) {
   title.textContent = isEmpty(state) ? "A few items of this library" : nearest + of;
   const marked = hits.some((hit) => hit.labels.some((label) => label.matches));
   const nothing = hits[0]?.match?.weak ? "Nothing matches well; these are the nearest. " : "";
-  legend.textContent = isEmpty(state) || !count ? "" : `${nothing}${marked ? "✓ marks labels that match the query. " : ""}Nearest first.`;
+  legend.textContent = isEmpty(state) || !count ? "" : `${nothing}${marked ? "✓ marks labels that match the query. " : ""}Best first.`;
 }
 
 export function showQueryCode(query, wanted) {
