@@ -22,7 +22,7 @@ from rmsh.library.repair import repair
 from rmsh.library.verify import verify
 from rmsh.model import Model
 from rmsh.pipeline import codes_of, item_coder
-from rmsh.search.searcher import Query, Searcher, Words
+from rmsh.search.searcher import Query, Rank, Searcher, Words
 
 WORDS = ("cat", "dog", "red", "bus", "wave")
 
@@ -133,6 +133,17 @@ def test_phrases_are_required_and_words_excluded(searcher: Searcher) -> None:
     assert sorted(_ids(searcher.search(searcher.text("dog -animal"), 6))) == ["1", "4", "6"]
     with pytest.raises(InputError, match="'-dog'"):
         searcher.text("-dog")
+
+
+@pytest.mark.parametrize("rank", ["best", "codes"])
+def test_a_phrase_is_found_behind_items_with_the_same_words_in_another_order(folder: Path, rank: Rank) -> None:
+    model, item = _model(), Item("7", text="a bus on a cat")
+    code = model.encode(BagOfWords(WORDS).encode([item.text or ""]), "text", ids=["7"])
+    with Library.open(folder, writable=True) as library:
+        library.add([item], {"text": code}, model=model.fingerprint)
+    with Searcher.open(folder) as searcher:
+        hits = searcher.search(searcher.text('"bus on a cat"'), 1, to="text", rank=rank, candidates=1)
+    assert _ids(hits) == ["7"]
 
 
 def test_hyphens_inside_words_and_single_quotes_have_no_meaning() -> None:

@@ -92,6 +92,10 @@ class Text(Leaf):
     field = "text"
 
 
+class Phrase(Text):
+    """Items whose text contains these words next to each other, in this order; a filter in words has no form for it."""
+
+
 @dataclass(frozen=True)
 class _Joined(Filter):
     """Two or more filters joined by one word; nested ones with the same word are flattened."""

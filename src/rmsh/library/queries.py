@@ -17,7 +17,7 @@ import numpy as np
 
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError
-from rmsh.index.filters import Id, Label, Leaf, Text
+from rmsh.index.filters import Id, Label, Leaf, Phrase, Text
 from rmsh.library.items import Item
 from rmsh.library.schema import is_code_row_intact, is_item_intact
 
@@ -197,7 +197,7 @@ def stack_vectors(rows: IntArray, vectors: Mapping[int, NDArray[np.int8]]) -> ND
 
 def rows_with_words(connection: sqlite3.Connection, prefixes: Sequence[str], limit: int) -> IntArray:
     """Rows whose text has a word with each of these beginnings, best matches first by BM25, int64 (at most limit,)."""
-    query = " ".join('"{}"*'.format(prefix.replace('"', '""')) for prefix in prefixes)
+    query = " ".join(f"{quoted(prefix)}*" for prefix in prefixes)
     found = connection.execute("SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?", (query, limit))
     return np.array([row for (row,) in found], dtype=np.int64)
 
@@ -305,6 +305,7 @@ _FILTERS: dict[type[Leaf], str] = {
     Label: "SELECT row FROM item_labels WHERE label = (SELECT label FROM labels WHERE name = ?)",
     Id: "SELECT row FROM items WHERE id = ?",
     Text: "SELECT rowid AS row FROM texts WHERE texts MATCH ?",
+    Phrase: "SELECT rowid AS row FROM texts WHERE texts MATCH ?",
 }
 _FILTER_BLOCK = 1 << 20
 
@@ -314,10 +315,10 @@ def matching_rows(connection: sqlite3.Connection, condition: Leaf) -> Iterator[I
 
     SQLite joins the numbers of a block into one string; a Python object per row would take three times as long.
     """
-    value = to_phrases(condition.value) if isinstance(condition, Text) else condition.value
+    to_query = to_phrases if type(condition) is Text else quoted if type(condition) is Phrase else str
     block = f"SELECT group_concat(row) FROM ({_FILTERS[type(condition)]} AND row > ? ORDER BY row LIMIT ?)"  # noqa: S608
     last = 0
-    while numbers := connection.execute(block, (value, last, _FILTER_BLOCK)).fetchone()[0]:
+    while numbers := connection.execute(block, (to_query(condition.value), last, _FILTER_BLOCK)).fetchone()[0]:
         rows = np.sort(np.fromstring(numbers, dtype=np.int64, sep=","))
         yield rows
         last = int(rows[-1])
@@ -330,4 +331,9 @@ def to_phrases(words: str) -> str:
         >>> to_phrases("dog* OR cat")
         '"dog*" "OR" "cat"'
     """
-    return " ".join('"{}"'.format(word.replace('"', '""')) for word in words.replace("\0", " ").split())
+    return " ".join(map(quoted, words.replace("\0", " ").split()))
+
+
+def quoted(phrase: str) -> str:
+    """A query of the full-text index that matches texts with these words next to each other."""
+    return '"{}"'.format(phrase.replace("\0", " ").replace('"', '""'))

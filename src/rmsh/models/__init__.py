@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rmsh.model import load
-
-if TYPE_CHECKING:
-    from rmsh.model import Model
+from rmsh.model import Model, load
 
 
 def wheel_model() -> Model:

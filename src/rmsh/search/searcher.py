@@ -23,7 +23,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.features import extract
 from rmsh.features.bag_of_words import words_of
 from rmsh.index.base import check_k
-from rmsh.index.filters import Label, Text
+from rmsh.index.filters import Label, Phrase, Text
 from rmsh.library.items import Hit, Match
 from rmsh.library.library import Library
 from rmsh.search import scoring
@@ -101,15 +101,10 @@ class Words(NamedTuple):
         return cls(text, phrases, without)
 
     def condition(self) -> Filter | None:
-        """The filter that phrases and excluded words stand for; the order inside a phrase is checked later."""
-        parts: list[Filter] = [Text(phrase) for phrase in self.phrases]
+        """The filter that phrases and excluded words stand for."""
+        parts: list[Filter] = [Phrase(phrase) for phrase in self.phrases]
         parts += [~(Text(word) | Label(word)) for word in self.without]
         return reduce(and_, parts) if parts else None
-
-    def allow(self, item: Item) -> bool:
-        """Whether the text of an item has every phrase, word for word."""
-        text = f" {' '.join(words_of(item.text or ''))} "
-        return all(f" {' '.join(words_of(phrase))} " in text for phrase in self.phrases)
 
 
 _NO_WORDS = Words()
@@ -335,8 +330,7 @@ class Searcher:
             most = wanted + len(ranked) + (query.origin is not None)
             (nearest,) = self.store.search(query.codes, most, to=to, model=query.model, where=where)
             ranked += [hit for hit in nearest if hit.row not in first]
-        allowed = (hit for hit in ranked if hit.item.id != query.origin and query.words.allow(hit.item))
-        return list(allowed)[skip:wanted]
+        return [hit for hit in ranked if hit.item.id != query.origin][skip:wanted]
 
     def _ranked(self, query: Query, found: Candidates, to: Modality) -> list[Hit]:
         """Candidates as hits, by falling score."""
