@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rmsh.core.errors import FormatError
-from rmsh.core.files import atomic, checked_format, read_json, sha256, write_json, write_text
+from rmsh.core.errors import DataError, FormatError
+from rmsh.core.files import atomic, checked_format, open_regular, read_json, sha256, write_json, write_text
 
 
 def test_json_comes_back_as_it_was_written(tmp_path: Path) -> None:
@@ -43,11 +43,40 @@ def test_the_file_appears_only_when_the_block_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no file modes of this kind")
-def test_a_written_file_has_the_rights_of_any_other_new_file(tmp_path: Path) -> None:
-    write_text(tmp_path / "ours.txt", "")
-    (tmp_path / "plain.txt").write_text("")
-    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("ours.txt", "plain.txt")]
-    assert modes[0] == modes[1]
+@pytest.mark.parametrize(("folder", "file"), [(0o755, 0o644), (0o700, 0o600), (0o777, 0o644)])
+def test_a_written_file_is_as_private_as_its_folder(folder: int, file: int, *, tmp_path: Path) -> None:
+    tmp_path.chmod(folder)
+    before = os.umask(0o022)
+    try:
+        write_text(tmp_path / "deep" / "ours.txt", "")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("deep", "deep/ours.txt")]
+    assert modes == [folder & 0o755, file]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes and devices among its files")
+def test_only_regular_files_inside_a_folder_are_opened(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    write_text(tmp_path / "secret.txt", "secret")
+    write_text(inside / "a.txt", "text")
+    os.mkfifo(inside / "pipe")
+    (inside / "out.txt").symlink_to("../secret.txt")
+    (inside / "zero").symlink_to("/dev/zero")
+    (inside / "link.txt").symlink_to("a.txt")
+    for name in ("a.txt", "link.txt"):
+        with open_regular(inside / name, inside=inside, most=4) as file:
+            assert file.read() == b"text"
+    with pytest.raises(DataError, match="4 bytes, 3 are allowed"):
+        open_regular(inside / "a.txt", most=3)
+    for path, found in {"pipe": "regular", ".": "regular", "out.txt": "leads out", "zero": "leads out"}.items():
+        with pytest.raises(DataError, match=found):
+            open_regular(inside / path, inside=inside)
+    with pytest.raises(DataError, match="regular"):
+        open_regular(Path("/dev/zero"))
+    with pytest.raises(FileNotFoundError):
+        open_regular(inside / "gone")
 
 
 def test_numbers_that_json_does_not_know_are_refused(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_copy_has_no_files_but_its_own(library: Library, tmp_path: Path, fill:
     fill(library, ["a"])
     backup(library, tmp_path / "copy")
     names = {path.name for path in (tmp_path / "copy").iterdir()}
-    assert names == {"items.sqlite", "codes.snapshot", "manifest.json", "model"}
+    assert names == {"items.sqlite", "acknowledged", "codes.snapshot", "manifest.json", "model"}
 
 
 def test_a_copy_made_while_a_writer_works_is_one_of_its_states(

@@ -18,6 +18,7 @@ from rmsh.codes import Codes
 from rmsh.core.errors import FormatError, RmshError
 from rmsh.library import Item, Library, database
 from rmsh.library.database import translate_errors
+from rmsh.library.schema import VERSION
 from rmsh.library.verify import verify
 from rmsh.model import Model
 
@@ -209,8 +210,8 @@ def test_a_damaged_page_is_named_by_who_meets_it(library: Library, folder: Path,
     path.write_bytes(content)
     assert any("is damaged" in problem for problem in verify(folder).problems)
     with (
-        Library.open(folder) as reader,
         pytest.raises(FormatError, match=r"is damaged \(database disk image is malformed"),
+        Library.open(folder) as reader,
     ):
         reader.get("n7")
 
@@ -235,13 +236,13 @@ def test_a_manifest_of_something_else_is_refused(content: str, *, library: Libra
 
 def test_a_manifest_of_a_newer_rmsh_is_refused(library: Library, folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "version": 3}))
-    with pytest.raises(FormatError, match="version 3 of 'rmsh library'"):
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "version": VERSION + 1}))
+    with pytest.raises(FormatError, match=f"version {VERSION + 1} of 'rmsh library'"):
         Library.open(folder)
 
 
 def test_a_database_of_a_newer_rmsh_is_refused(library: Library, folder: Path) -> None:
     with library.maintenance() as connection:
-        connection.execute("PRAGMA user_version = 3")
-    with pytest.raises(FormatError, match=r"format 3, .*up to format 2"):
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(FormatError, match=rf"format {VERSION + 1}, .*up to format {VERSION}"):
         Library.open(folder)

@@ -58,8 +58,8 @@ def test_an_id_that_occurs_twice_is_refused() -> None:
 
 def test_codes_are_matched_by_id_and_may_be_missing(code: Callable[..., Codes]) -> None:
     batch = Batch((Item("a"), Item("b")), {"image": code(["b"], "image"), "text": code(["b", "a"])}, "m")
-    assert batch.blobs("image") == [None, code(["b"], "image").packed[0].tobytes()]
-    assert batch.blobs("text") == [code([name]).packed[0].tobytes() for name in ("a", "b")]
+    image, (a, b) = code(["b"], "image").packed[0].tobytes(), (code([name]).packed[0].tobytes() for name in "ab")
+    assert [*batch.code_rows([7, 8])] == [(7, None, a, None, None), (8, image, b, None, None)]
 
 
 def test_an_item_without_any_code_is_refused(code: Callable[..., Codes]) -> None:

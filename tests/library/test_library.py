@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError, InputError
 from rmsh.index.mih import MultiIndex
 from rmsh.library import Item, Library
+from rmsh.library.backup import backup, restore
+from rmsh.library.folder import share
+from rmsh.library.maintenance import compact
 from rmsh.model import Model
 
 Fill = Callable[..., None]
@@ -60,7 +65,7 @@ def test_a_stored_code_of_another_length_is_told_of_with_its_row(library: Librar
     with library.transaction() as connection:
         connection.execute("UPDATE codes SET text = x'01' WHERE row = 2")
     assert len(library.codes(["a"], "text")) == 1
-    with pytest.raises(FormatError, match=r"item 'b' \(row 2\) do not match their checksum .*repair"):
+    with pytest.raises(FormatError, match=r"item 'b' \(row 2\) .*do not match their checksum.*repair"):
         library.codes(["b"], "text")
     assert library.codes(["a", "b"], "text").ids.tolist() == ["a"]
 
@@ -177,10 +182,32 @@ def test_a_folder_with_something_in_it_is_not_made_a_library(tmp_path: Path, mod
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_a_new_library_has_the_permissions_of_any_new_folder(tmp_path: Path, model: Model) -> None:
-    Library.create(tmp_path / "library", model).close()
-    (tmp_path / "plain").mkdir()
-    assert (tmp_path / "library").stat().st_mode == (tmp_path / "plain").stat().st_mode
+def _modes(folder: Path) -> set[int]:
+    return {stat.S_IMODE(path.stat().st_mode) for path in [folder, *folder.rglob("*")]}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no file modes of this kind")
+def test_a_library_belongs_to_its_owner_alone_unless_it_is_shared(folder: Path, model: Model, fill: Fill) -> None:
+    folder.parent.chmod(0o755)
+    with Library.create(folder, model) as library:
+        fill(library, ["a"])
+        compact(library)
+        assert _modes(folder) == {0o700, 0o600}
+        share(folder)
+        fill(library, ["b"])
+        compact(library)
+        assert _modes(folder) == {0o755, 0o644}
+        share(folder, private=True)
+    assert _modes(folder) == {0o700, 0o600}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no file modes of this kind")
+def test_a_backup_and_a_restored_library_are_private_too(library: Library, tmp_path: Path, fill: Fill) -> None:
+    fill(library, ["a"])
+    backup(library, tmp_path / "copy")
+    restore(tmp_path / "copy", tmp_path / "again")
+    restore(tmp_path / "copy", tmp_path / "again")
+    assert _modes(tmp_path / "copy") == _modes(tmp_path / "again") == {0o700, 0o600}
 
 
 def test_creating_that_fails_leaves_nothing(tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:

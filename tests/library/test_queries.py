@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -85,7 +86,8 @@ def test_rows_come_in_blocks_and_in_order(
 ) -> None:
     monkeypatch.setattr(queries, "_FILTER_BLOCK", 1)
     with stocked.reading() as connection:
-        blocks = [rows.tolist() for rows in queries.matching_rows(connection, where)]
+        labels = partial(queries.labels_by_name, connection)
+        blocks = [rows.tolist() for rows in queries.matching_rows(connection, where, labels)]
     assert blocks == ([[2]] if where == Id("2") else [[1], [2]])
 
 

@@ -57,7 +57,7 @@ def test_verify_blames_the_database_and_not_the_snapshot(stocked: Library, folde
     _spoil(stocked, FLIP_CODE)
     (problem,) = verify(folder).problems
     assert "'b' (row 2)" in problem
-    assert "intact copy: run `rmsh library repair`" in problem
+    assert "`rmsh library repair`" in problem
 
 
 def test_compact_does_not_overwrite_a_good_snapshot_from_a_damaged_database(stocked: Library, folder: Path) -> None:
@@ -73,7 +73,7 @@ def test_compact_does_not_overwrite_a_good_snapshot_from_a_damaged_database(stoc
 def test_compact_does_not_overwrite_the_only_copy_of_a_lost_code(stocked: Library, folder: Path) -> None:
     before = (folder / SNAPSHOT).read_bytes()
     _spoil(stocked, "DELETE FROM codes WHERE row = 2")
-    with pytest.raises(FormatError, match=r"'b' \(row 2\) are missing"):
+    with pytest.raises(FormatError, match=r"'b' \(row 2\)"):
         compact(stocked)
     assert (folder / SNAPSHOT).read_bytes() == before
 
@@ -82,7 +82,7 @@ def test_a_damaged_code_is_repaired_from_the_snapshot(stocked: Library, folder: 
     _spoil(stocked, FLIP_CODE)
     done = repair(folder)
     assert done.lost == []
-    assert any("'b' (row 2) were restored from the snapshot" in sentence for sentence in done.restored)
+    assert any("row 2 were restored from the snapshot" in sentence for sentence in done.restored)
     assert verify(folder).problems == ()
     assert stocked.codes(["b"], "text").packed.tolist() == code(["b"]).packed.tolist()
 
@@ -142,7 +142,7 @@ def test_a_reader_without_the_snapshot_finds_a_repaired_code_at_once(
     with Library.open(folder) as reader:
         assert _found(reader, code(["b"])) == ["a", "c"]
         done = repair(folder, backup=tmp_path / "copy")
-        assert any("'b' (row 2) were restored from the backup" in sentence for sentence in done.restored)
+        assert any("row 2 were restored from the backup" in sentence for sentence in done.restored)
         assert _found(reader, code(["b"]), 1) == ["b"]
 
 

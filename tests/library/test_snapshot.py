@@ -132,6 +132,7 @@ def test_a_snapshot_of_another_history_is_not_taken(stocked: Library, folder: Pa
         fill(library, ["late"])
         compact(library)
     shutil.move(folder / "copy", folder / "items.sqlite")
+    (folder / "acknowledged").unlink()
     with Library.open(folder, writable=True) as library:
         fill(library, ["other"])
         assert _nearest(library, code(["other", *NAMES])) == ["other", *NAMES]

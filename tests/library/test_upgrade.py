@@ -71,7 +71,7 @@ def test_a_lost_manifest_is_written_anew(
         (folder / "manifest.json").write_bytes(left)
     with pytest.raises(FormatError, match=f"{found}.*`rmsh library upgrade"):
         Library.open(folder)
-    assert upgrade(folder) == (2, 2)
+    assert upgrade(folder) == (schema.VERSION, schema.VERSION)
     assert (folder / "manifest.json").read_bytes() == before
 
 
@@ -79,24 +79,25 @@ def test_an_older_format_is_refused_until_it_is_upgraded(
     library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library.close()
-    monkeypatch.setattr(schema, "VERSION", 3)
-    monkeypatch.setattr(schema, "MIGRATIONS", {2: ("ALTER TABLE items ADD COLUMN added TEXT",)})
-    with pytest.raises(FormatError, match=r"format 2, .*format 3.*`rmsh library upgrade"):
+    current = schema.VERSION
+    monkeypatch.setattr(schema, "VERSION", current + 1)
+    monkeypatch.setattr(schema, "MIGRATIONS", {current: ("ALTER TABLE items ADD COLUMN added TEXT",)})
+    with pytest.raises(FormatError, match=rf"format {current}, .*format {current + 1}.*`rmsh library upgrade"):
         Library.open(folder)
-    assert upgrade(folder) == (2, 3)
+    assert upgrade(folder) == (current, current + 1)
     with Library.open(folder, writable=True) as opened, opened.reading() as connection:
         assert connection.execute("SELECT added FROM items").fetchall() == []
 
 
 def test_a_step_that_fails_changes_nothing(library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "VERSION", 3)
-    monkeypatch.setattr(
-        schema, "MIGRATIONS", {2: ("ALTER TABLE items ADD COLUMN added TEXT", "INSERT INTO nowhere VALUES (1)")}
-    )
+    current = schema.VERSION
+    monkeypatch.setattr(schema, "VERSION", current + 1)
+    steps = ("ALTER TABLE items ADD COLUMN added TEXT", "INSERT INTO nowhere VALUES (1)")
+    monkeypatch.setattr(schema, "MIGRATIONS", {current: steps})
     with pytest.raises(Exception, match="no such table: nowhere"):
         upgrade(folder)
     with library.reading() as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (current,)
         assert "added" not in {column[1] for column in connection.execute("PRAGMA table_info(items)")}
 
 
@@ -108,7 +109,7 @@ def test_no_checksum_is_computed_over_a_code_that_the_snapshot_shows_to_be_damag
     with closing(sqlite3.connect(old / "items.sqlite")) as connection, connection:
         (row,) = connection.execute("SELECT row FROM items WHERE id = 'dog1'").fetchone()
         connection.execute(f"UPDATE codes SET {modality} = x'1234' WHERE row = ?", (row,))  # noqa: S608
-    assert upgrade(old) == (1, 2)
+    assert upgrade(old) == (1, schema.VERSION)
     assert verify(old).problems == ()
     with Library.open(old) as library:
         assert library.codes(["dog1"], modality).packed.tolist() == code(["dog1"], modality).packed.tolist()  # type: ignore[arg-type]
@@ -123,7 +124,7 @@ def test_an_upgrade_that_is_cut_off_leaves_the_old_format_and_may_be_repeated(
         patch.setattr(f"rmsh.library.{step}", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             upgrade(old)
-    assert upgrade(old) == (1, 2)
+    assert upgrade(old) == (1, schema.VERSION)
     assert verify(old).problems == ()
 
 
@@ -147,14 +148,14 @@ def test_an_upgrade_that_is_killed_may_be_repeated(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", KILLED, str(old)]).returncode != 0
     with pytest.raises(FormatError, match="has format 1"):
         Library.open(old)
-    assert upgrade(old) == (1, 2)
+    assert upgrade(old) == (1, schema.VERSION)
     assert verify(old).problems == ()
 
 
 def test_a_newer_format_is_not_touched(library: Library, folder: Path) -> None:
     with library.maintenance() as connection:
-        connection.execute("PRAGMA user_version = 3")
-    with pytest.raises(FormatError, match=r"format 3, .*up to format 2"):
+        connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    with pytest.raises(FormatError, match=rf"format {schema.VERSION + 1}, .*up to format {schema.VERSION}"):
         upgrade(folder)
 
 

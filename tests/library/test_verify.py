@@ -42,7 +42,9 @@ def test_a_whole_library_has_no_problem(stocked: Library, folder: Path, fill: Fi
     assert verdict.checked == (
         "database",
         "full-text index",
+        "log of changes",
         "items, codes and snapshot",
+        "labels",
         "vectors",
         "model",
         "manifest",
@@ -60,19 +62,24 @@ def test_a_whole_library_has_no_problem(stocked: Library, folder: Path, fill: Fi
         ("INSERT INTO texts (rowid, text) VALUES (2, 'more')", "full-text index does not match"),
         (
             "DELETE FROM codes WHERE row = 2",
-            "The codes of the item 'b' (row 2) are missing in the database; the snapshot has an intact copy",
+            "The codes of the item 'b' (row 2) are missing or do not match their checksum",
         ),
         (
             "UPDATE codes SET text = x'00' WHERE row = 2",
-            "The codes of the item 'b' (row 2) do not match their checksum",
+            "The codes of the item 'b' (row 2) are missing or do not match their checksum",
         ),
         (
             "UPDATE codes SET text = x'0000' WHERE row = 2",
-            "the snapshot has an intact copy: run `rmsh library repair`",
+            "The codes of the item 'b' (row 2) are missing or do not match their checksum",
         ),
         ("UPDATE generations SET bits = 15", "has 16 bits, the codes of the library 15"),
         ("UPDATE generations SET fingerprint = 'other'", "has no model with the fingerprint other"),
-        ("UPDATE library SET id = 'other'", "manifest.json of"),
+        ("UPDATE library SET id = 'other'", "is damaged (its description of the library)"),
+        ("UPDATE library SET source = 'other'", "is damaged (its description of the library)"),
+        ("UPDATE changes SET last = 7", "The log of changes is damaged at the entry 1"),
+        ("UPDATE labels SET name = 'q' WHERE name = 'b'", "The list of labels is damaged"),
+        ("UPDATE labels SET count = 2 WHERE name = 'b'", "The list of labels is damaged"),
+        ("DELETE FROM item_labels WHERE row = 2", "items with the label 'b' is damaged (0 of 1)"),
     ],
 )
 def test_damage_is_one_sentence(statement: str, sentence: str, *, stocked: Library, folder: Path) -> None:
@@ -83,7 +90,7 @@ def test_damage_is_one_sentence(statement: str, sentence: str, *, stocked: Libra
 def test_a_database_that_lost_a_removed_item_of_the_snapshot_is_seen(stocked: Library, folder: Path) -> None:
     _spoil(stocked, "DELETE FROM items WHERE row = 3")
     _spoil(stocked, "DELETE FROM codes WHERE row = 3")
-    assert any("The item of row 3 is missing in the database" in problem for problem in verify(folder).problems)
+    assert any("the item of row 3, which is missing" in problem for problem in verify(folder).problems)
 
 
 def test_a_model_that_was_taken_away_is_named(stocked: Library, folder: Path) -> None:

@@ -15,6 +15,7 @@ from rmsh.builder.report import read_report
 from rmsh.builder.source import Source, encode_source, read_raw, with_classes, with_texts
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import InputError
+from rmsh.core.files import make_folder
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.library import Item
 from rmsh.library.queries import has_vectors, image_folder
@@ -127,7 +128,7 @@ def _copy_images(source: Source, into: Path) -> None:
         if record.picture is None or (into / record.picture).exists():
             continue
         target = into / record.picture
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         try:
             os.link(source.origin.folder / record.picture, target)
         except OSError:

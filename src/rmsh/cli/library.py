@@ -12,13 +12,10 @@ from typing import Annotated
 
 import typer
 
-from rmsh.cli.console import Console, Json, LibraryFolder, Quiet, table
-
-app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
+from rmsh.cli.console import Console, LibraryFolder, table
 
 
-@app.command()
-def info(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) -> None:
+def info(console: Console, library: LibraryFolder) -> None:
     """Show the contents, file sizes and model of a library.
 
     Example:
@@ -27,7 +24,6 @@ def info(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) ->
     from rmsh.library import Library
     from rmsh.library.maintenance import describe
 
-    console = Console(json=json, quiet=quiet)
     with Library.open(library) as opened:
         found = describe(opened)
     title = f"{library}: {found.bits} bits, model {found.model}, generation {found.generation}, format {found.format}"
@@ -40,8 +36,7 @@ def info(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) ->
     )
 
 
-@app.command()
-def verify(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) -> None:
+def verify(console: Console, library: LibraryFolder) -> None:
     """Check a library for damage; the exit code is 1 if any is found.
 
     Example:
@@ -49,7 +44,6 @@ def verify(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) 
     """
     from rmsh.library.verify import verify as run
 
-    console = Console(json=json, quiet=quiet)
     console.note(f"Checking {library}: database, codes, model and snapshot.")
     found = run(library)
     intact = f"{library} is intact; checked: {', '.join(found.checked)}."
@@ -58,8 +52,7 @@ def verify(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) 
         raise typer.Exit(1)
 
 
-@app.command()
-def compact(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) -> None:
+def compact(console: Console, library: LibraryFolder) -> None:
     """Delete unused data, such as the codes of old models, and shrink the files.
 
     Example:
@@ -68,7 +61,6 @@ def compact(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False)
     from rmsh.library import Library
     from rmsh.library.maintenance import compact as run
 
-    console = Console(json=json, quiet=quiet)
     console.note(f"Compacting {library}; this needs about as much free disk space as the database itself.")
     before = _size(library)
     with Library.open(library, writable=True) as opened:
@@ -81,13 +73,10 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-@app.command()
 def backup(
+    console: Console,
     library: LibraryFolder,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new or empty.")],
-    *,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Copy a library, which may be in use, and verify the copy.
 
@@ -97,7 +86,6 @@ def backup(
     from rmsh.library import Library
     from rmsh.library.backup import backup as run
 
-    console = Console(json=json, quiet=quiet)
     console.note(f"Copying {library} to {out}, then verifying the copy.")
     with Library.open(library) as opened:
         missing = run(opened, out)
@@ -106,15 +94,13 @@ def backup(
     console.result({"backup": str(out), "missing_pictures": missing}, f"{out}: verified copy of {library}")
 
 
-@app.command()
 def restore(
+    console: Console,
     backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="Folder that `rmsh library backup` wrote.")],
     to: Annotated[Path, typer.Option(metavar="LIBRARY", help="Library to restore; a new or empty folder works too.")],
     *,
     replace: Annotated[bool, typer.Option("--replace", help="Replace a library with another ID.")] = False,
     keep_replaced: Annotated[bool, typer.Option("--keep-replaced", help="Keep the files that were replaced.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Restore a library from a backup, after verifying the backup.
 
@@ -125,7 +111,6 @@ def restore(
     """
     from rmsh.library.backup import restore as run
 
-    console = Console(json=json, quiet=quiet)
     console.note(f"Verifying {backup}, then restoring {to}; this needs free disk space for two copies.")
     done = run(backup, to, replace=replace, keep=keep_replaced)
     kept = None if done.replaced is None else str(done.replaced)
@@ -136,13 +121,11 @@ def restore(
     )
 
 
-@app.command()
 def repair(
+    console: Console,
     library: LibraryFolder,
     *,
     backup: Annotated[Path | None, typer.Option(help="Backup of the same library, to take intact rows from.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Restore damaged rows from the snapshot or a backup; the exit code is 1 if some cannot be restored.
 
@@ -151,7 +134,6 @@ def repair(
     """
     from rmsh.library.repair import repair as run
 
-    console = Console(json=json, quiet=quiet)
     done = run(library, backup=backup)
     nothing = [] if done.restored or done.lost else [f"{library} has no damaged rows."]
     console.result(asdict(done), *done.restored, *(f"Not restored: {sentence}" for sentence in done.lost), *nothing)
@@ -159,8 +141,25 @@ def repair(
         raise typer.Exit(1)
 
 
-@app.command()
-def upgrade(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False) -> None:
+def share(
+    console: Console,
+    library: LibraryFolder,
+    *,
+    private: Annotated[bool, typer.Option("--private", help="Undo it: only the owner can read the library.")] = False,
+) -> None:
+    """Let other users of this machine read a library, which is private by default.
+
+    Example:
+        rmsh library share photos
+    """
+    from rmsh.library.folder import share as run
+
+    run(library, private=private)
+    readers = "its owner" if private else "all users of this machine"
+    console.result({"private": private}, f"{library} can be read by {readers}")
+
+
+def upgrade(console: Console, library: LibraryFolder) -> None:
     """Upgrade a library to the current format, and rewrite its manifest if necessary.
 
     Example:
@@ -168,19 +167,16 @@ def upgrade(library: LibraryFolder, *, json: Json = False, quiet: Quiet = False)
     """
     from rmsh.library.maintenance import upgrade as run
 
-    console = Console(json=json, quiet=quiet)
     before, now = run(library)
     console.result({"format_before": before, "format": now}, f"{library}: format {now}, was {before}")
 
 
-@app.command()
 def export(
+    console: Console,
     library: LibraryFolder,
     out: Annotated[Path, typer.Option(help="File to write: .parquet (items and codes) or .faiss (codes).")],
     *,
     codes: Annotated[str, typer.Option(help="Codes to export to .faiss: text or image.")] = "text",
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Export a library for other programs, as a Parquet file or a faiss index.
 
@@ -190,14 +186,13 @@ def export(
     from rmsh.library import Library
     from rmsh.library.export import export as run
 
-    console = Console(json=json, quiet=quiet)
     with Library.open(library) as opened:
         count = run(opened, out, codes=codes)
     console.result({"export": str(out), "count": count}, f"{out}: {count:,} written")
 
 
-@app.command()
 def push(
+    console: Console,
     library: LibraryFolder,
     to: Annotated[str, typer.Option(metavar="ADDRESS", help="Collection to fill: http(s)://HOST:PORT/NAME.")],
     *,
@@ -208,8 +203,6 @@ def push(
     drop_former: Annotated[
         bool, typer.Option("--drop-former", help="Drop collections of former models, which may still be in use.")
     ] = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Copy a library, or its changes since the last push, to a Milvus server.
 
@@ -222,7 +215,6 @@ def push(
     from rmsh.library import Library
     from rmsh.milvus.push import push as run
 
-    console = Console(json=json, quiet=quiet)
     with Library.open(library) as opened, console.progress() as on_progress:
         done = run(opened, to, lists=lists, drop_former=drop_former, on_progress=on_progress)
     if done.former:

@@ -6,25 +6,29 @@ that the rename itself survives a power cut.
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import json
 import os
 import secrets
+import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from rmsh.core.errors import FormatError
+from rmsh.core.errors import DataError, FormatError
 
 
 @contextmanager
 def atomic(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for writing that appears at ``path`` only if the block succeeds."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     temporary = temporary_path(path)
     try:
-        with temporary.open("xb") as file:
+        with open(temporary, "xb", opener=private_opener) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -35,12 +39,29 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
     flush_folder(path.parent)
 
 
-def temporary_path(path: Path) -> Path:
-    """An unused hidden name next to ``path``.
+def make_folder(folder: Path) -> None:
+    """Create a folder, and those above it, unless they exist; each is as private as the one that it is in."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        try:
+            folder.mkdir(mode=0o777 & folder.parent.stat().st_mode, exist_ok=True)
+        except FileExistsError as error:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
 
-    Create the file or folder with ``open("xb")`` or ``mkdir()``: unlike the functions of ``tempfile``, these apply the
-    process's umask, so that the result has the permissions of any other new file.
-    """
+
+def private_opener(path: str, flags: int) -> int:
+    """An opener for ``open``: a new file is as private as its folder, and the process's umask applies."""
+    return os.open(path, flags, 0o666 & os.stat(os.path.dirname(path) or ".").st_mode)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a regular file, atomically."""
+    with open_regular(source) as original, atomic(target) as copy:
+        shutil.copyfileobj(original, copy)
+
+
+def temporary_path(path: Path) -> Path:
+    """An unused hidden name next to ``path``."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
 
 
@@ -53,6 +74,34 @@ def flush_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def open_regular(path: Path, *, inside: Path | None = None, most: int | None = None) -> io.BufferedReader:
+    """Open a regular file for reading: never a pipe or a device, which could block or have no end.
+
+    Args:
+        path: the file.
+        inside: a folder that the file must not lead out of, even by a link.
+        most: largest size in bytes.
+
+    Raises:
+        DataError: it is not a regular file, leads out of the folder, or is larger.
+        OSError: it does not exist or cannot be opened.
+    """
+    found = Path(os.path.realpath(path, strict=True))
+    if inside is not None and not found.is_relative_to(inside.resolve()):
+        raise DataError(f"{path} is a link that leads out of {inside}; put a copy of the file there.")
+    # Without O_NONBLOCK, opening a pipe would wait for its writer. The resolved path has no link at its end.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    handle = os.open(found, flags)
+    status = os.fstat(handle)
+    regular = stat.S_ISREG(status.st_mode)
+    if regular and (most is None or status.st_size <= most):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if regular:
+        raise DataError(f"{path} has {status.st_size:,} bytes, {most:,} are allowed; divide it.")
+    raise DataError(f"{path} is a folder, a pipe or a device; give a regular file.")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -69,7 +118,8 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     """Read a JSON file that rmsh wrote."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with open_regular(path) as file:
+            return json.loads(file.read().decode("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise FormatError(f"{path} is not valid JSON ({error}); restore or recreate it.") from error
 
@@ -96,5 +146,5 @@ def checked_format(content: Any, source: object, *, name: str, version: int, hin
 
 def sha256(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

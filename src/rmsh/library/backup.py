@@ -20,9 +20,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmsh.core.errors import FormatError, InputError, RmshError
-from rmsh.core.files import atomic, flush_folder, read_json, write_json
+from rmsh.core.files import copy_file, flush_folder, make_folder, read_json, write_json
 from rmsh.library import schema
-from rmsh.library.database import DATABASE, connect_reader, connect_writer, primary_code, translate_errors
+from rmsh.library.database import (
+    DATABASE,
+    connect_reader,
+    connect_writer,
+    new_database,
+    primary_code,
+    translate_errors,
+    write_acknowledged,
+)
 from rmsh.library.folder import (
     MANIFEST,
     MODEL,
@@ -55,9 +63,10 @@ def backup(library: Library, out: Path) -> int:
     Images inside the folder of the library are copied; those in a separate image folder are not.
     """
     with new_folder(out) as unfinished:
+        database = new_database(unfinished)
         while True:
             model = library.model()
-            with closing(sqlite3.connect(unfinished / DATABASE)) as copy:
+            with closing(sqlite3.connect(database)) as copy:
                 with library.reading() as connection, translate_errors(out):
                     connection.backup(copy)
                 if generation_of(copy).fingerprint == model.fingerprint:
@@ -66,6 +75,7 @@ def backup(library: Library, out: Path) -> int:
         with closing(connect_reader(unfinished)) as connection:
             missing = _copy_images(library.folder, unfinished, connection)
             write_snapshot(unfinished / SNAPSHOT, connection)
+            write_acknowledged(unfinished, *last_change(connection))
             write_manifest(unfinished, connection)
         problems = verify(unfinished).problems
         if problems:
@@ -85,8 +95,7 @@ def _copy_images(source: Path, target: Path, connection: sqlite3.Connection, *, 
             continue
         known = None if except_in is None else except_in / name
         if known is None or not known.is_file() or not filecmp.cmp(source / name, known, shallow=False):
-            with (source / name).open("rb") as original, atomic(target / name) as copy:
-                shutil.copyfileobj(original, copy)
+            copy_file(source / name, target / name)
     return missing
 
 
@@ -157,16 +166,16 @@ def _copy_backup(backup: Path, copy: Path, *, library: Path | None = None) -> No
 
     Images that ``library`` has already are not copied.
     """
-    copy.mkdir(exist_ok=True)
+    make_folder(copy)
     with translate_errors(backup), closing(connect_reader(backup)) as source:
-        with closing(sqlite3.connect(copy / DATABASE)) as target:
+        with closing(sqlite3.connect(new_database(copy))) as target:
             source.backup(target)
         model = find_model(backup, generation_of(source))
         version = schema.version_of(source, backup)
     shutil.copytree(model, copy / MODEL)
     for name in (MANIFEST, SNAPSHOT):
         if (backup / name).exists():
-            shutil.copyfile(backup / name, copy / name)
+            copy_file(backup / name, copy / name)
     if version < schema.VERSION:
         upgrade(copy)
     problems = verify(copy).problems
@@ -178,6 +187,7 @@ def _copy_backup(backup: Path, copy: Path, *, library: Path | None = None) -> No
         log_new_codes(connection)  # adds a token, by which open readers recognise the restored state
         connection.execute("COMMIT")
         write_snapshot(copy / SNAPSHOT, connection)
+        write_acknowledged(copy, *last_change(connection))
         write_manifest(copy, connection)
         _copy_images(backup, copy, connection, except_in=library)
     _flush(copy)

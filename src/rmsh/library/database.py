@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import platform
 import sqlite3
@@ -20,11 +21,18 @@ from functools import partial
 from pathlib import Path
 
 from rmsh.core.errors import FormatError, InputError, RmshError
+from rmsh.core.files import atomic, open_regular, private_opener
+from rmsh.library.queries import last_change
+from rmsh.library.schema import checksum_of, codes_checksum
 
 DATABASE = "items.sqlite"
+ACKNOWLEDGED = "acknowledged"  # the last acknowledged changes
 RESTORING = ".restoring"  # working folder of a restore, inside the library
 
+_log = logging.getLogger("rmsh.library")
+
 _WRITER = "writer.json"  # says which process is writing
+_SLOTS, _SLOT_BYTES = 8, 64
 
 # Codes of the operating system (True) and of SQLite (False).
 _FULL = {True: {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}, False: {sqlite3.SQLITE_FULL}}
@@ -32,6 +40,9 @@ _FORBIDDEN = {
     True: {errno.EROFS, errno.EACCES, errno.EPERM},
     False: {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM},
 }
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG}
+# A table is missing, or a constraint fails, only if the database is damaged: everything given was checked before.
+_SIGNS_OF_DAMAGE = ("no such ", "constraint failed", "fts5 file format")
 
 
 @contextmanager
@@ -58,7 +69,7 @@ def _translate(error: sqlite3.Error | OSError, path: Path) -> RmshError | None:
         return RmshError(f"{path} cannot be read or written ({error.strerror}); check the path.")
     if code == sqlite3.SQLITE_BUSY:
         return RmshError(f"The library {path} is being written to by {_current_writer(path)}; try again later.")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if code in _DAMAGED or any(sign in str(error) for sign in _SIGNS_OF_DAMAGE):
         return FormatError(
             f"The database of the library {path} is damaged ({error}); restore a backup with `rmsh library restore`."
         )
@@ -75,8 +86,8 @@ def primary_code(error: sqlite3.Error) -> int:
 def _record_writer(folder: Path) -> None:
     """Record which process holds the write lock, for the message that others receive."""
     record = {"process": os.getpid(), "host": platform.node(), "program": Path(sys.argv[0]).name or "python"}
-    with suppress(OSError):  # only informative
-        (folder / _WRITER).write_text(json.dumps({**record, "since": datetime.now().isoformat(timespec="seconds")}))
+    with suppress(OSError), open(folder / _WRITER, "w", opener=private_opener) as file:  # only informative
+        json.dump({**record, "since": datetime.now().isoformat(timespec="seconds")}, file)
 
 
 def _current_writer(folder: Path) -> str:
@@ -85,6 +96,34 @@ def _current_writer(folder: Path) -> str:
         return f"process {record['process']} ({record['program']}) on {record['host']}, since {record['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another program"
+
+
+def read_acknowledged(folder: Path) -> tuple[int, str] | None:
+    """Number and token of the last change that a writer acknowledged; None if that is unknown."""
+    changes = []
+    with suppress(OSError, InputError), open_regular(folder / ACKNOWLEDGED, most=_SLOTS * _SLOT_BYTES) as file:
+        while slot := file.read(_SLOT_BYTES):
+            with suppress(ValueError):
+                seq, token, checksum = slot.decode("ascii").split()
+                if checksum_of(int(seq), token) == int(checksum):
+                    changes.append((int(seq), token))
+    return max(changes, default=None)
+
+
+def write_acknowledged(folder: Path, seq: int, token: str, *, replace: bool = False) -> None:
+    """Record the last acknowledged change outside the database, whose log may be damaged or replaced.
+
+    Changes take turns in a few slots, so that an interrupted write destroys at most the oldest one. ``replace``
+    writes a new file, in which later changes of another history are forgotten.
+    """
+    path = folder / ACKNOWLEDGED
+    if replace or not path.exists():
+        with atomic(path) as file:
+            file.write(b"\n" * (_SLOTS * _SLOT_BYTES))
+    with path.open("r+b", buffering=0) as file:
+        file.seek(seq % _SLOTS * _SLOT_BYTES)
+        file.write(f"{seq} {token} {checksum_of(seq, token)}".encode().ljust(_SLOT_BYTES))
+        os.fsync(file.fileno())
 
 
 def is_restoring(folder: Path) -> bool:
@@ -117,14 +156,22 @@ def _file_state(folder: Path) -> tuple[int, int, int]:
     return database.st_mtime_ns, database.st_size, log.stat().st_size if log.exists() else 0
 
 
+def new_database(folder: Path) -> Path:
+    """The path of an empty file for a database, as private as its folder; so are the files that SQLite adds to it."""
+    with open(folder / DATABASE, "xb", opener=private_opener):
+        return folder / DATABASE
+
+
 def connect_writer(folder: Path, *, timeout: float, create: bool = False) -> sqlite3.Connection:
     """Connect for writing; committed transactions survive a power cut."""
-    connection = _connect(folder / DATABASE, "mode=rwc" if create else "mode=rw", timeout=timeout)
+    connection = _connect(new_database(folder) if create else folder / DATABASE, "mode=rw", timeout=timeout)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # otherwise macOS leaves data in the cache of the drive
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA cache_size = -65536")  # KiB; large batches touch many pages of the indexes
+    for function in (checksum_of, codes_checksum):
+        connection.create_function(function.__name__, -1, function, deterministic=True)
     return connection
 
 
@@ -208,11 +255,18 @@ class Writer:
             try:
                 self._check_not_restored()
                 _record_writer(self._folder)
+                before = last_change(connection)
                 yield connection
+                change = last_change(connection)
                 connection.execute("COMMIT")
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+            if change != before:
+                try:
+                    write_acknowledged(self._folder, *change)
+                except OSError as error:  # the change itself is on the disk
+                    _log.warning("%s cannot be written (%s)", self._folder / ACKNOWLEDGED, error)
 
     def _check_not_restored(self) -> None:
         """Refuse to write to a database that is being replaced, or was replaced, by a restore."""

@@ -23,8 +23,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rmsh.core.errors import FormatError, InputError, RmshError
-from rmsh.core.files import checked_format, flush_folder, read_json, temporary_path, write_json
-from rmsh.library.database import DATABASE, RESTORING, connect_reader, connect_writer, is_restoring, translate_errors
+from rmsh.core.files import checked_format, flush_folder, make_folder, read_json, temporary_path, write_json
+from rmsh.library.database import (
+    ACKNOWLEDGED,
+    DATABASE,
+    RESTORING,
+    connect_reader,
+    connect_writer,
+    is_restoring,
+    translate_errors,
+    write_acknowledged,
+)
 from rmsh.library.queries import generation_of, last_change, library_id
 from rmsh.library.schema import VERSION, create_tables
 from rmsh.library.snapshot import SNAPSHOT
@@ -127,6 +136,7 @@ def create_folder(folder: Path, model: Model, *, source: Path | None) -> None:
         with closing(connect_writer(unfinished, timeout=0, create=True)) as connection:
             images = None if source is None else str(source.resolve())
             create_tables(connection, model.fingerprint, bits=model.bits, source=images)
+            write_acknowledged(unfinished, *last_change(connection))
             write_manifest(unfinished, connection)
 
 
@@ -138,7 +148,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     with translate_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = temporary_path(folder)
-        unfinished.mkdir()
+        unfinished.mkdir(mode=0o700)
         try:
             yield unfinished
             if folder.exists():
@@ -148,6 +158,15 @@ def new_folder(folder: Path) -> Iterator[Path]:
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
+
+
+def share(folder: Path, *, private: bool = False) -> None:
+    """Let other users read a library, or only its owner; files that are written later follow their folder."""
+    check_is_library(folder)
+    for path in [folder, *folder.rglob("*")]:
+        mode = path.lstat().st_mode
+        if not path.is_symlink():
+            path.chmod(mode & 0o700 if private else mode | (0o055 if path.is_dir() else 0o044))
 
 
 @contextmanager
@@ -165,7 +184,7 @@ def restoring(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    (folder / RESTORING).mkdir(exist_ok=True)
+    make_folder(folder / RESTORING)
     # The locks of SQLite work on every system, and end with the process.
     with closing(sqlite3.connect(folder / RESTORING / "lock", timeout=0, isolation_level=None)) as lock:
         try:
@@ -205,7 +224,8 @@ def _finish(folder: Path) -> None:
 def finish_replacing(folder: Path) -> None:
     """Make model, snapshot, images and manifest follow the restored database; may be repeated."""
     work = folder / RESTORING
-    replaced_above = {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", MANIFEST, MODEL, SNAPSHOT, "writer.json"}
+    database = {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", ACKNOWLEDGED, "writer.json"}
+    replaced_above = {*database, MANIFEST, MODEL, SNAPSHOT}
     with closing(connect_reader(folder)) as connection:
         install_model(folder, generation_of(connection), force=True)
         if (work / "new" / SNAPSHOT).exists():
@@ -220,6 +240,7 @@ def finish_replacing(folder: Path) -> None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(path, folder / name)
             flush_folder((folder / name).parent)
+        write_acknowledged(folder, *last_change(connection), replace=True)
         write_manifest(folder, connection)
     flush_folder(folder)
     (work / "restore.json").unlink()

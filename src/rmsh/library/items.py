@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rmsh.codes import check_unique_ids
 from rmsh.core.errors import CodesError, InputError
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, PackedArray
+
+# row, image code, text code, image vector, text vector
+Blobs: TypeAlias = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
 
 _WINDOWS_DRIVE = re.compile("[a-zA-Z]:")
 
@@ -157,19 +162,19 @@ class Batch:
         """The IDs, in the order of the items."""
         return [item.id for item in self.items]
 
-    def blobs(self, modality: Modality, *, vectors: bool = False) -> list[bytes | None]:
-        """The packed code, or the vector, of each item, or None, in the order of the items."""
-        codes = self.codes.get(modality)
-        values = None if codes is None else codes.vectors if vectors else codes.packed
-        if codes is None or values is None:
-            return [None] * len(self.items)
-        of_id = dict(zip(codes.ids.tolist(), map(bytes, values), strict=True))
-        return [of_id.get(item.id) for item in self.items]
-
-    @property
-    def has_vectors(self) -> bool:
-        """Whether any of the codes has vectors."""
-        return any(codes.vectors is not None for codes in self.codes.values())
+    def code_rows(self, rows: Iterable[int]) -> Iterator[Blobs]:
+        """The given row, image code, text code, image vector and text vector of each item; None for what it lacks."""
+        names, columns = self.ids, []
+        for vectors, modality in product((False, True), MODALITIES):
+            codes = self.codes.get(modality)
+            values = None if codes is None else codes.vectors if vectors else codes.packed
+            of_id = (
+                {}
+                if codes is None or values is None
+                else dict(zip(codes.ids.tolist(), map(bytes, values), strict=True))
+            )
+            columns.append([of_id.get(name) for name in names])
+        return zip(rows, *columns, strict=True)
 
 
 def checked_ids(ids: Iterable[str]) -> list[str]:
@@ -197,7 +202,7 @@ def image_path(folder: Path, item: Item) -> Path | None:
     if item.picture is None:
         return None
     root = folder.resolve()
-    path = (root / item.picture).resolve()
+    path = Path(os.path.realpath(root / item.picture))  # of a loop of links too, on which Path.resolve raises
     if not path.is_relative_to(root):
         raise InputError(f"The image of the item {item.id!r} is a link that leads out of {root}; move it inside.")
     return path

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -22,7 +23,7 @@ from rmsh.index.base import Neighbours
 from rmsh.index.filters import to_mask
 from rmsh.index.scan import Scan
 from rmsh.library import writing
-from rmsh.library.database import DATABASE, Readers, Writer, is_restoring
+from rmsh.library.database import DATABASE, Readers, Writer, is_restoring, read_acknowledged, translate_errors
 from rmsh.library.folder import create_folder, find_model, finish_restore, read_manifest, update_files
 from rmsh.library.items import Batch, Candidates, Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.queries import (
@@ -33,6 +34,7 @@ from rmsh.library.queries import (
     intact_items,
     items_of_rows,
     library_id,
+    lost_changes,
     matching_rows,
     rows_of_ids,
     rows_with_labels,
@@ -47,7 +49,7 @@ from rmsh.model import load
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
-    from rmsh.core.types import BitArray, Modality
+    from rmsh.core.types import BitArray, IntArray, Modality
     from rmsh.index.base import Hits
     from rmsh.index.filters import Filter
     from rmsh.index.store import StoredIndex
@@ -131,7 +133,7 @@ class Library:
 
     def _check(self) -> None:
         """Check that database and manifest exist, have the current format, and belong together."""
-        manifest = read_manifest(self.folder)
+        manifest, acknowledged = read_manifest(self.folder), read_acknowledged(self.folder)
         if not (self.folder / DATABASE).is_file():
             raise FormatError(
                 f"The library {self.folder} has no {DATABASE}, which contains its items; restore a backup with "
@@ -139,13 +141,22 @@ class Library:
             )
         with self.reading() as connection:
             check_version(connection, self.folder)
-            found = library_id(connection)
-        if found == manifest.get("id"):
+            found, lost = library_id(connection), lost_changes(connection, acknowledged)
+        if found == manifest.get("id") and (lost is None or is_restoring(self.folder)):
+            return
+        if acknowledged != read_acknowledged(self.folder):  # a restore has finished in between
+            self._check()
             return
         if is_restoring(self.folder):
             raise RmshError(
                 f"The library {self.folder} is being restored from a backup; try again in a moment. If it was "
                 "interrupted, repeat `rmsh library restore`."
+            )
+        if lost is not None:
+            raise FormatError(
+                f"The library {self.folder} has lost {lost}; its write-ahead log is damaged, or a file was replaced by "
+                "an older one. Restore a backup with `rmsh library restore`, or accept the loss with "
+                f"`rmsh library repair {self.folder}`."
             )
         raise FormatError(
             f"{self.folder} contains files of two libraries; restore a backup with `rmsh library restore --replace`."
@@ -271,18 +282,24 @@ class Library:
         Raises:
             CodesError: the code has another length or belongs to another model.
         """
+        labels = tuple(labels)
         with self.reading() as connection:
             views = {modality: self._views.at(connection, modality) for modality in MODALITIES}
             while len({(view.seq, view.token) for view in views.values()}) > 1:  # the second may be of a later state
                 views = {modality: self._views.at(connection, modality) for modality in MODALITIES}
             views[to].generation.check(model, codes)
-            found = [rows_with_labels(connection, labels, count)]
+
+            def with_label() -> IntArray:
+                known = self._views.labels(connection)
+                return rows_with_labels(connection, [known[name] for name in labels if name in known], count)
+
+            found = [self._unless_damaged(with_label)]
             if words:
-                found.append(rows_with_words(connection, words, count))
+                found.append(self._unless_damaged(lambda: rows_with_words(connection, words, count)))
             masks = {}
             for modality, view in views.items():
                 if where is not None:
-                    masks[modality] = _mask(connection, view, where)
+                    masks[modality] = self._mask(connection, view, where)
                 found.append(view.search(codes, count, where=masks.get(modality)).rows[0])
             rows = np.unique(np.concatenate(found))
             places, _ = views[to].locate(rows)
@@ -290,13 +307,26 @@ class Library:
             items, damaged = intact_items(connection, rows.tolist())
             self._views.warn(damaged.values())
             rows = np.array(list(items), dtype=np.int64)
-            vectors, stored, has = {}, {}, {}
+            stored, has, lost = {}, {}, list[str]()
             for modality, view in views.items():
                 places, as_words = view.locate(rows)
                 stored[modality] = as_words.astype("<u8").view(np.uint8)[:, : codes.packed.shape[1]]
                 has[modality] = places >= 0
-                vectors[modality] = stack_vectors(rows, vectors_of_rows(connection, view.generation, rows, modality))
-            return Candidates(tuple(items.values()), rows, stored, has, vectors)
+            of_rows = vectors_of_rows(connection, views[to].generation, rows, on_damage=lost.append)
+            self._views.warn(lost)
+            vectors = {modality: stack_vectors(rows, of_row) for modality, of_row in of_rows.items()}
+            if all(view.is_valid() for view in views.values()):
+                return Candidates(tuple(items.values()), rows, stored, has, vectors)
+        return self.candidates(codes, count, to=to, model=model, words=words, labels=labels, where=where)
+
+    def _unless_damaged(self, find: Callable[[], IntArray]) -> IntArray:
+        """Rows from an index, or none if it is damaged, which is logged: other ways to find items go on."""
+        try:
+            with translate_errors(self.folder):
+                return find()
+        except FormatError as error:
+            self._views.warn([str(error)])
+            return np.empty(0, dtype=np.int64)
 
     def within(
         self, codes: Codes, radius: int, *, to: Modality, model: str, where: Filter | None = None
@@ -320,15 +350,20 @@ class Library:
         with self.reading() as connection:
             view = self._views.at(connection, to)
             view.generation.check(model, codes)
-            mask = None if where is None else _mask(connection, view, where)
-            while True:
+            mask = None if where is None else self._mask(connection, view, where)
+            while view.is_valid():
                 queries = _per_query(search(view, mask))
                 items, damaged = intact_items(connection, {row for hits in queries for row, _ in hits})
-                if not damaged:
+                if not damaged and view.is_valid():
                     return [[Hit(items[row], distance, row) for row, distance in hits] for hits in queries]
                 self._views.warn(damaged.values())
                 intact = ~view.mask_of([np.array(sorted(damaged), dtype=np.int64)])
                 mask = intact if mask is None else mask & intact
+        return self._find(search, codes, to=to, model=model, where=where)  # another program overwrote the snapshot
+
+    def _mask(self, connection: sqlite3.Connection, view: View, where: Filter) -> BitArray:
+        labels = partial(self._views.labels, connection)
+        return to_mask(where, lambda condition: view.mask_of(matching_rows(connection, condition, labels)))
 
     def add(self, items: Iterable[Item], codes: Mapping[Modality, Codes], *, model: str) -> None:
         """Add items, all or none.
@@ -380,10 +415,6 @@ class Library:
         """Write a snapshot of the current state."""
         self._writable()
         self._snapshot.write()
-
-
-def _mask(connection: sqlite3.Connection, view: View, where: Filter) -> BitArray:
-    return to_mask(where, lambda condition: view.mask_of(matching_rows(connection, condition)))
 
 
 def _per_query(found: Hits | Neighbours) -> list[list[tuple[int, int]]]:

@@ -13,7 +13,7 @@ import numpy as np
 from rmsh.core.errors import FormatError
 from rmsh.core.types import MODALITIES
 from rmsh.library import schema
-from rmsh.library.database import DATABASE, connect_writer, translate_errors
+from rmsh.library.database import DATABASE, connect_writer, translate_errors, write_acknowledged
 from rmsh.library.folder import finish_restore, update_files
 from rmsh.library.queries import generation_of, has_vectors, image_folder, last_change, library_id
 from rmsh.library.snapshot import SNAPSHOT, Snapshot, open_snapshot
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _DELETE_UNUSED = (
     "DELETE FROM codes WHERE generation < (SELECT generation FROM library)",
+    "DELETE FROM vectors WHERE generation < (SELECT generation FROM library)",
     "DELETE FROM generations WHERE generation < (SELECT generation FROM library)",
     "DELETE FROM labels WHERE NOT EXISTS (SELECT 1 FROM item_labels WHERE item_labels.label = labels.label)",
 )
@@ -54,8 +55,6 @@ def compact(library: Library) -> None:
         update_files(library.folder, connection)
         for statement in _DELETE_UNUSED:
             connection.execute(statement)
-        if has_vectors(connection):
-            connection.execute("DELETE FROM vectors WHERE generation < (SELECT generation FROM library)")
         command = "optimize" if is_text_index_intact(connection) else "rebuild"
         connection.execute("INSERT INTO texts (texts) VALUES (?)", (command,))
         for unfinished in library.folder.glob(".*.tmp"):  # left by a killed process
@@ -138,6 +137,7 @@ def upgrade(folder: Path, *, timeout: float = 30.0) -> tuple[int, int]:
             ) from error
         update_files(folder, connection)
         connection.execute("COMMIT")
+        write_acknowledged(folder, *last_change(connection))
     return version, schema.VERSION
 
 

@@ -11,15 +11,16 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError
-from rmsh.index.filters import Id, Label, Leaf, Phrase, Text
+from rmsh.core.types import MODALITIES
+from rmsh.index.filters import Id, Label, Leaf, Phrase
 from rmsh.library.items import Item
-from rmsh.library.schema import is_code_row_intact, is_item_intact
+from rmsh.library.schema import is_code_row_intact, is_intact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 16  # codes read at once: a few megabytes of Python objects, whatever the size of the library
 
-CODE_ROW = "SELECT row, generation, image, text, checksum FROM codes"
-VECTOR_ROW = CODE_ROW.replace("codes", "vectors")
+CODE_ROW = "SELECT row, generation, image, text, vectors, checksum FROM codes"
 COLUMN = {"image": 2, "text": 3}  # in a CodeRow
 
 
@@ -44,6 +44,10 @@ class Generation(NamedTuple):
     def to_array(self, codes: Sequence[bytes]) -> PackedArray:
         """Packed codes, uint8 (n, bytes), from the bytes of each."""
         return np.frombuffer(b"".join(codes), dtype=np.uint8).reshape(len(codes), -(-self.bits // 8))
+
+    def is_intact(self, row: CodeRow) -> bool:
+        """Whether a row of codes matches its checksum, and its codes have the right length."""
+        return is_code_row_intact(*row) and {len(code) for code in row[2:4] if code is not None} <= {-(-self.bits // 8)}
 
     def check(self, model: str, *given: Codes) -> None:
         """Raise CodesError for codes of another model or length."""
@@ -61,19 +65,47 @@ class Generation(NamedTuple):
 
 def generation_of(connection: sqlite3.Connection) -> Generation:
     """The generation that is searched."""
-    found = connection.execute("SELECT generation, fingerprint, bits FROM generations JOIN library USING (generation)")
-    return Generation(*found.fetchone())
+    number = _facts(connection)[1]
+    found = connection.execute("SELECT generation, fingerprint, bits FROM generations WHERE generation = ?", (number,))
+    return Generation(*(found.fetchone() or _refuse("its list of models")))
 
 
 def library_id(connection: sqlite3.Connection) -> str:
     """The ID of the library."""
-    return str(connection.execute("SELECT id FROM library").fetchone()[0])
+    return _facts(connection)[0]
 
 
 def image_folder(connection: sqlite3.Connection) -> str | None:
     """The folder that contains the images; None if it is the folder of the library."""
-    (source,) = connection.execute("SELECT source FROM library").fetchone()
-    return None if source is None else str(source)
+    return _facts(connection)[2]
+
+
+def _facts(connection: sqlite3.Connection) -> tuple[str, int, str | None]:
+    """ID, generation and image folder; FormatError if they are damaged."""
+    found = connection.execute("SELECT * FROM library").fetchone()
+    if found is None or (len(found) > 4 and not is_intact(found[1:4], found[4])):  # no checksum before format 3
+        _refuse("its description of the library")
+    _, name, generation, source, *_ = found
+    return name, generation, source
+
+
+def _refuse(part: str) -> NoReturn:
+    raise FormatError(f"The database is damaged ({part}); restore a backup with `rmsh library restore`.")
+
+
+OnDamage: TypeAlias = Callable[[str], None]  # called with a message about what is damaged
+
+
+def refuse_damage(message: str) -> None:
+    """Raise FormatError."""
+    raise FormatError(message)
+
+
+def damage_message(connection: sqlite3.Connection, row: int, what: str) -> str:
+    """A message about a part of an item that is missing, or does not match its checksum."""
+    found = connection.execute("SELECT id FROM items WHERE row = ?", (row,)).fetchone()
+    item = f"the item {found[0]!r} (row {row})" if found else f"the item of row {row}, which is missing itself,"
+    return f"The {what} of {item} are missing or do not match their checksum; run `rmsh library repair`."
 
 
 def count_items(connection: sqlite3.Connection) -> int:
@@ -98,11 +130,30 @@ def has_change(connection: sqlite3.Connection, seq: int, token: str) -> bool:
     return found.fetchone() is not None
 
 
+def lost_changes(connection: sqlite3.Connection, acknowledged: tuple[int, str] | None) -> str | None:
+    """Which changes are missing, if the last acknowledged one is not in the log; None if it is."""
+    (first, last) = connection.execute("SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM changes").fetchone()
+    if acknowledged is None or acknowledged[0] < first or has_change(connection, *acknowledged):
+        return None
+    return f"acknowledged changes (the last one had the number {acknowledged[0]}, the last one present has {last})"
+
+
+def changes_since(connection: sqlite3.Connection, seq: int) -> list[tuple[str, int, int]]:
+    """Kind, first row and last row of all changes after one, in their order; FormatError if the log is damaged."""
+    statement = "SELECT seq, kind, first, last, token, checksum FROM changes WHERE seq > ? ORDER BY seq"
+    changes = []
+    for expected, (*entry, checksum) in enumerate(connection.execute(statement, (seq,)), start=seq + 1):
+        if entry[0] != expected or not is_intact(entry, checksum):
+            raise FormatError(f"The log of changes is damaged at the entry {expected}; run `rmsh library repair`.")
+        changes.append((entry[1], entry[2], entry[3]))
+    return changes
+
+
 def is_removed(connection: sqlite3.Connection, rows: IntArray, *, since: int) -> BitArray:
     """Which of some increasing rows were removed after a change, bool (n,)."""
-    ranges = connection.execute("SELECT first, last + 1 FROM changes WHERE seq > ? AND kind = 'remove'", (since,))
+    ranges = [(first, last + 1) for kind, first, last in changes_since(connection, since) if kind == "remove"]
     removed = np.zeros(len(rows), dtype=np.bool_)
-    for begin, end in np.searchsorted(rows, np.array(ranges.fetchall(), dtype=np.int64).reshape(-1, 2)):
+    for begin, end in np.searchsorted(rows, np.array(ranges, dtype=np.int64).reshape(-1, 2)):
         removed[begin:end] = True
     return removed
 
@@ -113,30 +164,34 @@ def code_blocks(
     *,
     generation: Generation,
     after: int = 0,
-    on_damage: Callable[[int], None] | None = None,
+    on_damage: OnDamage = refuse_damage,
 ) -> Iterator[tuple[IntArray, PackedArray]]:
     """Rows greater than ``after``, int64 (n,) increasing, and their packed codes, uint8 (n, bytes), block by block.
 
-    ``on_damage`` is called with each row whose codes do not match their checksum, and the row is skipped; without it,
-    such a row raises FormatError.
+    At the end, ``on_damage`` is called with a message for each item without codes that match their checksum; without
+    it, such an item raises FormatError.
     """
-    found = connection.execute(
-        f"{CODE_ROW} WHERE generation = ? AND row > ? AND {modality} IS NOT NULL ORDER BY row",
-        (generation.number, after),
-    )
+    found = connection.execute(f"{CODE_ROW} WHERE generation = ? AND row > ? ORDER BY row", (generation.number, after))
+    coded = [np.empty(0, dtype=np.int64)]  # rows
     while block := found.fetchmany(BLOCK):
-        damaged = damaged_code_rows(block, generation.bits)
-        for row in sorted(damaged):
-            if on_damage is None:
-                raise FormatError(damaged_codes_message(connection, row))
-            on_damage(row)
-        intact = [each for each in block if each[0] not in damaged] if damaged else block
-        rows = np.array([each[0] for each in intact], dtype=np.int64)
-        yield rows, generation.to_array([each[COLUMN[modality]] for each in intact])
+        code_of = {each[0]: each[COLUMN[modality]] for each in block if generation.is_intact(each)}
+        coded.append(np.array([*code_of], dtype=np.int64))
+        present = {row: code for row, code in code_of.items() if code is not None}
+        yield np.array([*present], dtype=np.int64), generation.to_array([*present.values()])
+    (count,) = connection.execute("SELECT count(*) FROM items WHERE row > ?", (after,)).fetchone()
+    if count != sum(map(len, coded)):
+        existing = rows_of(connection, "SELECT row FROM items WHERE row > ?", after)
+        for row in np.setdiff1d(existing, np.concatenate(coded)).tolist():
+            on_damage(damage_message(connection, row, "codes"))
+
+
+def rows_of(connection: sqlite3.Connection, statement: str, *values: int) -> IntArray:
+    """The rows that a statement selects, int64 (n,)."""
+    return np.fromiter((row for (row,) in connection.execute(statement, values)), dtype=np.int64)
 
 
 def codes_of_ids(
-    connection: sqlite3.Connection, ids: Sequence[str], modality: Modality, *, on_damage: Callable[[str], None]
+    connection: sqlite3.Connection, ids: Sequence[str], modality: Modality, *, on_damage: OnDamage
 ) -> Codes:
     """The codes of the items that have one, in the order of ``ids``.
 
@@ -144,16 +199,14 @@ def codes_of_ids(
     """
     generation = generation_of(connection)
     items, damaged = intact_items(connection, rows_of_ids(connection, ids).values())
-    statement = f"{CODE_ROW} WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"  # noqa: S608
-    found = connection.execute(statement, (generation.number, json.dumps(sorted(items)))).fetchall()
-    wrong = damaged_code_rows(found, generation.bits)
-    damaged |= {row: damaged_codes_message(connection, row) for row in wrong}
+    found = select_codes(connection, generation, items)
+    code_of: dict[int, Any] = {each[0]: each[COLUMN[modality]] for each in found if generation.is_intact(each)}
+    damaged |= {row: damage_message(connection, row, "codes") for row in items.keys() - code_of.keys()}
     for message in damaged.values():
         on_damage(message)
-    row_of = {items[each[0]].id: each[0] for each in found if each[0] not in wrong and each[COLUMN[modality]]}
-    code_of = {each[0]: each[COLUMN[modality]] for each in found}
+    row_of = {items[row].id: row for row, code in code_of.items() if code is not None}
     present = {name: row_of[name] for name in ids if name in row_of}
-    stored = vectors_of_rows(connection, generation, present.values(), modality)
+    stored = vectors_of_rows(connection, generation, present.values(), on_damage=on_damage)[modality]
     complete = bool(present) and stored.keys() >= set(present.values())
     return Codes(
         generation.to_array([code_of[row] for row in present.values()]),
@@ -163,21 +216,44 @@ def codes_of_ids(
     )
 
 
+def select_codes(connection: sqlite3.Connection, generation: Generation, rows: Iterable[int]) -> list[CodeRow]:
+    """The codes of some rows as stored, intact or not."""
+    statement = f"{CODE_ROW} WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"  # noqa: S608
+    return connection.execute(statement, (generation.number, json.dumps([int(row) for row in rows]))).fetchall()
+
+
 def has_vectors(connection: sqlite3.Connection) -> bool:
     """Whether the library stores vectors."""
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'vectors'").fetchone() is not None
+    return connection.execute("SELECT 1 FROM vectors LIMIT 1").fetchone() is not None
 
 
 def vectors_of_rows(
-    connection: sqlite3.Connection, generation: Generation, rows: Iterable[int], modality: Modality
-) -> dict[int, NDArray[np.int8]]:
-    """The vectors of one modality of some rows, by row, without missing and damaged ones."""
+    connection: sqlite3.Connection, generation: Generation, rows: Iterable[int], *, on_damage: OnDamage
+) -> dict[Modality, dict[int, NDArray[np.int8]]]:
+    """The vectors of some rows, by modality and row.
+
+    ``on_damage`` is called with a message for each row whose vectors are damaged or lost; they are skipped.
+    """
+    vectors: dict[Modality, dict[int, NDArray[np.int8]]] = {modality: {} for modality in MODALITIES}
     if not has_vectors(connection):
-        return {}
-    statement = f"{VECTOR_ROW} WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"  # noqa: S608
-    found = connection.execute(statement, (generation.number, json.dumps([int(row) for row in rows])))
-    intact = ((each[0], each[COLUMN[modality]]) for each in found if is_code_row_intact(*each))
-    return {row: np.frombuffer(vector, dtype=np.int8) for row, vector in intact if vector}
+        return vectors
+    expected: dict[int, int | None] = {int(row): -1 for row in rows}  # -1: the row of codes is damaged or lost
+    expected |= {
+        each[0]: each[4] for each in select_codes(connection, generation, expected) if is_code_row_intact(*each)
+    }
+    statement = "SELECT row, image, text FROM vectors WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"
+    stored = connection.execute(statement, (generation.number, json.dumps([*expected])))
+    for row, image, text in stored:
+        if is_code_row_intact(row, generation.number, image, text, None, expected.get(row) or -1):
+            del expected[row]
+            found: dict[Modality, bytes | None] = {"image": image, "text": text}
+            for modality, blob in found.items():
+                if blob is not None:
+                    vectors[modality][row] = np.frombuffer(blob, dtype=np.int8)
+    for row, checksum in expected.items():
+        if checksum is not None:
+            on_damage(damage_message(connection, row, "vectors"))
+    return vectors
 
 
 def stack_vectors(rows: IntArray, vectors: Mapping[int, NDArray[np.int8]]) -> NDArray[np.int8]:
@@ -202,47 +278,50 @@ def rows_with_words(connection: sqlite3.Connection, prefixes: Sequence[str], lim
     return np.array([row for (row,) in found], dtype=np.int64)
 
 
-def rows_with_labels(connection: sqlite3.Connection, names: Iterable[str], limit: int) -> IntArray:
+class LabelEntry(NamedTuple):
+    """A label: its key and name, and the number and the sum of the rows that have it."""
+
+    key: int
+    name: str
+    size: int
+    total: int
+
+
+def labels_by_name(connection: sqlite3.Connection) -> dict[str, LabelEntry]:
+    """All labels; FormatError if one is damaged or lost."""
+    found = connection.execute("SELECT label, name, count, total, checksum FROM labels").fetchall()
+    (count,) = connection.execute("SELECT count(*) FROM labels WHERE name > ''").fetchone()  # counts in the index
+    labels = {each[1]: LabelEntry._make(each[:4]) for each in found if is_intact(each[:4], each[4])}
+    if not len(labels) == len(found) == count:
+        raise FormatError("The list of labels is damaged; run `rmsh library repair`.")
+    return labels
+
+
+def rows_with_labels(connection: sqlite3.Connection, labels: Iterable[LabelEntry], limit: int) -> IntArray:
     """Rows with any of these labels, those with most of them first, int64 (at most limit,)."""
-    found = connection.execute(
-        "SELECT row FROM item_labels JOIN labels USING (label) WHERE name IN (SELECT value FROM json_each(?)) "
-        "GROUP BY row ORDER BY count(*) DESC, row LIMIT ?",
-        (json.dumps(list(names), ensure_ascii=False), limit),
-    )
-    return np.array([row for (row,) in found], dtype=np.int64)
+    blocks = [block for label in labels for block in rows_of_label(connection, label)]
+    rows, counts = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *blocks]), return_counts=True)
+    return rows[np.lexsort((rows, -counts))][:limit]
 
 
-def damaged_code_rows(block: Sequence[CodeRow], bits: int) -> set[int]:
-    """The rows whose codes do not match their checksum, or have the wrong length."""
-    width = -(-bits // 8)
-    return {
-        each[0]
-        for each in block
-        if not is_code_row_intact(*each)
-        or (each[2] is not None and len(each[2]) != width)
-        or (each[3] is not None and len(each[3]) != width)
-    }
-
-
-def damaged_codes_message(connection: sqlite3.Connection, row: int) -> str:
-    """A message about codes that do not match their checksum."""
-    return (
-        f"The codes of the item {id_of_row(connection, row)!r} (row {row}) do not match their checksum in the "
-        "database; run `rmsh library repair`."
-    )
-
-
-def id_of_row(connection: sqlite3.Connection, row: int) -> str | None:
-    """The ID of a row as stored, or None if the row is missing."""
-    found = connection.execute("SELECT id FROM items WHERE row = ?", (row,)).fetchone()
-    return str(found[0]) if found else None
+def rows_of_label(connection: sqlite3.Connection, label: LabelEntry) -> Iterator[IntArray]:
+    """The rows with a label, int64 (n,) increasing, block by block; FormatError if they are not all of them."""
+    count = total = 0
+    for rows in _row_blocks(connection, "SELECT row FROM item_labels WHERE label = ?", label.key):
+        count, total = count + len(rows), total + int(rows.sum())
+        yield rows
+    if (count, total) != (label.size, label.total):
+        raise FormatError(
+            f"The list of items with the label {label.name!r} is damaged ({count} of {label.size}); run "
+            "`rmsh library repair`."
+        )
 
 
 def items_of_rows(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Item]:
     """The items of some rows, by increasing row; FormatError if one is damaged or missing."""
     items, damaged = intact_items(connection, rows)
     for message in damaged.values():
-        raise FormatError(message)
+        refuse_damage(message)
     return items
 
 
@@ -253,28 +332,23 @@ def coded_items(
     generation = generation_of(connection)
     statement = f"{CODE_ROW} WHERE generation = ? AND row >= ? AND row < ? ORDER BY row"
     found = connection.execute(statement, (generation.number, first, end)).fetchall()
-    for row in damaged_code_rows(found, generation.bits):
-        raise FormatError(damaged_codes_message(connection, row))
+    for each in found:
+        if not generation.is_intact(each):
+            refuse_damage(damage_message(connection, each[0], "codes"))
     items = items_of_rows(connection, [each[0] for each in found])
-    return [(row, items[row], image, text) for row, _, image, text, _ in found]
+    return [(row, items[row], image, text) for row, _, image, text, *_ in found]
 
 
 def intact_items(connection: sqlite3.Connection, rows: Iterable[int]) -> tuple[dict[int, Item], dict[int, str]]:
     """The intact items of some rows by row, and a message about each of the others."""
     wanted = sorted({int(row) for row in rows})
     items: dict[int, Item] = {}
-    damaged = {row: f"The item of row {row} is missing in the database; run `rmsh library repair`." for row in wanted}
     for stored in stored_items(connection, wanted):
-        row, name, text, picture, labels, _ = stored
-        if is_item_intact(stored):
+        row, name, text, picture, labels, checksum = stored
+        if is_intact(stored[:5], checksum):
             items[row] = Item(name, text, picture, tuple(labels))
-            del damaged[row]
-        else:
-            damaged[row] = (
-                f"The text, labels, image path or ID of the item {name!r} (row {row}) do not match their checksum in "
-                "the database; run `rmsh library repair`."
-            )
-    return items, damaged
+    what = "text, labels, image path or ID"
+    return items, {row: damage_message(connection, row, what) for row in wanted if row not in items}
 
 
 def stored_items(connection: sqlite3.Connection, rows: Sequence[int]) -> Iterator[StoredItem]:
@@ -295,33 +369,48 @@ def stored_items(connection: sqlite3.Connection, rows: Sequence[int]) -> Iterato
         yield row, name, text, picture, sorted(labels[row], key=str), checksum
 
 
-def rows_of_ids(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, int]:
-    """The rows of those IDs that are in the library."""
-    wanted = json.dumps(ids, ensure_ascii=False)
-    return dict(connection.execute("SELECT id, row FROM items WHERE id IN (SELECT value FROM json_each(?))", (wanted,)))
+def rows_of_ids(connection: sqlite3.Connection, ids: Sequence[str], *, thorough: bool = True) -> dict[str, int]:
+    """The rows of those IDs that are in the library.
+
+    With ``thorough``, IDs that are not in the index are looked for in all items, because the index may be damaged.
+    """
+    statement = "SELECT id, row FROM items {} WHERE id IN (SELECT value FROM json_each(?))"
+    found = dict(connection.execute(statement.format(""), (json.dumps(ids, ensure_ascii=False),)))
+    if thorough and len(found) < len(ids):
+        missing = [name for name in ids if name not in found]
+        found |= connection.execute(statement.format("NOT INDEXED"), (json.dumps(missing, ensure_ascii=False),))
+    return found
 
 
-_FILTERS: dict[type[Leaf], str] = {
-    Label: "SELECT row FROM item_labels WHERE label = (SELECT label FROM labels WHERE name = ?)",
-    Id: "SELECT row FROM items WHERE id = ?",
-    Text: "SELECT rowid AS row FROM texts WHERE texts MATCH ?",
-    Phrase: "SELECT rowid AS row FROM texts WHERE texts MATCH ?",
-}
 _FILTER_BLOCK = 1 << 20
+_MATCHING = "SELECT rowid AS row FROM texts WHERE texts MATCH ?"
 
 
-def matching_rows(connection: sqlite3.Connection, condition: Leaf) -> Iterator[IntArray]:
-    """The rows of the items that satisfy one condition, int64 (n,) increasing, block by block.
+def matching_rows(
+    connection: sqlite3.Connection, condition: Leaf, labels: Callable[[], Mapping[str, LabelEntry]]
+) -> Iterator[IntArray]:
+    """The rows of the items that satisfy one condition, int64 (n,) increasing, block by block."""
+    if isinstance(condition, Label):
+        label = labels().get(condition.value)
+        return iter(()) if label is None else rows_of_label(connection, label)
+    if isinstance(condition, Id):
+        row = rows_of_ids(connection, [condition.value]).get(condition.value)
+        return iter(() if row is None else [np.array([row])])
+    query = quoted(condition.value) if isinstance(condition, Phrase) else to_phrases(condition.value)
+    return _row_blocks(connection, _MATCHING, query)
+
+
+def _row_blocks(connection: sqlite3.Connection, rows: str, value: str | int) -> Iterator[IntArray]:
+    """The rows that a statement selects, in increasing blocks.
 
     SQLite joins the numbers of a block into one string; a Python object per row would take three times as long.
     """
-    to_query = to_phrases if type(condition) is Text else quoted if type(condition) is Phrase else str
-    block = f"SELECT group_concat(row) FROM ({_FILTERS[type(condition)]} AND row > ? ORDER BY row LIMIT ?)"  # noqa: S608
+    block = f"SELECT group_concat(row) FROM ({rows} AND row > ? ORDER BY row LIMIT ?)"  # noqa: S608
     last = 0
-    while numbers := connection.execute(block, (to_query(condition.value), last, _FILTER_BLOCK)).fetchone()[0]:
-        rows = np.sort(np.fromstring(numbers, dtype=np.int64, sep=","))
-        yield rows
-        last = int(rows[-1])
+    while numbers := connection.execute(block, (value, last, _FILTER_BLOCK)).fetchone()[0]:
+        found = np.sort(np.fromstring(numbers, dtype=np.int64, sep=","))
+        yield found
+        last = int(found[-1])
 
 
 def to_phrases(words: str) -> str:

@@ -20,9 +20,8 @@ from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import Modality
 from rmsh.library.folder import find_model, install_model, stage_model
 from rmsh.library.items import Batch, Item
-from rmsh.library.queries import Generation, count_items, generation_of, has_vectors, items_of_rows
-from rmsh.library.schema import CREATE_VECTORS
-from rmsh.library.writing import insert_codes, insert_vectors, log_new_codes
+from rmsh.library.queries import Generation, count_items, generation_of, items_of_rows, select_codes
+from rmsh.library.writing import insert_codes, log_new_codes
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
@@ -69,10 +68,8 @@ def recode(
 def _add_vectors(library: Library, *, encode: Encode, batch: int, on_progress: OnProgress) -> None:
     """Write the vectors of items that have none; the codes stay as they are."""
     start, last, generation = time.perf_counter(), 0, library.generation()
-    with library.transaction() as connection:
-        connection.execute(CREATE_VECTORS)
-        total = count_items(connection)
-    pending = _PENDING_ROWS.replace("codes", "vectors")
+    total = library.count()
+    pending = "SELECT row FROM codes WHERE row > ? AND generation = ? AND vectors IS NULL ORDER BY row LIMIT ?"
     while True:
         with library.reading() as connection:
             rows = [row for (row,) in connection.execute(pending, (last, generation.number, batch))]
@@ -82,9 +79,12 @@ def _add_vectors(library: Library, *, encode: Encode, batch: int, on_progress: O
         codes = encode(list(items.values()))
         encoded = {name for of_modality in codes.values() for name in of_modality.ids.tolist()}
         items = {row: item for row, item in items.items() if item.id in encoded}
+        made = Batch(tuple(items.values()), codes, "").code_rows(items)
         with library.transaction() as connection:
-            if generation_of(connection) == generation:
-                insert_vectors(connection, generation.number, items, Batch(tuple(items.values()), codes, ""))
+            found = select_codes(connection, generation, items) if generation_of(connection) == generation else []
+            stored = {each[0]: (each[2], each[3]) for each in found if generation.is_intact(each)}
+            kept = [(row, *stored[row], image, text) for row, _, _, image, text in made if row in stored]
+            insert_codes(connection, generation.number, kept)
         last = rows[-1]
         on_progress(Progress("add vectors", min(last, total), total, "item", time.perf_counter() - start))
 
@@ -103,14 +103,12 @@ def _begin(library: Library, model: Model) -> tuple[Generation, int, int]:
             "SELECT generation, fingerprint, bits FROM generations WHERE generation > ?", (current.number,)
         ).fetchall()
         for pending in map(Generation._make, started):
-            own = "FROM codes WHERE generation = ?"
             if pending.fingerprint == model.fingerprint:
-                (done,) = connection.execute(f"SELECT count(*) {own}", (pending.number,)).fetchone()
+                count = "SELECT count(*) FROM codes WHERE generation = ?"
+                (done,) = connection.execute(count, (pending.number,)).fetchone()
                 return pending, done, total
-            connection.execute(f"DELETE {own}", (pending.number,))
-            if has_vectors(connection):
-                connection.execute("DELETE FROM vectors WHERE generation = ?", (pending.number,))
-            connection.execute("DELETE FROM generations WHERE generation = ?", (pending.number,))
+            for table in ("codes", "vectors", "generations"):
+                connection.execute(f"DELETE FROM {table} WHERE generation = ?", (pending.number,))  # noqa: S608
         added = connection.execute(
             "INSERT INTO generations (fingerprint, bits) VALUES (?, ?)", (model.fingerprint, model.bits)
         )
@@ -131,7 +129,8 @@ def _switch(library: Library, pending: Generation, last: int) -> bool:
                 "encoded: correct or remove these items, and recode again."
             )
         find_model(library.folder, pending)  # raises if it was deleted meanwhile
-        connection.execute("UPDATE library SET generation = ?", (pending.number,))
+        set_generation = "UPDATE library SET generation = ?1, checksum = checksum_of(id, ?1, source)"
+        connection.execute(set_generation, (pending.number,))
         log_new_codes(connection)
         return True
 
@@ -149,10 +148,7 @@ def _write(library: Library, items: Mapping[int, Item], codes: Mapping[Modality,
     pending.check(batch.model, *codes.values())
     with library.transaction() as connection:
         _check_pending(connection, pending)
-        blobs = zip(with_code, batch.blobs("image"), batch.blobs("text"), strict=True)
-        insert_codes(connection, pending.number, blobs)
-        if batch.has_vectors:
-            insert_vectors(connection, pending.number, with_code, batch)
+        insert_codes(connection, pending.number, batch.code_rows(with_code))
 
 
 def _check_pending(connection: sqlite3.Connection, pending: Generation) -> None:

@@ -16,20 +16,27 @@ from typing import Any
 import numpy as np
 
 from rmsh.core.errors import FormatError, InputError
-from rmsh.library.database import Writer, connect_reader, translate_errors
+from rmsh.library.database import Writer, connect_reader, read_acknowledged, translate_errors, write_acknowledged
 from rmsh.library.folder import check_is_library, find_model, finish_restore, read_manifest
 from rmsh.library.queries import (
-    CODE_ROW,
     generation_of,
     has_change,
-    id_of_row,
     is_removed,
     last_change,
+    lost_changes,
+    select_codes,
     stored_items,
 )
-from rmsh.library.schema import KEEP_ROWS, check_version, is_code_row_intact, is_item_intact
+from rmsh.library.schema import COUNT_LABELS, KEEP_ROWS, check_version, is_code_row_intact, is_intact
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
-from rmsh.library.verify import Damage, damaged_vectors, find_damage, is_text_index_intact
+from rmsh.library.verify import (
+    Damage,
+    damaged_vectors,
+    find_damage,
+    is_text_index_intact,
+    label_problems,
+    log_problems,
+)
 from rmsh.library.writing import insert_codes, insert_labels, log_new_codes
 
 
@@ -57,22 +64,29 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
             check_version(connection, folder)
             find_model(folder, generation_of(connection))
             _rebuild_indexes(connection, result)
+            problems, lost = [*log_problems(folder, connection)], lost_changes(connection, read_acknowledged(folder))
+            if problems:
+                connection.execute("DELETE FROM changes")
+                result.restored.append("The log of changes was started anew.")
             damage = find_damage(folder, connection)
             if other is not None and damage.items:
                 result.restored += _restore_items(connection, other, damage.items)
             result.restored += _restore_codes(connection, other, damage)
-            for row, number in damaged_vectors(connection):
-                connection.execute("DELETE FROM vectors WHERE row = ? AND generation = ?", (row, number))
-                result.restored.append(
-                    f"Damaged vectors of row {row} were deleted; it is ranked by its code until `rmsh recode`."
-                )
+            result.restored += _delete_vectors(connection)
             if not is_text_index_intact(connection):
                 connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
                 result.restored.append("The full-text index was rebuilt.")
+            after = find_damage(folder, connection)
+            if not after.items and any(label_problems(folder, connection)):
+                for statement in COUNT_LABELS:
+                    connection.execute(statement)
+                result.restored.append("The lists of the items with each label were counted again.")
             if result.restored:
                 log_new_codes(connection)
-            after = find_damage(folder, connection)
-            result.lost += after.messages
+            change = last_change(connection)
+            result.lost += [f"The library {folder} has lost {lost}."] * (lost is not None) + [*after.messages]
+        if problems:
+            write_acknowledged(folder, *change, replace=True)
         # A snapshot that may have the only intact copy of damaged codes is not overwritten.
         if not after.messages and (damage.snapshot_problem or result.restored):
             with closing(connect_reader(folder)) as connection:
@@ -116,7 +130,7 @@ def _restore_items(connection: sqlite3.Connection, backup: sqlite3.Connection, r
     connection.execute("DROP TRIGGER item_kept")
     for row in rows:
         stored, copy = (next(stored_items(each, [row]), None) for each in (connection, backup))
-        if copy is None or not is_item_intact(copy) or not _is_same(stored, copy, connection, backup):
+        if copy is None or not is_intact(copy[:5], copy[5]) or not _is_same(stored, copy, connection, backup):
             continue
         _, name, text, picture, labels, checksum = copy
         connection.execute(
@@ -126,7 +140,7 @@ def _restore_items(connection: sqlite3.Connection, backup: sqlite3.Connection, r
             (row, name, text, picture, checksum),
         )
         connection.execute("DELETE FROM item_labels WHERE row = ?", (row,))
-        insert_labels(connection, [(row, label) for label in labels])
+        insert_labels(connection, [(label, row) for label in labels])
         yield f"The item {name!r} (row {row}) was restored from the backup."
     connection.execute(KEEP_ROWS)
 
@@ -143,34 +157,42 @@ def _is_same(
 
 def _restore_codes(connection: sqlite3.Connection, backup: sqlite3.Connection | None, damage: Damage) -> Iterator[str]:
     """Restore the codes that have an intact copy, delete damaged ones of other models, and yield a message for each."""
-    current = generation_of(connection).number
+    generation = generation_of(connection)
     for row, number in sorted(damage.codes):
-        if number != current:  # older codes are unused, and `rmsh recode` computes newer ones again
+        if number != generation.number:  # older codes are unused, and `rmsh recode` computes newer ones again
             connection.execute("DELETE FROM codes WHERE row = ? AND generation = ?", (row, number))
             yield f"Damaged codes of row {row} and another model were deleted."
             continue
-        image, text = damage.snapshot.packed(row)
-        source = "snapshot"
-        if image is None and text is None and backup is not None:
-            image, text = _codes_of_backup(row, connection, backup)
-            source = "backup"
-        name = id_of_row(connection, row)
-        if name is not None and not (image is None and text is None):
-            insert_codes(connection, current, [(row, image, text)])
-            yield f"The codes of the item {name!r} (row {row}) were restored from the {source}."
+        copy, source = damage.packed(row), "snapshot"
+        if not any(copy) and backup is not None:
+            copy, source = _codes_of_backup(row, connection, backup), "backup"
+        if any(copy) and any(stored_items(connection, [row])):
+            vectors = connection.execute(
+                "SELECT row, generation, image, text, NULL, checksum FROM vectors WHERE row = ? AND generation = ?",
+                (row, number),
+            ).fetchone()
+            kept = vectors[2:4] if vectors is not None and is_code_row_intact(*vectors) else (None, None)
+            insert_codes(connection, number, [(row, *copy, *kept)])
+            yield f"The codes of row {row} were restored from the {source}."
 
 
-def _codes_of_backup(
-    row: int, connection: sqlite3.Connection, backup: sqlite3.Connection
-) -> tuple[bytes | None, bytes | None]:
-    statement = (
-        f"{CODE_ROW} JOIN generations USING (generation) "
-        "WHERE row = ? AND generation = ? AND fingerprint = ? AND bits = ?"
-    )
-    stored, copy = (
-        each.execute(statement, (row, *generation_of(connection))).fetchone() for each in (connection, backup)
-    )
-    if copy is None or not is_code_row_intact(*copy) or not _is_same(stored, copy, connection, backup):
+def _delete_vectors(connection: sqlite3.Connection) -> Iterator[str]:
+    """Delete damaged vectors, and yield a message for each."""
+    for row, generation in damaged_vectors(connection):
+        key = row, generation
+        image, text = connection.execute(
+            "SELECT image, text FROM codes WHERE row = ? AND generation = ?", key
+        ).fetchone()
+        connection.execute("DELETE FROM vectors WHERE row = ? AND generation = ?", key)
+        insert_codes(connection, generation, [(row, image, text, None, None)])
+        yield f"Damaged vectors of row {row} were deleted; it is ranked by its code until `rmsh recode`."
+
+
+def _codes_of_backup(row: int, connection: sqlite3.Connection, backup: sqlite3.Connection) -> tuple[Any, ...]:
+    """The image code and the text code of a row in the backup, None if they are missing or damaged."""
+    generation = generation_of(connection)
+    stored, copy = (next(iter(select_codes(each, generation, [row])), None) for each in (connection, backup))
+    same_model = generation_of(backup) == generation
+    if copy is None or not same_model or not generation.is_intact(copy):
         return None, None
-    image, text = copy[2:4]
-    return image, text
+    return copy[2:4] if _is_same(stored, copy, connection, backup) else (None, None)

@@ -4,18 +4,18 @@
   row never changes, and equal distances are ordered by the time an item was last written.
 - ``codes``: packed codes (see codes.py) by row and generation. A generation is the codes of one model; the codes of a
   new model are stored next to the old ones until they are complete.
-- ``changes``: a log with one entry per range of rows, written in the same transaction as the change. Readers learn from
-  it what happened since the change they know. The token identifies an entry: a database that was restored from a backup
-  continues with the same numbers but other tokens.
+- ``changes``: a log with one entry per range of rows, written in the same transaction as the change and numbered
+  without gaps. Readers learn from it what happened since the change they know. The token identifies an entry: a
+  database that was restored from a backup continues with the same numbers but other tokens.
+- ``labels``: the names, each with the number and the sum of the rows that have it.
 - ``texts``: the full-text index, updated by triggers.
-- ``vectors``: optional; int8 vectors (see codes.py) by row and generation, created when the first ones are written.
-  They follow from images, texts and model: a damaged one is ignored, `rmsh library repair` deletes it, and recoding
-  makes it again.
+- ``vectors``: optional; int8 vectors (see codes.py) by row and generation. They follow from images, texts and model: a
+  damaged one is ignored, `rmsh library repair` deletes it, and recoding makes it again.
 
-``items.checksum`` covers an item with its labels, ``codes.checksum`` the codes of one row and ``vectors.checksum`` its
-vectors. SQLite checks the structure
-of its pages, not the values in them, so a flipped bit in a text or a code would go unnoticed without these checksums.
-Each is a CRC-32 over an unambiguous encoding of the row.
+SQLite checks the structure of its pages, not the values in them, so a flipped bit would go unnoticed without checksums:
+CRC-32 over an unambiguous encoding of the values. ``items.checksum`` covers an item with its labels; ``codes.checksum``
+the codes of one row and the checksum of its vectors, so that lost vectors are noticed; the others cover their row. Lost
+rows are noticed because two tables must agree: every item has codes, and every label has as many rows as it says.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ import sqlite3
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from zlib import crc32
 
 from rmsh.core.errors import FormatError
 
-VERSION = 2
+VERSION = 3
 
-CodeRow: TypeAlias = tuple[int, int, bytes | None, bytes | None, int]  # row, generation, image, text, checksum
+# row, generation, image, text, checksum of the vectors, checksum
+CodeRow: TypeAlias = tuple[int, int, bytes | None, bytes | None, int | None, int]
 StoredItem: TypeAlias = tuple[int, str, str | None, str | None, list[str], int]  # ..., sorted labels, checksum
 
 KEEP_ROWS = """
@@ -41,6 +42,25 @@ CREATE TRIGGER item_kept BEFORE UPDATE ON items BEGIN
     SELECT RAISE (ABORT, 'rows of items never change');
 END
 """
+
+_CREATE_VECTORS = """
+CREATE TABLE IF NOT EXISTS vectors (
+    row INTEGER NOT NULL REFERENCES items ON DELETE CASCADE,
+    generation INTEGER NOT NULL,
+    image BLOB,
+    text BLOB,
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (row, generation)
+) WITHOUT ROWID
+"""
+
+COUNT_LABELS = (
+    """
+    UPDATE labels SET count = (SELECT count(*) FROM item_labels WHERE item_labels.label = labels.label),
+    total = (SELECT coalesce(sum(row), 0) FROM item_labels WHERE item_labels.label = labels.label)
+    """,
+    "UPDATE labels SET checksum = checksum_of(label, name, count, total)",
+)
 
 MIGRATIONS: Mapping[int, Sequence[str]] = {  # version -> the statements that lead to the next one
     1: (
@@ -55,6 +75,25 @@ MIGRATIONS: Mapping[int, Sequence[str]] = {  # version -> the statements that le
         "UPDATE codes SET checksum = codes_checksum(row, generation, image, text)",
         KEEP_ROWS,
     ),
+    2: (
+        _CREATE_VECTORS,
+        "ALTER TABLE codes ADD COLUMN vectors INTEGER",
+        # A damaged row keeps the checksum that it does not match.
+        """
+        UPDATE codes SET vectors = (
+            SELECT checksum FROM vectors WHERE vectors.row = codes.row AND vectors.generation = codes.generation
+        ) WHERE checksum = codes_checksum(row, generation, image, text)
+        """,
+        "UPDATE codes SET checksum = codes_checksum(row, generation, image, text, vectors) WHERE vectors IS NOT NULL",
+        "ALTER TABLE library ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
+        "UPDATE library SET checksum = checksum_of(id, generation, source)",
+        "ALTER TABLE changes ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
+        "UPDATE changes SET checksum = checksum_of(seq, kind, first, last, token)",
+        "ALTER TABLE labels ADD COLUMN count INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE labels ADD COLUMN total INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE labels ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0",
+        *COUNT_LABELS,
+    ),
 }
 
 _APPLICATION = 0x726D7368  # "rmsh", in the header of the database file
@@ -64,7 +103,8 @@ CREATE TABLE library (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     id TEXT NOT NULL,
     generation INTEGER NOT NULL REFERENCES generations,
-    source TEXT
+    source TEXT,
+    checksum INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE generations (
     generation INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -84,12 +124,16 @@ CREATE TABLE codes (
     image BLOB,
     text BLOB,
     checksum INTEGER NOT NULL DEFAULT 0,
+    vectors INTEGER,
     CHECK (image IS NOT NULL OR text IS NOT NULL),
     PRIMARY KEY (row, generation)
 ) WITHOUT ROWID;
 CREATE TABLE labels (
     label INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE
+    name TEXT NOT NULL UNIQUE,
+    count INTEGER NOT NULL DEFAULT 0,
+    total INTEGER NOT NULL DEFAULT 0,
+    checksum INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE item_labels (
     label INTEGER NOT NULL REFERENCES labels,
@@ -102,7 +146,8 @@ CREATE TABLE changes (
     kind TEXT NOT NULL CHECK (kind IN ('add', 'remove', 'recode')),
     first INTEGER NOT NULL,
     last INTEGER NOT NULL,
-    token TEXT NOT NULL DEFAULT (hex(randomblob(8)))
+    token TEXT NOT NULL DEFAULT (hex(randomblob(8))),
+    checksum INTEGER NOT NULL DEFAULT 0
 );
 CREATE VIRTUAL TABLE texts USING fts5(text, content = 'items', content_rowid = 'row');
 CREATE TRIGGER item_added AFTER INSERT ON items BEGIN
@@ -113,55 +158,48 @@ CREATE TRIGGER item_removed AFTER DELETE ON items BEGIN
 END;
 """
 
-CREATE_VECTORS = """
-CREATE TABLE IF NOT EXISTS vectors (
-    row INTEGER NOT NULL REFERENCES items ON DELETE CASCADE,
-    generation INTEGER NOT NULL,
-    image BLOB,
-    text BLOB,
-    checksum INTEGER NOT NULL,
-    PRIMARY KEY (row, generation)
-) WITHOUT ROWID
-"""
-
 _encode = json.JSONEncoder().encode  # ASCII: independent of the Unicode version of the interpreter
 _head = struct.Struct("<qqii").pack  # row, generation, and the length of each code, -1 for none
 
 
-def item_checksum(row: int, name: str, text: str | None, picture: str | None, labels: Sequence[str]) -> int:
-    """The checksum of an item; the labels are sorted.
+def checksum_of(*values: Any) -> int:
+    """The checksum of plain values; those of an item are row, ID, text, image path and sorted labels.
 
     Example:
-        >>> item_checksum(1, "a", None, "x", []) == item_checksum(1, "a", "x", None, [])
+        >>> checksum_of(1, "a", None, "x", []) == checksum_of(1, "a", "x", None, [])
         False
     """
-    return crc32(_encode((row, name, text, picture, labels)).encode())
+    return crc32(_encode(values).encode())
 
 
-def codes_checksum(row: int, generation: int, image: bytes | None, text: bytes | None) -> int:
-    """The checksum of the codes of one row.
+def codes_checksum(
+    row: int, generation: int, image: bytes | None, text: bytes | None, vectors: int | None = None
+) -> int:
+    """The checksum of the codes or the vectors of one row; that of codes includes the checksum of the vectors.
 
     Example:
         >>> codes_checksum(1, 1, None, b"x") == codes_checksum(1, 1, b"x", None)
         False
     """
     head = _head(row, generation, -1 if image is None else len(image), -1 if text is None else len(text))
-    return crc32(b"".join((head, image or b"", text or b"")))
+    return crc32(b"".join((head, image or b"", text or b"", b"" if vectors is None else vectors.to_bytes(8))))
 
 
-def is_item_intact(stored: StoredItem) -> bool:
-    """Whether an item matches its checksum; a damaged database may return values of any type."""
+def is_intact(values: Sequence[Any], checksum: int) -> bool:
+    """Whether values match their checksum; a damaged database may return values of any type."""
     try:
-        return item_checksum(*stored[:5]) == stored[5]
+        return checksum_of(*values) == checksum
     except TypeError:
         return False
 
 
-def is_code_row_intact(row: int, generation: int, image: bytes | None, text: bytes | None, checksum: int) -> bool:
+def is_code_row_intact(
+    row: int, generation: int, image: bytes | None, text: bytes | None, vectors: int | None, checksum: int
+) -> bool:
     """Whether the codes of one row match their checksum; a damaged database may return values of any type."""
     try:
-        return codes_checksum(row, generation, image, text) == checksum
-    except (TypeError, struct.error):
+        return codes_checksum(row, generation, image, text, vectors) == checksum
+    except (AttributeError, OverflowError, TypeError, struct.error):
         return False
 
 
@@ -169,9 +207,10 @@ def create_tables(connection: sqlite3.Connection, fingerprint: str, *, bits: int
     """Create the tables of a library without items."""
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
-    connection.executescript(f"BEGIN; {_TABLES} {KEEP_ROWS};")
+    connection.executescript(f"BEGIN; {_TABLES} {_CREATE_VECTORS}; {KEEP_ROWS};")
     connection.execute("INSERT INTO generations VALUES (1, ?, ?)", (fingerprint, bits))
-    connection.execute("INSERT INTO library VALUES (1, ?, 1, ?)", (secrets.token_hex(8), source))
+    name = secrets.token_hex(8)
+    connection.execute("INSERT INTO library VALUES (1, ?, 1, ?, ?)", (name, source, checksum_of(name, 1, source)))
     connection.execute("COMMIT")
 
 
@@ -202,9 +241,8 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
     """Migrate a database to the current format, inside the caller's transaction."""
 
     def checksum_of_item(row: int, name: str, text: str | None, picture: str | None, labels: str) -> int:
-        return item_checksum(row, name, text, picture, sorted(json.loads(labels)))
+        return checksum_of(row, name, text, picture, sorted(json.loads(labels)))
 
-    connection.create_function("codes_checksum", 4, codes_checksum, deterministic=True)
     connection.create_function("item_checksum", 5, checksum_of_item, deterministic=True)
     for step in range(version, VERSION):
         for statement in MIGRATIONS[step]:

@@ -6,15 +6,19 @@ temporary name, flushed and renamed, so an incomplete file never has the name of
 
 Opening a snapshot checks its length and its JSON, which detects a truncated file. The blocks of a modality are compared
 with their checksums when it is first used. That takes a fraction of a second for ten million codes, and a flipped bit
-never becomes a wrong result.
+never becomes a wrong result. A small file is read into memory. A large one is mapped; its size and time are compared
+before and after every search, because another program may overwrite it in place. If such a file is truncated during a
+search, the operating system ends the process.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import sqlite3
 import struct
+import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -24,10 +28,19 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.codes import to_words
-from rmsh.core.errors import FormatError, RmshError
-from rmsh.core.files import atomic
+from rmsh.core.errors import DataError, FormatError, RmshError
+from rmsh.core.files import atomic, open_regular
 from rmsh.core.types import MODALITIES
-from rmsh.library.queries import BLOCK, code_blocks, generation_of, has_change, last_change, last_row, library_id
+from rmsh.library.queries import (
+    BLOCK,
+    changes_since,
+    code_blocks,
+    generation_of,
+    has_change,
+    last_change,
+    last_row,
+    library_id,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +52,7 @@ SNAPSHOT = "codes.snapshot"
 
 _MAGIC = b"rmsh snapshot 1\n"
 _END = struct.Struct("<QI")  # length and checksum of the JSON
+_MOST_IN_MEMORY = 64 << 20  # bytes
 _FEW = 1 << 14  # rows that are read from the database in a few milliseconds
 
 _log = logging.getLogger("rmsh.library")
@@ -110,17 +124,19 @@ def _write_blocks(file: IO[bytes], blocks: Iterable[NDArray[Any]]) -> dict[str, 
 
 
 class Snapshot:
-    """An open snapshot: its stamp, and its codes as memory-mapped arrays; FormatError if the file is damaged."""
+    """An open snapshot: its stamp, and its codes as arrays; FormatError if the file is damaged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        empty = np.empty(0, dtype=np.uint8)  # an empty file cannot be mapped
-        self._bytes = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else empty
+        self._file = open_regular(path)
+        weakref.finalize(self, self._file.close)
+        self._status = self._file_status()
+        size, _ = self._status
+        self._mapped = np.memmap(self._file, dtype=np.uint8, mode="r") if size > _MOST_IN_MEMORY else None
         try:
-            size, checksum = _END.unpack(self._bytes[-_END.size :].tobytes())
-            begin = max(len(self._bytes) - _END.size - size, 0)
-            content = self._bytes[begin : begin + size].tobytes()
-            if self._bytes[: len(_MAGIC)].tobytes() != _MAGIC or zlib.crc32(content) != checksum:
+            length, checksum = _END.unpack(self._read(size - _END.size, _END.size))
+            content = self._read(size - _END.size - length, length)
+            if self._read(0, len(_MAGIC)) != _MAGIC or zlib.crc32(content) != checksum:
                 raise ValueError("truncated, or not a snapshot")
             facts = json.loads(content)
             self.stamp = Stamp(**facts["stamp"])
@@ -128,6 +144,18 @@ class Snapshot:
             self.counts = {modality: int(self._parts[modality]["count"]) for modality in MODALITIES}
         except (ValueError, KeyError, TypeError, struct.error) as error:
             raise FormatError(f"The snapshot {path} is damaged ({error})") from error
+
+    def _file_status(self) -> tuple[int, int]:
+        status = os.fstat(self._file.fileno())
+        return status.st_size, status.st_mtime_ns
+
+    def is_unchanged(self) -> bool:
+        """Whether no program has overwritten a mapped file; one that replaces it by another file does no harm."""
+        return self._mapped is None or self._file_status() == self._status
+
+    def _read(self, begin: int, count: int) -> bytes:
+        self._file.seek(max(begin, 0))
+        return self._file.read(min(count, self._status[0]))
 
     def arrays(self, modality: Modality) -> tuple[IntArray, WordArray]:
         """Rows, int64 (n,), and words, uint64 (n, width); FormatError if they do not match their checksums."""
@@ -137,9 +165,11 @@ class Snapshot:
         return rows.astype(np.int64, copy=False), words.astype(np.uint64, copy=False)
 
     def _section(self, facts: Mapping[str, Any], count: int, width: int, dtype: str) -> NDArray[Any]:
-        begin = int(facts["offset"])
-        array = self._bytes[begin : begin + count * width * 8]
-        step = self._block * width * 8
+        begin, size, step = int(facts["offset"]), count * width * 8, self._block * width * 8
+        if self._mapped is None:
+            array = np.frombuffer(self._read(begin, size), dtype=np.uint8)
+        else:
+            array = self._mapped[begin : begin + size]
         for number, checksum in enumerate(facts["checksums"]):
             if zlib.crc32(array[number * step : (number + 1) * step].data) != checksum:
                 raise FormatError(f"The snapshot {self.path} is damaged (in block {number} from byte {begin})")
@@ -153,7 +183,7 @@ def open_snapshot(folder: Path, connection: sqlite3.Connection) -> Snapshot | No
     """
     try:
         snapshot = Snapshot(folder / SNAPSHOT)
-    except OSError:
+    except (OSError, DataError):
         return None
     shown = snapshot.stamp
     same_codes = shown == replace(Stamp.of(connection), seq=shown.seq, token=shown.token)
@@ -177,8 +207,8 @@ class SnapshotWriter:
                 snapshot = open_snapshot(self._folder, connection)
                 if snapshot is not None:
                     self._count = max(len(snapshot.arrays(modality)[0]) for modality in MODALITIES)
-                    behind = "SELECT coalesce(sum(last - first + 1), 0) FROM changes WHERE seq > ?"
-                    (self._behind,) = connection.execute(behind, (snapshot.stamp.seq,)).fetchone()
+                    since = changes_since(connection, snapshot.stamp.seq)
+                    self._behind = sum(last - first + 1 for _, first, last in since)
             except FormatError as error:
                 _log.warning("%s; it is rewritten", error)
                 damaged = True

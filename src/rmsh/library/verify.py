@@ -1,4 +1,4 @@
-"""Checking a library for damage: database, full-text index, items, codes, snapshot, model and manifest.
+"""Checking every part of a library for damage.
 
 The checksum of a row is computed when the row is written, and the snapshot is only ever written from rows that match
 their checksums. Where the two differ, a row that matches its checksum is right; otherwise the snapshot is right, if it
@@ -21,27 +21,31 @@ import numpy as np
 from rmsh.codes import to_words
 from rmsh.core.errors import FormatError, RmshError
 from rmsh.core.types import MODALITIES
-from rmsh.library.database import connect_reader, connect_writer, primary_code, translate_errors
+from rmsh.index.brute import Brute
+from rmsh.library.database import connect_reader, connect_writer, primary_code, read_acknowledged, translate_errors
 from rmsh.library.folder import check_is_library, find_model, read_manifest
 from rmsh.library.queries import (
     CODE_ROW,
-    VECTOR_ROW,
+    Generation,
+    changes_since,
     code_blocks,
-    damaged_code_rows,
+    damage_message,
     generation_of,
-    has_vectors,
-    id_of_row,
     intact_items,
-    is_removed,
+    labels_by_name,
     library_id,
+    lost_changes,
+    rows_of,
+    rows_of_label,
 )
 from rmsh.library.schema import check_version, is_code_row_intact
 from rmsh.library.snapshot import open_snapshot
+from rmsh.library.views import Views
 from rmsh.model import load
 
 if TYPE_CHECKING:
-    from rmsh.core.types import IntArray, Modality, WordArray
-    from rmsh.library.snapshot import Snapshot
+    from rmsh.core.types import Modality
+    from rmsh.library.views import View
 
 _MAX_REPORTED = 10  # problems of one kind
 _BLOCK = 1 << 14  # items in memory at once
@@ -61,7 +65,9 @@ def verify(folder: Path) -> Verification:
     checks: dict[str, Callable[[Path, sqlite3.Connection], Iterator[str]]] = {
         "database": _check_database,
         "full-text index": _check_texts,
+        "log of changes": log_problems,
         "items, codes and snapshot": _check_rows,
+        "labels": label_problems,
         "vectors": _check_vectors,
         "model": _check_model,
         "manifest": _check_manifest,
@@ -117,16 +123,44 @@ def _check_rows(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
         yield damage.snapshot_problem
 
 
+def log_problems(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
+    """A message if acknowledged changes are lost, and one if an entry of the log is damaged or lost."""
+    lost = lost_changes(connection, read_acknowledged(folder))
+    if lost is not None:
+        yield f"The library {folder} has lost {lost}; restore a backup, or accept the loss with `rmsh library repair`."
+    (first,) = connection.execute("SELECT min(seq) FROM changes").fetchone()
+    try:
+        changes_since(connection, (first or 1) - 1)
+    except FormatError as error:
+        yield str(error)
+
+
+def label_problems(_folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
+    """A message if a label, or the list of its rows, is damaged."""
+    try:
+        for label in labels_by_name(connection).values():
+            for _ in rows_of_label(connection, label):
+                pass
+    except FormatError as error:
+        yield str(error)
+
+
 def _check_vectors(_folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
     for row in sorted({row for row, _ in damaged_vectors(connection)}):
-        name = id_of_row(connection, row)
-        yield f"The vectors of the item {name!r} (row {row}) do not match their checksum; run `rmsh library repair`."
+        yield damage_message(connection, row, "vectors")
 
 
 def damaged_vectors(connection: sqlite3.Connection) -> list[tuple[int, int]]:
-    """Row and generation of vectors that do not match their checksum."""
-    found = connection.execute(VECTOR_ROW) if has_vectors(connection) else ()
-    return [each[:2] for each in found if not is_code_row_intact(*each)]
+    """Row and generation of vectors that are lost, or do not match the checksum that their codes include."""
+    found = connection.execute(
+        "SELECT row, generation, found.image, found.text, codes.vectors FROM codes "
+        "LEFT JOIN vectors AS found USING (row, generation) WHERE codes.vectors IS NOT NULL"
+    )
+    return [
+        (row, generation)
+        for row, generation, image, text, checksum in found
+        if not is_code_row_intact(row, generation, image, text, None, checksum)
+    ]
 
 
 def _check_model(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
@@ -150,31 +184,21 @@ def _check_manifest(folder: Path, connection: sqlite3.Connection) -> Iterator[st
 
 
 @dataclass(frozen=True, eq=False)
-class SnapshotCodes:
-    """The codes of an intact snapshot, without rows that were removed since; none if there is no such snapshot."""
-
-    bits: int
-    of: Mapping[Modality, tuple[IntArray, WordArray]]  # rows, int64 (n,) increasing, and words, uint64 (n, width)
-
-    def packed(self, row: int) -> tuple[bytes | None, ...]:
-        """The image code and the text code of a row as the database stores them, or None."""
-        codes: list[bytes | None] = []
-        for rows, words in self.of.values():
-            at = int(np.searchsorted(rows, row))
-            exists = at < len(rows) and rows[at] == row
-            codes.append(words[at].astype("<u8").tobytes()[: -(-self.bits // 8)] if exists else None)
-        return tuple(codes)
-
-
-@dataclass(frozen=True, eq=False)
 class Damage:
     """The damaged rows of a library."""
 
     messages: tuple[str, ...]  # about the database, one per damaged or missing item and row of codes
     items: Collection[int]  # rows whose item is damaged or missing
     codes: Collection[tuple[int, int]]  # row and generation of codes that are damaged or missing
-    snapshot: SnapshotCodes
+    views: Mapping[Modality, View]  # from the snapshot, if it is intact
     snapshot_problem: str | None  # a message if the snapshot is damaged, or differs from intact rows
+
+    def packed(self, row: int) -> tuple[bytes | None, ...]:
+        """The image code and the text code of a row as the database stores them, from the snapshot, or None."""
+        found = [(view.locate(np.array([row])), -(-view.generation.bits // 8)) for view in self.views.values()]
+        return tuple(
+            words[0].astype("<u8").tobytes()[:width] if places[0] >= 0 else None for (places, words), width in found
+        )
 
 
 def find_damage(folder: Path, connection: sqlite3.Connection) -> Damage:
@@ -182,75 +206,45 @@ def find_damage(folder: Path, connection: sqlite3.Connection) -> Damage:
 
     Damage to the structure of the database raises sqlite3.DatabaseError.
     """
-    snapshot, problem = _read_snapshot(folder, connection)
+    views, problem = _read_snapshot(folder, connection)
     tables = "SELECT row FROM items UNION SELECT row FROM codes UNION SELECT row FROM item_labels"
-    mentioned = np.unique(np.concatenate([_rows(connection, tables), *(rows for rows, _ in snapshot.of.values())]))
+    mentioned = np.unique(np.concatenate([rows_of(connection, tables), *(v.arrays()[0] for v in views.values())]))
     items: dict[int, str] = {}
     for begin in range(0, len(mentioned), _BLOCK):
         items |= intact_items(connection, mentioned[begin : begin + _BLOCK])[1]
-    bits = dict(connection.execute("SELECT generation, bits FROM generations"))
+    generations = map(Generation._make, connection.execute("SELECT generation, fingerprint, bits FROM generations"))
+    by_number = {generation.number: generation for generation in generations}
     damaged = {
         each[:2]
         for each in connection.execute(CODE_ROW)
-        if each[1] not in bits or damaged_code_rows([each], bits[each[1]])
+        if each[1] not in by_number or not by_number[each[1]].is_intact(each)
     }
     current = generation_of(connection).number
-    coded = _rows(connection, "SELECT row FROM codes WHERE generation = ?", current)
-    missing = {(row, current) for row in np.setdiff1d(mentioned, coded, assume_unique=True).tolist()}
-    messages = list(items.values())
-    for row in sorted({row for row, _ in damaged | missing}):
-        name = id_of_row(connection, row)
-        if name is None:
-            continue  # the whole item is missing, which was reported above
-        state = "are missing" if (row, current) in missing else "do not match their checksum"
-        if any(snapshot.packed(row)):
-            remedy = "the snapshot has an intact copy: run `rmsh library repair`."
-        else:
-            remedy = "run `rmsh library repair --backup BACKUP`."
-        messages.append(f"The codes of the item {name!r} (row {row}) {state} in the database; {remedy}")
-    return Damage(tuple(messages), items.keys(), damaged | missing, snapshot, problem)
+    coded = rows_of(connection, "SELECT row FROM codes WHERE generation = ?", current)
+    damaged |= {(row, current) for row in np.setdiff1d(mentioned, coded, assume_unique=True).tolist()}
+    messages = [*items.values()]
+    messages += [damage_message(connection, row, "codes") for row in sorted({row for row, _ in damaged})]
+    return Damage(tuple(messages), items.keys(), damaged, views, problem)
 
 
-def _read_snapshot(folder: Path, connection: sqlite3.Connection) -> tuple[SnapshotCodes, str | None]:
-    """The codes of the snapshot, and a message if it is damaged or differs from the database."""
-    bits = generation_of(connection).bits
-    empty = np.empty(0, dtype=np.int64), np.empty((0, -(-bits // 64)), dtype=np.uint64)
-    kept = dict.fromkeys(MODALITIES, empty)
+def _read_snapshot(folder: Path, connection: sqlite3.Connection) -> tuple[dict[Modality, View], str | None]:
+    """The codes of the snapshot with later changes, and a message if it is damaged or differs from intact rows."""
     try:
         snapshot = open_snapshot(folder, connection)
         if snapshot is None:
-            return SnapshotCodes(bits, kept), None
-        arrays = {modality: snapshot.arrays(modality) for modality in MODALITIES}
+            return {}, None
+        for modality in MODALITIES:
+            snapshot.arrays(modality)
     except FormatError as error:
-        problem = f"{error}; searches use the database instead, and `rmsh library compact` rewrites it."
-        return SnapshotCodes(bits, kept), problem
-    for modality, (rows, words) in arrays.items():
-        alive = ~is_removed(connection, rows, since=snapshot.stamp.seq)
-        kept[modality] = (rows, words) if alive.all() else (rows[alive], words[alive])
-    codes = SnapshotCodes(bits, kept)
-    return codes, _difference(snapshot, codes, connection)
-
-
-def _difference(snapshot: Snapshot, codes: SnapshotCodes, connection: sqlite3.Connection) -> str | None:
-    """A message if the snapshot lacks an intact row of the database, or has another code for it."""
-    later = "SELECT min(first) FROM changes WHERE seq > ? AND kind = 'add'"
-    (first_later,) = connection.execute(later, (snapshot.stamp.seq,)).fetchone()
-    generation = generation_of(connection)
-    for modality, (rows, words) in codes.of.items():
-        for found, packed in code_blocks(connection, modality, generation=generation, on_damage=lambda _: None):
-            known = np.ones(len(found), np.bool_) if first_later is None else found < first_later
-            at = np.searchsorted(rows, found[known])
-            if not (
-                (at < len(rows)).all()
-                and np.array_equal(rows[at], found[known])
-                and np.array_equal(words[at], to_words(packed)[known])
-            ):
-                return (
+        return {}, f"{error}; searches use the database instead, and `rmsh library compact` rewrites it."
+    newest, generation = Views(folder, engine=Brute), generation_of(connection)
+    views = {modality: newest.at(connection, modality) for modality in MODALITIES}
+    for modality, view in views.items():
+        for rows, packed in code_blocks(connection, modality, generation=generation, on_damage=lambda _: None):
+            places, words = view.locate(rows)
+            if (places < 0).any() or not np.array_equal(words, to_words(packed)):
+                return views, (
                     f"The {modality} codes of the snapshot {snapshot.path} differ from the database, where they match "
                     "their checksums; `rmsh library compact` rewrites the snapshot."
                 )
-    return None
-
-
-def _rows(connection: sqlite3.Connection, statement: str, *values: int) -> IntArray:
-    return np.fromiter((row for (row,) in connection.execute(statement, values)), dtype=np.int64)
+    return views, None

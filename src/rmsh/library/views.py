@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +19,14 @@ import numpy as np
 
 from rmsh.codes import to_words
 from rmsh.core.errors import FormatError
-from rmsh.index.base import FAR, ROW_BITS, check_k, to_hits, to_neighbours
+from rmsh.index.base import FAR, check_k, to_hits, to_keys, to_neighbours
 from rmsh.library.queries import (
+    changes_since,
     code_blocks,
-    damaged_codes_message,
     generation_of,
     has_change,
     is_removed,
+    labels_by_name,
     last_change,
 )
 from rmsh.library.snapshot import is_stale, open_snapshot
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from rmsh.core.types import BitArray, IntArray, Modality, WordArray
     from rmsh.index.base import Hits, Neighbours
     from rmsh.index.store import StoredIndex
-    from rmsh.library.queries import Generation
+    from rmsh.library.queries import Generation, LabelEntry
+    from rmsh.library.snapshot import Snapshot
 
 _FEW_REMOVED = 1024
 
@@ -58,8 +60,7 @@ class Segment:
 
     def keys(self, hits: Hits | Neighbours) -> IntArray:
         """Hits of the index as sort keys of distance and library row (see index/base.py)."""
-        keys: IntArray = hits.distances.astype(np.int64) << ROW_BITS | self.rows[hits.rows]
-        return keys
+        return to_keys(self.rows[hits.rows], hits.distances)
 
     def nearest(self, codes: Codes, k: int, where: BitArray | None) -> IntArray:
         """Keys of the k nearest existing codes that pass a mask, int64 (queries, at most k), unsorted.
@@ -87,6 +88,11 @@ class View:
     base: Segment  # codes after an earlier change
     tail: Segment  # codes added since that still exist
     base_seq: int  # number of that earlier change
+    snapshot: Snapshot | None = None  # contains the base
+
+    def is_valid(self) -> bool:
+        """Whether the file of the snapshot is as it was when its checksums were compared."""
+        return self.snapshot is None or self.snapshot.is_unchanged()
 
     def __len__(self) -> int:
         return len(self.base.rows) + len(self.tail.rows)
@@ -96,6 +102,12 @@ class View:
         size = len(self.base.rows)
         yield self.base, None if mask is None else mask[:size]
         yield self.tail, None if mask is None else mask[size:]
+
+    def arrays(self) -> tuple[IntArray, WordArray]:
+        """Rows, int64 (n,) increasing, and words, uint64 (n, width), of all codes that exist."""
+        alive = slice(None) if self.base.alive is None else self.base.alive
+        rows, words = self.base.rows[alive], self.base.words[alive]
+        return np.concatenate((rows, self.tail.rows)), np.concatenate((words, self.tail.words))
 
     def mask_of(self, rows: Iterable[IntArray]) -> BitArray:
         """A mask over the codes of this view that admits some rows, given in increasing blocks."""
@@ -145,22 +157,34 @@ class Views:
         self._newest: dict[Modality, View] = {}
         self._lock = threading.Lock()
         self._warned: set[str] = set()
+        self._labels: tuple[tuple[int, str], Mapping[str, LabelEntry]] | None = None
 
     def warn(self, messages: Iterable[str]) -> None:
-        """Log each message about a damaged item once."""
+        """Log each message about damage once."""
         for message in messages:
             if message not in self._warned:
                 self._warned.add(message)
-                _log.warning("%s Until then, results do not include it.", message)
+                _log.warning("%s Until then, results do not include what is damaged.", message)
+
+    def labels(self, connection: sqlite3.Connection) -> Mapping[str, LabelEntry]:
+        """The labels in the state that a connection sees, read once per state; FormatError if they are damaged."""
+        change = last_change(connection)
+        known = self._labels
+        if known is None or known[0] != change:
+            known = self._labels = change, labels_by_name(connection)
+        return known[1]
 
     def at(self, connection: sqlite3.Connection, modality: Modality) -> View:
         """The view of the state that a connection sees; its transaction may be restarted."""
         view = self._newest.get(modality)
         change = last_change(connection)
-        if view is not None and (view.seq, view.token) == change:
+        if view is not None and (view.seq, view.token) == change and view.is_valid():
             return view
         with self._lock:
             view = self._newest.get(modality)
+            if view is not None and not view.is_valid():
+                _log.warning("the snapshot of %s was overwritten by another program; it is read again", self._folder)
+                view = None
             if view is not None and view.seq >= change[0]:
                 # Either another thread has seen a later state, or the database was restored from a backup. Views are
                 # replaced only under this lock, so a transaction that starts now sees at least their state.
@@ -173,8 +197,16 @@ class Views:
 
     def _advance(self, view: View | None, connection: sqlite3.Connection, modality: Modality) -> View:
         """The view of the current state, from an earlier view if possible."""
-        if view is None or not self._can_advance(view, connection):
-            view = self._load(connection, modality)
+        try:
+            if view is None or not self._can_advance(view, connection):
+                view = self.load(connection, modality)
+            return self._with_changes(view, connection, modality)
+        except FormatError as error:
+            _log.warning("%s Until then, all codes are read from the database.", error)
+            return self.load(connection, modality, with_snapshot=False)
+
+    def _with_changes(self, view: View, connection: sqlite3.Connection, modality: Modality) -> View:
+        """An earlier view with the changes since; FormatError if the log of changes is damaged."""
         base, tail = view.base, view.tail
         removed = is_removed(connection, base.rows, since=view.seq)
         if removed.any():
@@ -195,8 +227,9 @@ class Views:
         The database may have been restored from a backup: the token shows whether its history includes that of the
         view.
         """
-        recoded = connection.execute("SELECT 1 FROM changes WHERE seq > ? AND kind = 'recode' LIMIT 1", (view.seq,))
-        if not has_change(connection, view.seq, view.token) or recoded.fetchone() is not None:
+        if not has_change(connection, view.seq, view.token):
+            return False
+        if any(kind == "recode" for kind, _, _ in changes_since(connection, view.seq)):
             return False
         if not is_stale(len(view.tail.rows) + view.base.removed, len(view.base.rows)):
             return True
@@ -206,11 +239,12 @@ class Views:
             return True
         return snapshot is None or snapshot.stamp.seq <= view.base_seq
 
-    def _load(self, connection: sqlite3.Connection, modality: Modality) -> View:
+    def load(self, connection: sqlite3.Connection, modality: Modality, *, with_snapshot: bool = True) -> View:
         """A view of the snapshot, or else of the current state."""
-        generation, (seq, token), arrays = generation_of(connection), last_change(connection), None
+        generation, (seq, token) = generation_of(connection), last_change(connection)
+        snapshot, arrays = None, None
         try:
-            snapshot = open_snapshot(self._folder, connection)
+            snapshot = open_snapshot(self._folder, connection) if with_snapshot else None
             if snapshot is not None:
                 arrays = snapshot.arrays(modality)
                 seq, token = snapshot.stamp.seq, snapshot.stamp.token
@@ -219,17 +253,17 @@ class Views:
         rows, words = arrays or self._read(connection, modality, after=0)
         base = Segment(rows, words, self._engine.over(words, generation.bits))
         tail = Segment(rows[:0], words[:0], self._engine.over(words[:0], generation.bits))
-        return View(seq, token, generation, base, tail, base_seq=seq)
+        return View(seq, token, generation, base, tail, seq, snapshot if arrays else None)
 
     def _read(self, connection: sqlite3.Connection, modality: Modality, *, after: int) -> tuple[IntArray, WordArray]:
         """Rows greater than ``after`` and their words, from the database, without damaged ones."""
         generation = generation_of(connection)
         rows: list[IntArray] = [np.empty(0, dtype=np.int64)]
         words: list[WordArray] = [np.empty((0, -(-generation.bits // 64)), dtype=np.uint64)]
-        damaged: list[int] = []
+        damaged: list[str] = []
         blocks = code_blocks(connection, modality, generation=generation, after=after, on_damage=damaged.append)
         for found, packed in blocks:
             rows.append(found)
             words.append(to_words(packed))
-        self.warn(damaged_codes_message(connection, row) for row in damaged)
+        self.warn(damaged)
         return np.concatenate(rows), np.concatenate(words)

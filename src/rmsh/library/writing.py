@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmsh.core.errors import InputError
-from rmsh.library.queries import generation_of, rows_of_ids
-from rmsh.library.schema import CREATE_VECTORS, codes_checksum, item_checksum
+from rmsh.library.queries import generation_of, last_change, rows_of_ids
+from rmsh.library.schema import checksum_of, codes_checksum
 
 if TYPE_CHECKING:
-    from rmsh.library.items import Batch
+    from rmsh.library.items import Batch, Blobs
 
 
 def replace(connection: sqlite3.Connection, batch: Batch) -> int:
@@ -29,70 +31,89 @@ def delete(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
         missing = min(set(ids) - set(existing))
         raise InputError(f"The ID {missing!r} is not in the library; give IDs of existing items.")
     rows = list(existing.values())
-    connection.execute("DELETE FROM items WHERE row IN (SELECT value FROM json_each(?))", (json.dumps(rows),))
+    chosen = (json.dumps(rows),)
+    labels = "SELECT name, row FROM item_labels JOIN labels USING (label) WHERE row IN (SELECT value FROM json_each(?))"
+    _count_labels(connection, connection.execute(labels, chosen), sign=-1)
+    connection.execute("DELETE FROM items WHERE row IN (SELECT value FROM json_each(?))", chosen)
     log_change(connection, "remove", rows)
     return len(rows)
 
 
 def insert(connection: sqlite3.Connection, batch: Batch) -> int:
     """Add new items and return the number of changed rows; InputError if an ID exists already."""
-    existing = rows_of_ids(connection, batch.ids)
+    existing = rows_of_ids(connection, batch.ids, thorough=False)
     if existing:
         raise InputError(f"The ID {min(existing)!r} is already in the library; update it, or use another ID.")
     generation = generation_of(connection)
     generation.check(batch.model, *batch.codes.values())
     (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'items'").fetchone()
     rows = range(last + 1, last + 1 + len(batch.items))
-    numbered = list(zip(rows, batch.items, strict=True))
+    stored = [(row, item.id, item.text, item.picture, item.labels) for row, item in zip(rows, batch.items, strict=True)]
     connection.executemany(
         "INSERT INTO items (row, id, text, picture, checksum) VALUES (?, ?, ?, ?, ?)",
-        [
-            (row, item.id, item.text, item.picture, item_checksum(row, item.id, item.text, item.picture, item.labels))
-            for row, item in numbered
-        ],
+        [(*values[:4], checksum_of(*values)) for values in stored],
     )
-    insert_codes(connection, generation.number, zip(rows, batch.blobs("image"), batch.blobs("text"), strict=True))
-    if batch.has_vectors:
-        insert_vectors(connection, generation.number, rows, batch)
-    insert_labels(connection, [(row, name) for row, item in numbered for name in item.labels])
+    insert_codes(connection, generation.number, batch.code_rows(rows))
+    insert_labels(connection, [(name, row) for row, *_, labels in stored for name in labels])
     log_change(connection, "add", rows)
     return len(rows)
 
 
-def insert_codes(
-    connection: sqlite3.Connection, generation: int, codes: Iterable[tuple[int, bytes | None, bytes | None]]
-) -> None:
-    """Add or replace codes, given as row, image code and text code; rows without an item are skipped."""
+def insert_codes(connection: sqlite3.Connection, generation: int, codes: Iterable[Blobs]) -> None:
+    """Add or replace the codes and vectors of rows; rows without an item are skipped."""
+    of_codes, of_vectors = [], []
+    for row, image, text, image_vector, text_vector in codes:
+        checksum = None
+        if image_vector is not None or text_vector is not None:
+            checksum = codes_checksum(row, generation, image_vector, text_vector)
+            of_vectors.append((generation, image_vector, text_vector, checksum, row))
+        of_codes.append(
+            (generation, image, text, checksum, codes_checksum(row, generation, image, text, checksum), row)
+        )
     connection.executemany(
-        "INSERT OR REPLACE INTO codes (row, generation, image, text, checksum) "
-        "SELECT row, ?, ?, ?, ? FROM items WHERE row = ?",
-        [(generation, image, text, codes_checksum(row, generation, image, text), row) for row, image, text in codes],
+        "INSERT OR REPLACE INTO codes (row, generation, image, text, vectors, checksum) "
+        "SELECT row, ?, ?, ?, ?, ? FROM items WHERE row = ?",
+        of_codes,
     )
-
-
-def insert_vectors(connection: sqlite3.Connection, generation: int, rows: Iterable[int], batch: Batch) -> None:
-    """Add or replace the vectors of a batch; rows without an item are skipped."""
-    connection.execute(CREATE_VECTORS)
-    both = zip(rows, batch.blobs("image", vectors=True), batch.blobs("text", vectors=True), strict=True)
     connection.executemany(
         "INSERT OR REPLACE INTO vectors (row, generation, image, text, checksum) "
         "SELECT row, ?, ?, ?, ? FROM items WHERE row = ?",
-        [(generation, image, text, codes_checksum(row, generation, image, text), row) for row, image, text in both],
+        of_vectors,
     )
 
 
-def insert_labels(connection: sqlite3.Connection, labels: Sequence[tuple[int, str]]) -> None:
-    """Add labels, given as row and name."""
-    names = sorted({name for _, name in labels})
+def insert_labels(connection: sqlite3.Connection, labels: Sequence[tuple[str, int]]) -> None:
+    """Add labels, given as name and row."""
+    names = sorted({name for name, _ in labels})
     connection.executemany("INSERT OR IGNORE INTO labels (name) VALUES (?)", [(name,) for name in names])
-    connection.executemany("INSERT INTO item_labels (label, row) SELECT label, ? FROM labels WHERE name = ?", labels)
+    connection.executemany("INSERT INTO item_labels (row, label) SELECT ?2, label FROM labels WHERE name = ?1", labels)
+    _count_labels(connection, labels)
+
+
+def _count_labels(connection: sqlite3.Connection, labels: Iterable[tuple[str, int]], *, sign: int = 1) -> None:
+    """Count rows that got or lost a label, given as name and row; a damaged count stays damaged."""
+    counts, totals = Counter[str](), Counter[str]()
+    for name, row in labels:
+        counts[name] += sign
+        totals[name] += sign * row
+    connection.executemany(
+        "UPDATE labels SET count = count + ?2, total = total + ?3, "
+        "checksum = checksum_of(label, name, count + ?2, total + ?3) "
+        "WHERE name = ?1 AND (checksum = checksum_of(label, name, count, total) OR max(count, total, checksum) = 0)",
+        [(name, count, totals[name]) for name, count in counts.items()],
+    )
 
 
 def log_change(connection: sqlite3.Connection, kind: str, rows: Iterable[int]) -> None:
     """Add a change of some rows to the log."""
+    last, _ = last_change(connection)
+    entries = [
+        (seq, kind, first, last_row, secrets.token_hex(8))
+        for seq, (first, last_row) in enumerate(to_ranges(rows), start=last + 1)
+    ]
     connection.executemany(
-        "INSERT INTO changes (kind, first, last) VALUES (?, ?, ?)",
-        [(kind, first, last) for first, last in to_ranges(rows)],
+        "INSERT INTO changes (seq, kind, first, last, token, checksum) VALUES (?, ?, ?, ?, ?, ?)",
+        [(*entry, checksum_of(*entry)) for entry in entries],
     )
 
 
