@@ -66,7 +66,7 @@ def test_a_second_task_installs_nothing(tasks: ModuleType) -> None:
     tasks.main(["setup"])
     tasks.ran.clear()
     assert tasks.main(["setup"]) == tasks.main(["demo"]) == 0
-    assert [command[1:] for command in tasks.ran] == [["-m", "rmsh.demo"]]
+    assert [command[1:] for command in tasks.ran] == [["-m", "lab.demo"]]
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])

@@ -57,7 +57,7 @@ TASKS = {
     "demo": Task(
         "build a library of drawn scenes, print scores and searches, and serve it; SERVE=0 leaves the serving out",
         DEMO,
-        (("demo", ("-m", "rmsh.demo")),),
+        (("demo", ("-m", "lab.demo")),),
     ),
     "test": Task("run every check: format, lint, types, all tests", "dev", (*LINT, ("tests", ("-m", "pytest")))),
     "test-milvus": Task(

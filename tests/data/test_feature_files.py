@@ -28,7 +28,7 @@ from rmsh.data.splits import Split
         ("images", "XAll IAll images Image IMG image_features image-features"),
         ("texts", "YAll TAll tags texts text txt captions text_features"),
         ("labels", "LAll labels label L LABELS"),
-        ("ids", "ids id"),
+        ("ids", "ids id FAll"),
         ("class_names", "class_names names label_names"),
     ],
 )
@@ -53,9 +53,9 @@ def test_a_name_that_says_too_little_is_not_guessed(name):
     assert role_of_key(name) is None
 
 
-def chosen(named: dict[str, str] | None = None, skip: tuple = (), **shapes: tuple[int, ...]) -> Selection:
+def chosen(skip: tuple = (), **shapes: tuple[int, ...]) -> Selection:
     matrices = [MatrixKey(Path("data.mat"), key, shape) for key, shape in shapes.items()]
-    return select_matrices(matrices, named or {}, skip=skip, source="data.mat")
+    return select_matrices(matrices, skip=skip, source="data.mat")
 
 
 def keys(choice: Selection) -> dict[str, list[str]]:
@@ -81,28 +81,6 @@ def test_two_keys_that_fit_are_refused_by_name():
 def test_a_whole_matrix_beside_a_part_is_refused():
     with pytest.raises(DataError, match=r"labels: key 'L_tr' .* and key 'LAll'"):
         chosen(L_tr=(9, 2), LAll=(12, 2))
-
-
-def test_a_named_key_decides_between_two():
-    choice = chosen({"images": "xall"}, XAll=(9, 2), images=(9, 3))
-    assert keys(choice) == {"images": ["XAll"]}
-    assert choice.notes == ("key 'images' (9 x 3) of data.mat was not used",)
-
-
-def test_a_missing_key_names_what_there_is():
-    with pytest.raises(DataError, match=r"data.mat: there is no key 'Labels2'.* key 'LAll' \(9 x 2\) of data.mat"):
-        chosen({"labels": "Labels2"}, LAll=(9, 2))
-
-
-def test_a_key_in_two_spellings_is_taken_only_as_it_is_spelt():
-    assert keys(chosen({"labels": "one"}, one=(9, 2), ONE=(9, 2))) == {"labels": ["one"]}
-    with pytest.raises(DataError, match="several keys match 'One'"):
-        chosen({"labels": "One"}, one=(9, 2), ONE=(9, 2))
-
-
-def test_a_key_for_an_unknown_role_is_refused():
-    with pytest.raises(DataError, match=r"'pictures'.* images, texts, labels, ids, class_names"):
-        chosen({"pictures": "XAll"}, XAll=(9, 2))
 
 
 def test_a_file_of_unknown_names_is_refused():
@@ -153,8 +131,15 @@ def test_a_file_of_one_matrix_needs_no_key(tmp_path: Path):
 def test_a_key_is_named_after_a_colon(tmp_path: Path):
     np.savez(tmp_path / "a.npz", one=np.ones((2, 3)), two=np.ones((2, 4)))
     assert locate(f"{tmp_path / 'a.npz'}:two", "images").shape == (2, 4)
-    with pytest.raises(DataError, match="there is no key 'three'"):
+    with pytest.raises(DataError, match=r"there is no key 'three'.* key 'one' \(2 x 3\) of a.npz"):
         locate(f"{tmp_path / 'a.npz'}:three", "images")
+
+
+def test_a_key_in_two_spellings_is_taken_only_as_it_is_spelt(tmp_path: Path):
+    np.savez(tmp_path / "a.npz", one=np.ones((2, 3)), ONE=np.ones((2, 4)))
+    assert locate(f"{tmp_path / 'a.npz'}:one", "labels").shape == (2, 3)
+    with pytest.raises(DataError, match="several keys match 'One'"):
+        locate(f"{tmp_path / 'a.npz'}:One", "labels")
 
 
 def test_a_drive_letter_is_no_file_with_a_key():
@@ -175,7 +160,7 @@ def test_several_matrices_without_a_fitting_name_are_refused(tmp_path: Path):
 
 def assembled(folder: Path, **matrices: object) -> tuple[Pairs, Split | None, tuple[str, ...]]:
     np.savez(folder / "data.npz", **matrices)
-    return read_matrix_pairs([folder / "data.npz"], {}, source="data.npz")
+    return read_matrix_pairs([folder / "data.npz"], source="data.npz")
 
 
 def bag(rows: int = 20, words: int = 30) -> np.ndarray:

@@ -12,7 +12,7 @@ import pytest
 
 from rmsh.core.errors import DataError
 from rmsh.data.open import open_pairs
-from rmsh.data.readers.folder import is_image_folder, read_folder, read_metadata
+from rmsh.data.readers.folder import is_image_folder, read_credit, read_folder, read_metadata
 from rmsh.data.records import Record
 
 
@@ -64,10 +64,64 @@ def test_a_text_beside_a_picture_is_its_text(tmp_path: Path) -> None:
 
 def test_a_text_file_that_is_empty_or_huge_is_listed(tmp_path: Path) -> None:
     origin, _ = read_folder(_write(tmp_path, a_jpg="", a_txt=" ", b_jpg="", b_txt=b"x" * ((1 << 20) + 1)))
-    assert {one.id: one.reason for one in origin.skipped} == {
-        "a.jpg": "the text is empty",
-        "b.jpg": "it is larger than 1 MB",
-    }
+    reasons = {one.id: one.reason for one in origin.skipped}
+    assert reasons.keys() == {"a.jpg", "b.jpg"}
+    assert reasons["a.jpg"] == "the text is empty"
+    assert "1,048,577 bytes, 1,048,576 are allowed" in reasons["b.jpg"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes among its files")
+def test_a_text_outside_the_folder_and_a_pipe_are_listed_and_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    folder = _write(tmp_path / "photos", a_jpg="", b_jpg="")
+    (folder / "a.txt").symlink_to("../secret")
+    os.mkfifo(folder / "b.txt")
+    origin, _ = read_folder(folder)
+    assert [record.text for record in origin.records] == [None, None]
+    assert {one.file: one.left_out for one in origin.skipped} == {"a.txt": "text", "b.txt": "text"}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes among its files")
+def test_metadata_outside_the_folder_and_a_pipe_are_refused(suffix: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("text\nsecret\n")
+    folder = _write(tmp_path / "photos", a_jpg="")
+    (folder / f"metadata{suffix}").symlink_to("../secret")
+    with pytest.raises(DataError, match="leads out"):
+        read_folder(folder)
+    (folder / f"metadata{suffix}").unlink()
+    os.mkfifo(folder / f"metadata{suffix}")
+    with pytest.raises(DataError, match="pipe"):
+        read_folder(folder)
+
+
+def test_a_credit_outside_the_folder_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    folder = _write(tmp_path / "photos", a_jpg="")
+    (folder / "CREDIT.txt").symlink_to("../secret")
+    assert read_credit(folder) == ""
+    (folder / "CREDIT.txt").unlink()
+    (folder / "CREDIT.txt").write_text("by me " * 1000)
+    assert len(read_credit(folder)) <= 2000
+
+
+def test_a_text_that_is_repeated_in_every_row_takes_the_memory_of_one(tmp_path: Path) -> None:
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 3000, pa.int32()), pa.array(["long " * 400_000]))
+    labels = pa.array([["x", "y"], None, []] * 1000)
+    pq.write_table(pa.table({"text": texts, "labels": labels}), tmp_path / "metadata.parquet")
+    assert (tmp_path / "metadata.parquet").stat().st_size < 1 << 20
+    records, _, _ = read_metadata(tmp_path / "metadata.parquet")
+    assert len({id(record.text) for record in records}) == 1
+    assert [record.labels for record in records[:3]] == [("x", "y"), (), ()]
+
+
+def test_a_parquet_file_with_too_many_rows_or_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(pa.table({"text": ["same"] * 1000}), tmp_path / "metadata.parquet")
+    for name, value in {"MOST_ROWS": 999, "LARGEST_METADATA": 10}.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(f"rmsh.data.readers.folder.{name}", value)
+            with pytest.raises(DataError, match=r"1,000 rows|10 are allowed"):
+                read_metadata(tmp_path / "metadata.parquet")
 
 
 def test_a_folder_a_class_gives_labels(tmp_path: Path) -> None:
@@ -128,11 +182,6 @@ def test_strict_refuses_what_would_be_left_out(tmp_path: Path) -> None:
     (tmp_path / "metadata.csv").write_text("file_name,text,labels\ngone.jpg,a dog,dog\n")
     with pytest.raises(DataError, match=r"row 2 \(picture: 'gone.jpg' does not exist\)"):
         open_pairs(tmp_path, strict=True)
-
-
-def test_keys_are_refused_for_pictures(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="not a matrix file"):
-        open_pairs(_write(tmp_path, a_jpg=""), keys={"images": "X"})
 
 
 def test_matrices_beside_pictures_stay_matrices(tmp_path: Path) -> None:

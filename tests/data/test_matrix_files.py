@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import zipfile
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +222,42 @@ def test_references_that_are_no_cells_are_refused(tmp_path: Path):
         file.create_dataset("links", data=np.array([file["x"].ref], dtype=h5py.ref_dtype))
     with pytest.raises(DataError, match=r"key 'links' .*dtype object"):
         read(tmp_path / "a.h5", "links")
+
+
+def _npz(path: Path, name: str, header_shape: tuple[int, ...], content: bytes) -> Path:
+    head = BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f4", "fortran_order": False, "shape": header_shape})
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, head.getvalue() + content)
+    return path
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused_by_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _npz(tmp_path / "bomb.npz", "images.npy", (1000, 256), bytes(1000 * 256 * 4))
+    assert path.stat().st_size < 10_000
+    monkeypatch.setattr("rmsh.data.readers.matrix_files.MOST_UNPACKED", 1_000_000)
+    with pytest.raises(DataError, match="1,000,000 are allowed"):
+        list_matrices(path)
+
+
+def test_an_array_whose_header_claims_more_than_there_is_is_refused(tmp_path: Path) -> None:
+    path = _npz(tmp_path / "liar.npz", "images.npy", (10**12, 10), bytes(100))
+    with pytest.raises(DataError, match="'images'"):
+        list_matrices(path)
+
+
+def test_a_sparse_matrix_with_absurdly_many_rows_is_refused(tmp_path: Path) -> None:
+    empty = np.empty(0, dtype=np.int64)
+    np.savez(tmp_path / "a.npz", format=b"coo", shape=[10**12, 1], data=np.empty(0), row=empty, col=empty)
+    with pytest.raises(DataError, match="bytes when it is unpacked"):
+        list_matrices(tmp_path / "a.npz")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes among its files")
+def test_a_pipe_is_no_matrix_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.npz")
+    for path in (tmp_path, tmp_path / "a.npz"):
+        with pytest.raises(DataError, match="pipe"):
+            matrix_files(path)

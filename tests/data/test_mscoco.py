@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.mscoco import MSCOCO, read, stream_elements
+from rmsh.data.benchmarks.base import BENCHMARKS
+from rmsh.data.benchmarks.mscoco import read, stream_elements
 from rmsh.data.benchmarks.prepare import prepare
 from rmsh.data.open import open_pairs
 
@@ -108,7 +108,13 @@ def test_an_annotation_without_picture_or_category_is_refused(root: Path, broken
 
 @pytest.mark.parametrize(("name", "database"), [("paper", ["9", "25", "30"]), ("labelled", ["9", "30"])])
 def test_the_papers_split_keeps_pictures_without_label_in_the_database_only(root: Path, tmp_path, name, database):
-    prepare("mscoco", root, out=tmp_path / "out", split=replace(MSCOCO.protocol(name), queries=1), without_images=True)
+    prepare(
+        "mscoco",
+        root,
+        out=tmp_path / "out",
+        split=BENCHMARKS["mscoco"].protocol(name).model_copy(update={"queries": 1}),
+        without_images=True,
+    )
     opened = open_pairs(tmp_path / "out")
     assert opened.pairs.ids[opened.split.database].tolist() == database
     assert opened.pairs.ids[opened.split.query].tolist() == ["42"]

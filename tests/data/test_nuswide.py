@@ -90,7 +90,7 @@ def test_tags_of_other_shape_are_refused(root: Path, rows, sentence):
 
 def test_pictures_without_a_frequent_concept_are_removed(root: Path, tmp_path: Path):
     (root / "Groundtruth" / "AllLabels" / "Labels_airport.txt").write_bytes(b"0\n1\n1\n0\n")
-    two = Protocol("two", "a test", queries=1, classes=2, worded=False)
+    two = Protocol(name="two", about="a test", queries=1, classes=2, worded=False)
     manifest = prepare("nuswide", root, out=tmp_path / "out", split=two)
     assert (manifest["items"], manifest["class_names"]) == (3, ["airport", "sky"])
     assert "2 images are missing; their texts are kept" in manifest["notes"]

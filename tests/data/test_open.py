@@ -70,45 +70,6 @@ def test_strict_accepts_items_that_all_have_labels():
     assert open_pairs("generated:20", strict=True).pairs.labelled.all()
 
 
-def test_keys_say_what_is_what(tmp_path: Path):
-    np.savez(tmp_path / "a.npz", one=np.ones((2, 3)), two=np.eye(2))
-    pairs = open_pairs(tmp_path / "a.npz", keys={"texts": "one", "labels": "two"}).pairs
-    assert pairs.texts.shape == (2, 3)
-    assert pairs.images is None
-
-
-def test_a_file_by_modality_takes_the_place_of_what_was_opened(tmp_path: Path, saved: Path):
-    np.savez(tmp_path / "other.npz", resnet=np.full((4, 5), 7.0), vgg=np.ones((4, 6)))
-    opened = open_pairs(saved, images=f"{tmp_path / 'other.npz'}:resnet")
-    assert opened.pairs.images.tolist() == [[7.0] * 5] * 4
-    assert "images were taken from key 'resnet' (4 x 5) of other.npz" in opened.notes
-    assert not any("XAll" in note for note in opened.notes)
-
-
-def test_files_by_modality_are_enough(tmp_path: Path):
-    for name in ("a", "b"):
-        np.save(tmp_path / f"{name}.npy", np.eye(3))
-    opened = open_pairs(texts=tmp_path / "a.npy", labels=tmp_path / "b.npy")
-    assert (opened.name, opened.split, len(opened.pairs)) == ("a", None, 3)
-
-
-def test_a_file_of_other_items_is_refused(tmp_path: Path, saved: Path):
-    np.save(tmp_path / "few.npy", np.ones((3, 2)))
-    with pytest.raises(DataError, match=r"few.npy: .* 3 rows, .* 4 items; .* order.$"):
-        open_pairs(saved, images=tmp_path / "few.npy")
-
-
-def test_a_transposed_file_is_recognised(tmp_path: Path, saved: Path):
-    np.save(tmp_path / "turned.npy", np.ones((3, 4)))
-    with pytest.raises(DataError, match=r"transposed .*turned.npy"):
-        open_pairs(saved, images=tmp_path / "turned.npy")
-
-
-def test_nothing_at_all_is_refused():
-    with pytest.raises(DataError, match="'coco66k' or 'generated'"):
-        open_pairs()
-
-
 def test_generated_pairs_are_opened_by_number_and_say_what_they_are():
     opened = open_pairs("generated:50")
     assert (len(opened.pairs), len(opened.split.query), len(opened.split.train)) == (50, 5, 45)
@@ -122,35 +83,12 @@ def test_a_wrong_number_of_generated_pairs_is_refused(number):
         open_pairs(f"generated:{number}")
 
 
-def test_what_is_skipped_is_absent():
-    pairs = open_pairs("generated:20", skip=("images", "labels", "ids")).pairs
+def test_what_is_skipped_is_not_read(saved: Path):
+    pairs = open_pairs(saved, skip=("images", "labels")).pairs
     assert pairs.images is None
     assert not pairs.has_image.any()
     assert (pairs.labels, pairs.class_names) == (None, ())
     assert pairs.has_text.all()
-
-
-def test_an_unknown_role_cannot_be_skipped():
-    with pytest.raises(DataError, match=r"'image' .* images, texts, labels"):
-        open_pairs("generated:20", skip=("image",))
-
-
-@pytest.mark.parametrize("spec", [None, "generated:20", "coco66k:nowhere"])
-def test_keys_without_a_file_of_matrices_are_refused(spec):
-    with pytest.raises(DataError, match=r"\(images\) without a matrix file"):
-        open_pairs(spec, keys={"images": "XAll"})
-
-
-def test_features_of_generated_texts_are_replaced_together_with_their_mask(tmp_path: Path):
-    np.save(tmp_path / "minilm.npy", np.ones((20, 3)))
-    pairs = open_pairs("generated:20", texts=tmp_path / "minilm.npy").pairs
-    assert pairs.texts.shape == (20, 3)
-    assert pairs.has_text.all()
-
-
-def test_labels_from_a_file_bring_their_own_class_names(tmp_path: Path):
-    np.save(tmp_path / "l.npy", np.ones((20, 3)))
-    assert open_pairs("generated:20", labels=tmp_path / "l.npy").pairs.class_names == ("class 0", "class 1", "class 2")
 
 
 def test_coco66k_without_a_folder_says_how_to_name_one(monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +88,7 @@ LABELS = np.tile(np.eye(4, dtype=np.uint8), (25, 1))  # a hundred rows, four cla
 ALL = np.ones(100, dtype=np.bool_)
 
 
-PAPER = Protocol("paper", "ten ask, fifty are searched, five teach", queries=10, database=50, train=5)
+PAPER = Protocol(name="paper", about="ten ask, fifty are searched, five teach", queries=10, database=50, train=5)
 
 
 def test_the_counts_are_those_of_the_protocol_and_the_parts_are_disjoint():
@@ -104,42 +103,42 @@ def test_a_seed_draws_the_same_rows_and_another_seed_others():
 
 
 def test_what_is_not_usable_is_in_no_part():
-    split = draw_split(replace(PAPER, database=None), LABELS, usable=np.arange(100) >= 30)
+    split = draw_split(PAPER.model_copy(update={"database": None}), LABELS, usable=np.arange(100) >= 30)
     assert min(split.query.min(), split.database.min()) == 30
     assert len(split.database) == 60
 
 
 def test_a_row_without_labels_is_searched_and_never_asks():
     labels = LABELS * (np.arange(100) >= 60)[:, None].astype(np.uint8)
-    split = draw_split(Protocol("p", "", queries=30), labels, usable=ALL)
+    split = draw_split(Protocol(name="p", about="", queries=30), labels, usable=ALL)
     assert split.query.min() >= 60
     assert np.isin(np.arange(60), split.database).all()
 
 
 def test_parts_of_the_owner_are_kept_apart():
     part = np.repeat(["train", "val"], [70, 30])
-    split = draw_split(Protocol("p", "", queries=30, parts=("train", "val")), LABELS, usable=ALL, part=part)
+    split = draw_split(Protocol(name="p", about="", queries=30, parts=("train", "val")), LABELS, usable=ALL, part=part)
     assert split.database.tolist() == list(range(70))
     assert split.query.tolist() == list(range(70, 100))
 
 
 def test_in_order_takes_the_first_rows():
-    split = draw_split(Protocol("rows", "", queries=20, train=30, in_order=True), LABELS, usable=ALL)
+    split = draw_split(Protocol(name="rows", about="", queries=20, train=30, in_order=True), LABELS, usable=ALL)
     assert split.query.tolist() == list(range(20))
     assert split.train.tolist() == list(range(20, 50))
 
 
 def test_no_number_of_queries_is_a_tenth():
-    assert len(draw_split(Protocol("tenth", ""), LABELS, usable=ALL).query) == 10
+    assert len(draw_split(Protocol(name="tenth", about=""), LABELS, usable=ALL).query) == 10
 
 
 @pytest.mark.parametrize(
     "protocol",
     [
-        replace(PAPER, queries=51),
-        replace(PAPER, database=91),
-        replace(PAPER, queries=100, database=None),
-        replace(PAPER, database=None, train=91),
+        PAPER.model_copy(update={"queries": 51}),
+        PAPER.model_copy(update={"database": 91}),
+        PAPER.model_copy(update={"queries": 100, "database": None}),
+        PAPER.model_copy(update={"database": None, "train": 91}),
     ],
 )
 def test_too_few_pairs_are_refused_with_both_counts(protocol):
@@ -149,13 +148,15 @@ def test_too_few_pairs_are_refused_with_both_counts(protocol):
 
 def test_parts_that_the_files_do_not_name_are_refused():
     with pytest.raises(DataError, match=r"parts \(train, val\)"):
-        draw_split(replace(PAPER, parts=("train", "val")), LABELS, usable=ALL)
+        draw_split(PAPER.model_copy(update={"parts": ("train", "val")}), LABELS, usable=ALL)
 
 
 def test_a_stratified_split_keeps_the_share_of_a_rare_class():
     labels = np.zeros((1000, 2), dtype=np.uint8)
     labels[:, 0], labels[:50, 1] = 1, 1
-    split = draw_split(Protocol("p", "", queries=100), labels, usable=np.ones(1000, dtype=np.bool_), stratified=True)
+    split = draw_split(
+        Protocol(name="p", about="", queries=100), labels, usable=np.ones(1000, dtype=np.bool_), stratified=True
+    )
     assert split.name == "p-stratified"
     assert labels[split.query, 1].sum() == 5
 
@@ -181,7 +182,7 @@ def test_the_stratum_is_the_rarest_label_not_the_first():
 N = 60
 
 
-TINY = Protocol("tiny", "a test", queries=10, database=30, train=20)
+TINY = Protocol(name="tiny", about="a test", queries=10, database=30, train=20)
 
 
 @pytest.fixture
@@ -207,19 +208,21 @@ def test_the_counts_are_those_of_the_protocol_and_the_words_stay_sparse(root: Pa
 
 
 def test_pairs_without_label_or_word_are_removed_and_counted(root: Path, tmp_path: Path):
-    manifest = prepare("nuswide", root, out=tmp_path / "out", split=Protocol("all", "", queries=10))
+    manifest = prepare("nuswide", root, out=tmp_path / "out", split=Protocol(name="all", about="", queries=10))
     pairs = open_pairs(tmp_path / "out").pairs
     assert pairs.ids.astype(int).tolist() == list(range(5, N - 4))
     assert "5 of 60 pairs have no label, 4 no word; 9 were removed" in manifest["notes"]
 
 
 def test_a_protocol_may_keep_what_has_no_label_or_no_word(root: Path, tmp_path: Path):
-    keeping = Protocol("all", "", queries=10, labelled=False, worded=False)
+    keeping = Protocol(name="all", about="", queries=10, labelled=False, worded=False)
     assert prepare("nuswide", root, out=tmp_path / "out", split=keeping)["items"] == N
 
 
 def test_only_the_most_frequent_classes_count_and_keep_their_order(root: Path, tmp_path: Path):
-    manifest = prepare("nuswide", root, out=tmp_path / "out", split=Protocol("two", "", queries=10, classes=2))
+    manifest = prepare(
+        "nuswide", root, out=tmp_path / "out", split=Protocol(name="two", about="", queries=10, classes=2)
+    )
     assert manifest["class_names"] == ["class 0", "class 1"]
     assert manifest["items"] == N - 15 - 4  # the ten items of the rare class alone have no label now
 

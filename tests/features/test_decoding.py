@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -62,8 +63,9 @@ def test_an_image_that_takes_too_long_is_refused_and_its_worker_replaced(
         decoder.decode(hostile_images[name], size=(224, 224), most_pixels=MOST)
     assert time.monotonic() - start < 8
     assert _ends(first)
+    (second,) = decoder.pids()  # which is there before the next image
     assert decoder.decode(_png(), most_pixels=MOST).shape == (6, 8, 3)
-    assert decoder.pids() != [first]
+    assert decoder.pids() == [second] != [first]
 
 
 def test_a_slow_header_is_refused_too(hostile_images: dict[str, bytes], decoder: Decoder) -> None:
@@ -71,11 +73,18 @@ def test_a_slow_header_is_refused_too(hostile_images: dict[str, bytes], decoder:
         decoder.size(hostile_images["comment"], most_pixels=MOST)
 
 
-def test_a_worker_that_waits_without_computing_is_killed_too(tmp_path: Path, decoder: Decoder) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
+def test_a_worker_that_waits_without_computing_is_killed_too(decoder: Decoder) -> None:
+    decoder.decode(_png(), most_pixels=MOST)
+    (worker,) = decoder.pids()
+    os.kill(worker, signal.SIGSTOP)
     with pytest.raises(LimitExceededError, match="more than 1 seconds"):
-        decoder.decode(str(pipe), most_pixels=MOST)
+        decoder.decode(_png(), most_pixels=MOST)
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path, decoder: Decoder) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UnreadableError, match="pipe"):
+        decoder.decode(str(tmp_path / "pipe"), most_pixels=MOST)
 
 
 def test_an_extremely_long_image_is_refused_by_its_header(hostile_images: dict[str, bytes]) -> None:
@@ -205,9 +214,12 @@ def test_an_answer_of_the_wrong_size_is_rejected(monkeypatch: pytest.MonkeyPatch
     )  # fmt: skip
     monkeypatch.setattr(decoding, "_PROGRAM", program)
     decoder = Decoder(workers=1)
+    decoder.size(_png(), most_pixels=MOST)
+    (first,) = decoder.pids()
     with pytest.raises(UnreadableError, match="crashed"):
         decoder.decode(_png(), size=(4, 4), most_pixels=MOST)
-    assert decoder.pids() == []
+    assert first not in decoder.pids()
+    decoder.close()
 
 
 def test_photographs_give_the_pixels_that_pillow_gives(coco66k_root: Path) -> None:

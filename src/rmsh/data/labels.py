@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from rmsh.core.errors import DataError
-from rmsh.core.files import write_text
+from rmsh.core.files import open_regular, write_text
 
 if TYPE_CHECKING:
     from rmsh.core.types import LabelArray, PackedArray, ScoreArray
@@ -146,7 +146,8 @@ def write_classes(path: Path, classes: Classes, labels: LabelArray) -> None:
 def read_classes(path: Path) -> Classes:
     """Read a class file, possibly edited; a name without words is its own word."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        with open_regular(path) as file:
+            lines = file.read().decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as UTF-8 text ({error}); give a class file.") from error
     classes: dict[str, list[str]] = {}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError
 from rmsh.data.benchmarks import coco66k
 from rmsh.data.pairs import listed
-from rmsh.data.readers.feature_files import ROLES, locate, pairs_from_matrices, read_matrix_pairs, transposed_hint
+from rmsh.data.readers.feature_files import read_matrix_pairs
 from rmsh.data.readers.folder import METADATA_SUFFIXES, is_image_folder, read_folder
 from rmsh.data.readers.matrix_files import SUFFIXES, matrix_files
 from rmsh.data.readers.prepared import SPLIT, is_prepared, read_prepared
@@ -32,8 +32,6 @@ _ALLOWED = (
     "'coco66k', 'generated', a folder of images, a .csv, .jsonl or .parquet file that lists them, a .tar shard, or "
     "matrices"
 )
-# role -> the fields of Pairs that belong to it
-_FIELDS = {"images": ("images", "has_image"), "texts": ("texts", "has_text"), "labels": ("labels", "class_names")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,28 +49,14 @@ class Opened:
             self.split.check(len(self.pairs))
 
 
-def open_pairs(
-    spec: str | Path | None = None,
-    *,
-    images: str | Path | None = None,
-    texts: str | Path | None = None,
-    labels: str | Path | None = None,
-    keys: Mapping[str, str] | None = None,
-    skip: Collection[Role] = (),
-    strict: bool = False,
-) -> Opened:
+def open_pairs(spec: str | Path, *, skip: Collection[Role] = (), strict: bool = False) -> Opened:
     """Open pairs from a user's images and texts, from matrix files, or from a data set known by name.
 
     Args:
         spec: a folder of images with metadata.csv, .jsonl or .parquet, or with a .txt file per image; tar shards
             (.tar); a matrix file (.npz, .npy, .mat, .h5, .hdf5) or a folder of them; "coco66k" (in the folder named by
-            the environment variable RMSH_COCO66K), "coco66k:FOLDER", "generated" or "generated:N" (N items); None if
-            the next three options name all the data.
-        images: "FILE" or "FILE:KEY" of a matrix to use as images instead of those of ``spec``.
-        texts: the same for the texts.
-        labels: the same for the labels.
-        keys: role -> key of ``spec``, such as {"images": "XAll"}; the other roles are guessed.
-        skip: roles not to read from ``spec``, such as ("images",) if only labels are needed.
+            the environment variable RMSH_COCO66K), "coco66k:FOLDER", "generated" or "generated:N" (N items).
+        skip: roles that need not be read, such as ("images",) if only labels are needed.
         strict: fail instead of skipping unreadable parts of items and accepting items without labels.
 
     Returns:
@@ -86,24 +70,22 @@ def open_pairs(
         >>> opened.name, len(opened.pairs), len(opened.split.query)
         ('generated', 40, 4)
     """
-    given = {"images": images, "texts": texts, "labels": labels}
-    files: dict[Role, str] = {role: str(value) for role, value in given.items() if value is not None}  # type: ignore[misc]
-    unknown = sorted({*skip} - {*ROLES})
-    if unknown:
-        raise DataError(f"{unknown[0]!r} cannot be skipped; allowed are {', '.join(ROLES)}.")
-    if keys and (spec is None or str(spec).partition(":")[0] in ("coco66k", "generated")):
-        raise DataError(f"Keys were given ({', '.join(keys)}) without a matrix file; give one, or omit the keys.")
-    base = None
-    if spec is not None:
-        unread: set[Role] = {*skip, *files}
-        base = _open_spec(str(spec), keys or {}, unread)
-        fields = [name for role in unread for name in _FIELDS.get(role, ())]
-        dropped: dict[str, Any] = {name: () if name == "class_names" else None for name in fields}
-        base = replace(base, pairs=replace(base.pairs, **dropped)) if dropped else base
-    return _with_label_notes(_with_files(base, files), strict=strict)
+    opened = _open_spec(str(spec), skip)
+    if strict and opened.origin is not None:
+        refuse_skipped(opened.origin.skipped, opened.name)
+    unlabelled = np.flatnonzero(~opened.pairs.labelled)
+    if strict and unlabelled.size:
+        raise DataError(
+            f"{opened.name}: {unlabelled.size} of {len(opened.pairs)} items have no label (rows {listed(unlabelled)}), "
+            "but all items need labels here. Remove these items, or allow items without labels."
+        )
+    if opened.pairs.labels is None or not unlabelled.size:
+        return opened
+    note = f"{unlabelled.size:,} of {len(opened.pairs):,} items have no label; supervised methods skip them"
+    return replace(opened, notes=(*opened.notes, note))
 
 
-def _open_spec(spec: str, keys: Mapping[str, str], skip: Collection[Role]) -> Opened:
+def _open_spec(spec: str, skip: Collection[Role]) -> Opened:
     name, _, argument = spec.partition(":")
     path = Path(spec)
     if name == "generated":
@@ -122,10 +104,8 @@ def _open_spec(spec: str, keys: Mapping[str, str], skip: Collection[Role]) -> Op
         )
         return Opened(pairs, split, (note,), manifest["benchmark"])
     if _has_raw_items(path):
-        if keys:
-            raise DataError(f"Keys were given ({', '.join(keys)}), but {path} is not a matrix file; omit the keys.")
         return _open_raw_items(path)
-    pairs, found, notes = read_matrix_pairs(matrix_files(path, allowed=_ALLOWED), keys, skip=skip, source=spec)
+    pairs, found, notes = read_matrix_pairs(matrix_files(path, allowed=_ALLOWED), skip=skip, source=spec)
     return Opened(pairs, found, notes, path.resolve().name if path.is_dir() else path.stem)
 
 
@@ -140,7 +120,8 @@ def _has_raw_items(path: Path) -> bool:
 
 def _open_raw_items(path: Path) -> Opened:
     if shards := shards_in(path):
-        origin, notes = read_shards(shards, into=cache_folder() / "unpacked" / shards_key(shards))
+        unpacked = cache_folder() / "unpacked" / shards_key(shards)
+        origin, notes = read_shards(shards, into=unpacked, inside=path if path.is_dir() else None)
     else:
         origin, notes = read_folder(path)
     left_out = count_skipped(origin.skipped)
@@ -157,41 +138,3 @@ def _open_generated(argument: str) -> Opened:
     split = random_split(len(pairs), len(pairs) // 10, name="generated")
     note = f"{len(pairs):,} pairs were generated; they are not real data"
     return Opened(pairs, split, (note,), "generated")
-
-
-def _with_files(base: Opened | None, files: Mapping[Role, str]) -> Opened:
-    """Replace the columns for which the caller named a file."""
-    if not files:
-        if base is None:
-            raise DataError("No data was given; give a file, a folder, 'coco66k' or 'generated', or a file per role.")
-        return base
-    matrices = {role: locate(text, role) for role, text in files.items()}
-    notes = tuple(f"{role} were taken from {matrix}" for role, matrix in matrices.items())
-    pairs, more = pairs_from_matrices(
-        {role: [matrix] for role, matrix in matrices.items()}, source=" + ".join(files.values())
-    )
-    if base is None:
-        return Opened(pairs, None, notes + more, next(iter(matrices.values())).path.stem)
-    n = len(base.pairs)
-    if len(pairs) != n:
-        raise DataError(
-            f"{pairs.source}: got {len(pairs)} rows, but {base.name} has {n} items; give one row per item, in the same "
-            "order." + transposed_hint(matrices.values(), [n])
-        )
-    changed = {name: getattr(pairs, name) for role in files for name in _FIELDS[role]}
-    return replace(base, pairs=replace(base.pairs, **changed), notes=base.notes + notes + more)
-
-
-def _with_label_notes(opened: Opened, *, strict: bool) -> Opened:
-    if strict and opened.origin is not None:
-        refuse_skipped(opened.origin.skipped, opened.name)
-    unlabelled = np.flatnonzero(~opened.pairs.labelled)
-    if strict and unlabelled.size:
-        raise DataError(
-            f"{opened.name}: {unlabelled.size} of {len(opened.pairs)} items have no label (rows {listed(unlabelled)}), "
-            "but all items need labels here. Remove these items, or allow items without labels."
-        )
-    if opened.pairs.labels is None or not unlabelled.size:
-        return opened
-    note = f"{unlabelled.size:,} of {len(opened.pairs):,} items have no label; supervised methods skip them"
-    return replace(opened, notes=(*opened.notes, note))

@@ -10,9 +10,9 @@ import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from rmsh.core.types import FloatArray, Modality
 
 _BATCH = 32  # items that pass through a network together
+
+
+class _Loaded(NamedTuple):
+    """A model of a library."""
+
+    network: Any
+    preprocessing: Any  # of one image, or what the network does to a text
+    embed: Callable[[Any], Any]  # a batch of preprocessed images, or a list of texts, to features
 
 
 class _Adapter(ABC):
@@ -41,8 +49,7 @@ class _Adapter(ABC):
         return f"{self.library}:{self.model}"
 
     @cached_property
-    def _loaded(self) -> tuple[Any, Any]:
-        """The network, and the preprocessing of its items."""
+    def _loaded(self) -> _Loaded:
         try:
             return self._load()
         except RmshError:
@@ -53,13 +60,13 @@ class _Adapter(ABC):
             ) from error
 
     @abstractmethod
-    def _load(self) -> tuple[Any, Any]:
-        """Load both from the library."""
+    def _load(self) -> _Loaded:
+        """Load the model from its library."""
 
     @cached_property
     def fingerprint(self) -> str:
         """Hash of the weights and the preprocessing."""
-        network, preprocessing = self._loaded
+        network, preprocessing, _ = self._loaded
         # The default representation of functions and objects contains a memory address, which differs per process.
         shown = re.sub(r" at 0x[0-9a-fA-F]+", "", str(preprocessing))
         digest = sha256(f"{self.name}\n{shown}".encode())
@@ -93,15 +100,12 @@ class _ImageAdapter(_Adapter, ImageEncoder):
         return int(self._embed([self._read(Image.new("RGB", (64, 64), "grey"))]).shape[1])
 
     def _read(self, image: ImageLike) -> Any:
-        return self._loaded[1](read_image(image))
+        return self._loaded.preprocessing(read_image(image))
 
     def _embed(self, images: Sequence[Any]) -> FloatArray:
         torch = require("torch", "hub")
         with torch.inference_mode():
-            return np.asarray(self._network_output(torch.stack(list(images))).float().cpu())
-
-    def _network_output(self, batch: Any) -> Any:
-        return self._loaded[0](batch)
+            return np.asarray(self._loaded.embed(torch.stack(list(images))).float().cpu())
 
 
 class Timm(_ImageAdapter):
@@ -109,11 +113,11 @@ class Timm(_ImageAdapter):
 
     library = "timm"
 
-    def _load(self) -> tuple[Any, Any]:
+    def _load(self) -> _Loaded:
         timm = require("timm", "hub")
         network = timm.create_model(self.model, pretrained=True, num_classes=0).eval()
         options = timm.data.resolve_model_data_config(network)
-        return network, timm.data.create_transform(**options, is_training=False)
+        return _Loaded(network, timm.data.create_transform(**options, is_training=False), network)
 
 
 class OpenClip(_ImageAdapter):
@@ -121,11 +125,9 @@ class OpenClip(_ImageAdapter):
 
     library = "open_clip"
 
-    def _load(self) -> tuple[Any, Any]:
-        return _clip(self.model)
-
-    def _network_output(self, batch: Any) -> Any:
-        return self._loaded[0].encode_image(batch, normalize=True)
+    def _load(self) -> _Loaded:
+        network, transform = _clip(self.model)
+        return _Loaded(network, transform, partial(network.encode_image, normalize=True))
 
 
 class _TextAdapter(_Adapter):
@@ -138,9 +140,9 @@ class _TextAdapter(_Adapter):
         """Number of features, measured on one word."""
         return int(self._embed(["word"]).shape[1])
 
-    @abstractmethod
-    def _embed(self, texts: Sequence[str]) -> FloatArray:
-        """The network: features, float32 (n, dim)."""
+    def _embed(self, texts: list[str]) -> FloatArray:
+        with require("torch", "hub").inference_mode():
+            return np.asarray(self._loaded.embed(texts), dtype=np.float32)
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> FloatArray:
         """Features, float32 (n, dim)."""
@@ -160,13 +162,9 @@ class OpenClipText(_TextAdapter):
 
     library = "open_clip-text"
 
-    def _load(self) -> tuple[Any, Callable[[list[str]], Any]]:
-        return _clip(self.model)[0], require("open_clip", "hub").get_tokenizer(self.model.partition("/")[0])
-
-    def _embed(self, texts: Sequence[str]) -> FloatArray:
-        network, tokens = self._loaded
-        with require("torch", "hub").inference_mode():
-            return np.asarray(network.encode_text(tokens(list(texts)), normalize=True).float().cpu())
+    def _load(self) -> _Loaded:
+        network, tokens = _clip(self.model)[0], require("open_clip", "hub").get_tokenizer(self.model.partition("/")[0])
+        return _Loaded(network, tokens, lambda texts: network.encode_text(tokens(texts), normalize=True).float().cpu())
 
 
 class SentenceTransformers(_TextAdapter):
@@ -174,13 +172,10 @@ class SentenceTransformers(_TextAdapter):
 
     library = "sentence-transformers"
 
-    def _load(self) -> tuple[Any, Any]:
+    def _load(self) -> _Loaded:
         network = require("sentence_transformers", "hub").SentenceTransformer(self.model)
-        return network, f"at most {network.max_seq_length} tokens"
-
-    def _embed(self, texts: Sequence[str]) -> FloatArray:
-        features = self._loaded[0].encode(list(texts), convert_to_numpy=True, show_progress_bar=False)
-        return np.asarray(features, dtype=np.float32)
+        embed = partial(network.encode, convert_to_numpy=True, show_progress_bar=False)
+        return _Loaded(network, f"at most {network.max_seq_length} tokens", embed)
 
 
 def _clip(model: str) -> tuple[Any, Any]:

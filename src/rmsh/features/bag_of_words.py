@@ -14,6 +14,7 @@ from scipy import sparse
 
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.features.base import check_fingerprint
 
 if TYPE_CHECKING:
     from rmsh.core.types import Features, Modality
@@ -83,7 +84,9 @@ class BagOfWords:
     @classmethod
     def restore(cls, description: Mapping[str, Any]) -> Self:
         """Create the encoder with the same vocabulary."""
-        return cls(description["vocabulary"])
+        encoder = cls(description["vocabulary"])
+        check_fingerprint(description, encoder.fingerprint)
+        return encoder
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> Features:
         """Features, float32 CSR (n, vocabulary)."""

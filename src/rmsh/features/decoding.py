@@ -2,8 +2,8 @@
 
 A few hundred bytes can describe an image that keeps a decoder busy for a minute, or that takes gigabytes. Such work
 cannot be interrupted inside a process, so images are decoded by a few small worker processes that start when they are
-first needed and serve one image after another. One that exceeds a limit is killed, its image is refused, and the next
-image gets a new worker.
+first needed and serve one image after another. One that exceeds a limit is killed and replaced, and its image is
+refused.
 """
 
 from __future__ import annotations
@@ -251,11 +251,15 @@ class Decoder:
 
     def _give_back(self, worker: _Worker) -> None:
         with self._guard:
-            if worker in self._workers and worker.alive():
+            ours = worker in self._workers  # and not closed
+            if ours and worker.alive():
                 self._idle.append(worker)
                 return
             self._workers.discard(worker)
         worker.stop()
+        if ours:
+            with suppress(RmshError):  # the next image reports it
+                self._idle.append(self._take())  # now, so that the next image does not wait for a worker to start
 
     def pids(self) -> list[int]:
         """Process ids of the workers that run at present."""

@@ -23,6 +23,7 @@ from typing import IO
 
 from PIL import Image, UnidentifiedImageError
 
+from rmsh.core.files import open_regular
 from rmsh.features.pixels import TooLargeError, decode, image_size, strips
 
 REQUEST = struct.Struct("<BBIIIQQ")  # decode or measure, path or content, width, height, fit, most pixels, length
@@ -40,6 +41,8 @@ def main() -> None:
         os.dup2(nothing.fileno(), 0)
         os.dup2(nothing.fileno(), 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides what ends
+    if hasattr(os, "nice"):
+        os.nice(5)  # an image that is hard to decode must not slow down the process that waits for it
     warnings.simplefilter("ignore")
     Image.MAX_IMAGE_PIXELS = None  # ours is checked, and refused with a sentence of ours
     Image.init()
@@ -79,13 +82,17 @@ def _processor_time(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
+def _opened(content: bytes, is_path: bool) -> IO[bytes]:
+    return open_regular(Path(os.fsdecode(content))) if is_path else io.BytesIO(content)
+
+
 def _answer(head: bytes, requests: IO[bytes], answers: IO[bytes], seconds: float) -> bool:
     """Answer one request; False if this process should be replaced."""
     decodes, is_path, width, height, fit, most_pixels, length = REQUEST.unpack(head)
     content, kind, reason, exhausted = requests.read(length), PIXELS if decodes else MEASURED, "", False
     image: Image.Image | None = None
     try:
-        with _processor_time(seconds), open(content, "rb") if is_path else io.BytesIO(content) as file:
+        with _processor_time(seconds), _opened(content, is_path) as file:
             if decodes:
                 size = (width, height) if width else None
                 image = decode(file, size=size, fit=fit or None, most_pixels=most_pixels)

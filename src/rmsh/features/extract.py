@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rmsh.core.errors import ConfigError
+from rmsh.core.errors import ConfigError, FormatError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.records import Part, Skipped
 from rmsh.features import ENCODERS
@@ -43,7 +43,10 @@ def prepare(name: str, pairs: Pairs, *, modality: Modality, rows: IntArray) -> E
 
 def restore(description: Mapping[str, Any]) -> Encoder:
     """Create the encoder that a model's description names."""
-    encoder: Encoder = _kind(description["name"])[0].restore(description)
+    try:
+        encoder: Encoder = _kind(description["name"])[0].restore(description)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise FormatError(f"The model has a damaged description of an encoder ({error!r}); restore it.") from error
     return encoder
 
 

@@ -85,15 +85,15 @@ def thumbnail(image: ImageLike, side: int, *, most_pixels: int = MOST_PIXELS) ->
     return file.getvalue()
 
 
-def check_size(content: bytes, *, most_pixels: int) -> None:
-    """Check the size in the header of an image file without decoding it.
+def read_size(content: bytes, *, most_pixels: int) -> tuple[int, int]:
+    """Width and height from the header of an image file, which is not decoded.
 
     Raises:
         ImageLimitError: the image has too many pixels.
         DataError: the header is damaged, or not that of an image.
     """
     try:
-        shared_decoder().size(content, most_pixels=most_pixels)
+        return shared_decoder().size(content, most_pixels=most_pixels)
     except (LimitExceededError, UnreadableError) as error:
         raise _refusal(content, error) from error
 

@@ -13,7 +13,9 @@ import numpy as np
 import yaml
 from scipy import sparse
 
+from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError, DataError
+from rmsh.core.files import open_regular
 from rmsh.data.pairs import listed
 
 if TYPE_CHECKING:
@@ -28,8 +30,7 @@ DEEPEST = 2  # levels below the root at which a published folder is found
 IMAGE_WIDTH = 2048  # of the paper's image features (ResNet-152)
 
 
-@dataclass(frozen=True)
-class Protocol:
+class Protocol(Config):
     """How a benchmark is split."""
 
     name: str
@@ -44,8 +45,7 @@ class Protocol:
     in_order: bool = False  # take the first rows instead of random ones
 
 
-@dataclass(frozen=True)
-class Benchmark:
+class Benchmark(Config):
     """The declaration of a benchmark."""
 
     name: str  # on the command line
@@ -99,11 +99,8 @@ class Source:
         return self.pairs.has_text & words
 
 
-def declared(name: str) -> Benchmark:
-    """A benchmark as declared in benchmarks.yaml."""
-    content = yaml.safe_load(Path(__file__).with_name("benchmarks.yaml").read_text(encoding="utf-8"))[name]
-    protocols = [Protocol(**{**p, "parts": tuple(p["parts"]) if "parts" in p else None}) for p in content["protocols"]]
-    return Benchmark(name, **{**content, "protocols": tuple(protocols), "open_points": tuple(content["open_points"])})
+_FILE = Path(__file__).with_name("benchmarks.yaml")
+BENCHMARKS = {name: Benchmark(name=name, **content) for name, content in yaml.safe_load(_FILE.read_bytes()).items()}
 
 
 def find(root: Path, *names: str) -> Path | None:
@@ -117,7 +114,8 @@ def find(root: Path, *names: str) -> Path | None:
 
 def text_lines(path: Path) -> list[str]:
     """The stripped lines of a text file in UTF-8, or else Latin-1, without empty ones."""
-    content = path.read_bytes()
+    with open_regular(path) as file:
+        content = file.read()
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -10,14 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.base import (
-    Source,
-    bag_of_words,
-    declared,
-    image_columns,
-    image_number,
-    text_lines,
-)
+from rmsh.data.benchmarks.base import BENCHMARKS, Source, bag_of_words, image_columns, image_number, text_lines
 from rmsh.data.pairs import Pairs
 
 TOPICS = (
@@ -28,14 +21,12 @@ TOPICS = (
 LEAST_IMAGES = 20  # that a tag of the vocabulary has
 ANNOTATIONS = "mirflickr25k_annotations_v080"
 
-MIRFLICKR25K = declared("mirflickr25k")
-
 
 def read(root: Path) -> Source:
     """Read every image that has a file of tags or a topic from the folder with the unpacked files."""
     files = {"meta/tags": ["meta/tags"]}
     files |= {f"{ANNOTATIONS}/{topic}.txt": [f"{ANNOTATIONS}/{topic}.txt", f"{topic}.txt"] for topic in TOPICS}
-    tag_folder, *topic_files = MIRFLICKR25K.find_files(root, files).values()
+    tag_folder, *topic_files = BENCHMARKS["mirflickr25k"].find_files(root, files).values()
     members = [_numbers(path) for path in topic_files]
     named = ((re.fullmatch(r"tags(\d+)\.txt", path.name), path) for path in tag_folder.iterdir())
     tags = {

@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.base import (
-    Source,
-    declared,
-    find,
-    image_columns,
-    image_number,
-)
+from rmsh.core.files import open_regular
+from rmsh.data.benchmarks.base import BENCHMARKS, Source, find, image_columns, image_number
 from rmsh.data.pairs import Pairs
 
 if TYPE_CHECKING:
@@ -25,14 +20,14 @@ if TYPE_CHECKING:
 PARTS = ("train", "val")
 CHUNK = 1 << 20  # bytes read at a time
 
-MSCOCO = declared("mscoco")
-
 
 def read(root: Path) -> Source:
     """Read every image of both parts, with its categories and its first caption, from the folder with the files."""
     names = [f"{kind}_{part}2014.json" for kind in ("instances", "captions") for part in PARTS]
     inputs = [
-        *MSCOCO.find_files(root, {f"annotations/{name}": (f"annotations/{name}", name) for name in names}).values()
+        *BENCHMARKS["mscoco"]
+        .find_files(root, {f"annotations/{name}": (f"annotations/{name}", name) for name in names})
+        .values()
     ]
     instances, captions = inputs[:2], inputs[2:]
     listed = [sorted(_fields(path, "images", "id", "file_name")) for path in instances]
@@ -88,7 +83,7 @@ def stream_elements(path: Path, key: str) -> Iterator[Any]:
     """The elements of a top-level array of a JSON object, in the memory of one element."""
     import ijson
 
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(CHUNK)
         start = len(BOM_UTF8) if head.startswith(BOM_UTF8) else 0
         if not head[start:].lstrip().startswith(b"{"):

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.base import (
-    Source,
-    bag_of_words,
-    declared,
-    find,
-    image_columns,
-    text_lines,
-)
+from rmsh.core.files import open_regular
+from rmsh.data.benchmarks.base import BENCHMARKS, Source, bag_of_words, find, image_columns, text_lines
 from rmsh.data.pairs import Pairs
 
 if TYPE_CHECKING:
@@ -27,13 +21,11 @@ LABELS = ("Groundtruth/AllLabels", "AllLabels")
 WORDS = ("NUS_WID_Tags/TagList1k.txt", "TagList1k.txt")
 TAGS = ("NUS_WID_Tags/AllTags1k.txt", "AllTags1k.txt")
 
-NUSWIDE = declared("nuswide")
-
 
 def read(root: Path) -> Source:
     """Read every image of the published list, with its concepts and tags, from the folder with the unpacked files."""
     files = {names[0]: names for names in (LIST, CONCEPTS, LABELS, WORDS, TAGS)}
-    image_list, concepts, labels, words, tags = NUSWIDE.find_files(root, files).values()
+    image_list, concepts, labels, words, tags = BENCHMARKS["nuswide"].find_files(root, files).values()
     names = [PureWindowsPath(line).as_posix() for line in text_lines(image_list)]
     classes, vocabulary = tuple(text_lines(concepts)), tuple(text_lines(words))
     folder = (find(root, "Flickr", "images") or root / "Flickr").resolve()
@@ -58,7 +50,7 @@ def _read_labels(folder: Path, classes: tuple[str, ...], n: int) -> LabelArray:
     """One column per concept, in the order of the published list of concepts."""
     names = [f"Labels_{name}.txt" for name in classes]
     labels = np.empty((n, len(classes)), dtype=np.uint8)
-    for column, path in enumerate(NUSWIDE.find_files(folder, {name: [name] for name in names}).values()):
+    for column, path in enumerate(BENCHMARKS["nuswide"].find_files(folder, {name: [name] for name in names}).values()):
         labels[:, column] = _digits(path.read_bytes(), n, f"{path}: one 0 or 1 for each of the {n} images of {LIST[0]}")
     return labels
 
@@ -66,7 +58,7 @@ def _read_labels(folder: Path, classes: tuple[str, ...], n: int) -> LabelArray:
 def _read_tags(path: Path, n: int, words: int) -> Any:
     """Rows of 0/1 separated by blanks, as CSR; read by line, because the file has half a gigabyte."""
     rows: list[Any] = []
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         for line in filter(bytes.strip, file):
             if len(rows) == n:
                 raise DataError(f"{path} has more rows than the {n} images of {LIST[0]}; download both files again.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,8 @@ import numpy as np
 
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.core.files import sha256
-from rmsh.data.benchmarks import BENCHMARKS, READERS
-from rmsh.data.benchmarks.base import IMAGE_WIDTH, Benchmark, Protocol, Source, find
-from rmsh.data.benchmarks.mirflickr25k import TOPICS
+from rmsh.data.benchmarks import mirflickr25k, mscoco, nuswide
+from rmsh.data.benchmarks.base import BENCHMARKS, IMAGE_WIDTH, Benchmark, Protocol, Source, find
 from rmsh.data.pairs import is_raw
 from rmsh.data.readers.feature_files import read_features, read_matrix_pairs
 from rmsh.data.readers.matrix_files import SUFFIXES, list_matrices
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
     from rmsh.data.readers.feature_files import Role
 
-FILE_NAMES_KEY = "fall"  # the key of the image names in some matrix files, in lower case
+READERS = {"mirflickr25k": mirflickr25k.read, "nuswide": nuswide.read, "mscoco": mscoco.read}
+FILE_NAMES_KEY = "fall"  # the key of file names as ids in some matrix files, in lower case
 
 
 def prepare(
@@ -82,7 +82,7 @@ def prepare(
         notes.append(f"{missing:,} images are missing; their texts are kept")
     facts = {
         "benchmark": name,
-        "protocol": asdict(protocol) | {"seed": seed, "stratified": stratified},
+        "protocol": protocol.model_dump() | {"seed": seed, "stratified": stratified},
         "notes": notes + _width_notes(pairs, benchmark, strict=paper_inputs),
         "vocabulary": list(source.vocabulary) if texts is None else [],
         "inputs": {path.relative_to(root).as_posix(): sha256(path) for path in source.inputs},
@@ -108,15 +108,14 @@ def matrix_files_below(root: Path) -> list[Path]:
 def read_matrices(root: Path) -> Source:
     """Read matrices of features, tags and labels, such as mirflickr25k-*.mat; pixels are ignored."""
     files = matrix_files_below(root)
-    names = [matrix.key for matrix in list_matrices(*files) if matrix.key.lower() == FILE_NAMES_KEY]
-    pairs, split, notes = read_matrix_pairs(files, {"ids": names[0]} if names else {}, source=str(root))
+    pairs, split, notes = read_matrix_pairs(files, source=str(root))
     labels = pairs.labels
     if labels is None:
         raise DataError(f"{root}: the matrices have no labels, which a benchmark needs. Add the file with LAll.")
-    if names:
+    if any(matrix.key.lower() == FILE_NAMES_KEY for matrix in list_matrices(*files)):
         pairs = replace(pairs, ids=np.array([_image_name(name) for name in pairs.ids]))
-    if labels.shape[1] == len(TOPICS):
-        pairs = replace(pairs, class_names=TOPICS)
+    if labels.shape[1] == len(mirflickr25k.TOPICS):
+        pairs = replace(pairs, class_names=mirflickr25k.TOPICS)
         notes += ("the 24 label columns are assumed to be the topics of MIRFLICKR-25K in alphabetical order",)
     if split is not None:
         notes += ("the parts of the files were joined, and a new split is drawn",)

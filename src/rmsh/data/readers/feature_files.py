@@ -1,15 +1,14 @@
 """Pairs from matrix files: find the matrix of each role (images, texts, labels, ...), check that rows match, read.
 
-The role of a matrix follows from the key that the caller names, or from a well-known name. Names are compared without
-case and punctuation. Published files call image features XAll, pixels IAll, tags YAll and labels LAll; others come in
-parts, such as I_tr and I_te.
+The role of a matrix follows from its key, compared without case and punctuation. Published files call image features
+XAll, pixels IAll, tags YAll, labels LAll and file names FAll; others come in parts, such as I_tr and I_te.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -53,7 +52,7 @@ _KNOWN_NAMES: dict[str, tuple[Role, Part]] = {
     for stem in stems
     for ending in endings
     if stem + ending not in ("i", "t")
-} | {"xall": ("images", "all"), "yall": ("texts", "all")}
+} | {"xall": ("images", "all"), "yall": ("texts", "all"), "fall": ("ids", "all")}
 
 
 def role_of_key(key: str) -> tuple[Role, Part] | None:
@@ -69,46 +68,24 @@ class Selection(NamedTuple):
     notes: tuple[str, ...]  # what was guessed and what is not used
 
 
-def select_matrices(
-    matrices: Sequence[MatrixKey], named: Mapping[str, str], *, skip: Collection[Role], source: str
-) -> Selection:
-    """Select a matrix for each role except the skipped ones: by the named key, otherwise by well-known names."""
-    unknown = [role for role in named if role not in ROLES]
-    if unknown:
-        raise DataError(f"A key was given for {unknown[0]!r}; keys can be given for {', '.join(ROLES)}.")
+def select_matrices(matrices: Sequence[MatrixKey], *, skip: Collection[Role] = (), source: str) -> Selection:
+    """Select a matrix, or its parts, for each role except the skipped ones, by well-known names."""
     notes: list[str] = []
-    found: dict[Role, dict[Part, MatrixKey]] = {}
-    for role in ROLES:
-        if role in named:
-            found[role] = {"all": _find_key(matrices, named[role], source)}
-        elif role not in skip and (guessed := _guess(matrices, role, notes)):
-            found[role] = guessed
+    guessed = {role: _guess(matrices, role, notes) for role in ROLES if role not in skip}
+    found = {role: by_part for role, by_part in guessed.items() if by_part}
     if "labels" not in found:
         found.pop("class_names", None)
     parts = {role: tuple(by_part) for role, by_part in found.items() if role != "class_names"}
     if not parts:
         raise DataError(
-            f"{source}: no key is named like images, texts or labels; the keys are {_described(matrices)}. "
-            "Name them as 'FILE:KEY'."
+            f"{source}: no key is named like images, texts or labels; the keys are {_described(matrices)}. Rename them."
         )
     if len(set(parts.values())) > 1:
         shown = ", ".join(f"{role} for {' and '.join(names)}" for role, names in parts.items())
         raise DataError(f"{source}: the matrices come in different parts ({shown}); all need the same parts.")
+    notes += [f"{matrix} was not used" for matrix in matrices if role_of_key(matrix.key) is None]
     chosen = {role: tuple(by_part.values()) for role, by_part in found.items()}
-    unused = [matrix for matrix in matrices if not any(matrix in used for used in chosen.values())]
-    implied = ((matrix, role_of_key(matrix.key)) for matrix in unused)
-    notes += [f"{matrix} was not used" for matrix, role in implied if role is None or role[0] in named]
     return Selection(chosen, next(iter(parts.values())), tuple(notes))
-
-
-def _find_key(matrices: Sequence[MatrixKey], key: str, source: str) -> MatrixKey:
-    same = [matrix for matrix in matrices if matrix.key == key]
-    same = same or [matrix for matrix in matrices if matrix.key.lower() == key.lower()]
-    if len(same) > 1:
-        raise DataError(f"{source}: several keys match {key!r}: {_described(same)}; name the file as well.")
-    if not same:
-        raise DataError(f"{source}: there is no key {key!r}; the keys are {_described(matrices)}.")
-    return same[0]
 
 
 def _described(matrices: Sequence[MatrixKey]) -> str:
@@ -127,12 +104,22 @@ def _guess(matrices: Sequence[MatrixKey], role: Role, notes: list[str]) -> dict[
             continue
         for other in found:
             if implied[1] == other or "all" in (implied[1], other):
-                raise DataError(f"Two keys match the {role}: {found[other]} and {matrix}; name the right one.")
+                raise DataError(f"Two keys match the {role}: {found[other]} and {matrix}; remove one of them.")
         found[implied[1]] = matrix
     if "database" in found and "train" in found:
         notes.append(f"{found.pop('train')} was skipped: training uses the database, which usually has these rows")
     notes += [f"{role} were taken from {matrix}" for matrix in found.values()]
     return {part: found[part] for part in get_args(Part) if part in found}
+
+
+def _find_key(matrices: Sequence[MatrixKey], key: str, source: str) -> MatrixKey:
+    same = [matrix for matrix in matrices if matrix.key == key]
+    same = same or [matrix for matrix in matrices if matrix.key.lower() == key.lower()]
+    if len(same) > 1:
+        raise DataError(f"{source}: several keys match {key!r}: {_described(same)}; name the file as well.")
+    if not same:
+        raise DataError(f"{source}: there is no key {key!r}; the keys are {_described(matrices)}.")
+    return same[0]
 
 
 def locate(text: str, role: Role) -> MatrixKey:
@@ -152,11 +139,11 @@ def locate(text: str, role: Role) -> MatrixKey:
 
 
 def read_matrix_pairs(
-    files: Sequence[Path], keys: Mapping[str, str], *, skip: Collection[Role] = (), source: str
+    files: Sequence[Path], *, skip: Collection[Role] = (), source: str
 ) -> tuple[Pairs, Split | None, tuple[str, ...]]:
     """Pairs from matrix files, their split if the matrices come in parts, and notes on what was guessed."""
-    selected, parts, notes = select_matrices(list_matrices(*files), keys, skip=skip, source=source)
-    pairs, more = pairs_from_matrices(selected, source=source)
+    selected, parts, notes = select_matrices(list_matrices(*files), skip=skip, source=source)
+    pairs, more = _pairs_from_matrices(selected, source=source)
     split = None
     if len(parts) == 2:
         first: dict[Role, MatrixKey] = {role: found[0] for role, found in selected.items() if role != "class_names"}
@@ -165,7 +152,7 @@ def read_matrix_pairs(
     return pairs, split, notes + more
 
 
-def pairs_from_matrices(matrices: Mapping[Role, Sequence[MatrixKey]], *, source: str) -> tuple[Pairs, tuple[str, ...]]:
+def _pairs_from_matrices(matrices: Mapping[Role, Sequence[MatrixKey]], *, source: str) -> tuple[Pairs, tuple[str, ...]]:
     """Pairs from one matrix per role, or from consecutive parts; items without IDs are numbered."""
     by_item = {role: parts for role, parts in matrices.items() if role != "class_names"}
     parts = [dict(zip(by_item, part, strict=True)) for part in zip(*by_item.values(), strict=True)]
@@ -191,16 +178,11 @@ def _common_rows(matrices: Mapping[Role, MatrixKey], source: str) -> int:
     shown = ", ".join(f"{counts[role]} of {role} ({matrix})" for role, matrix in matrices.items())
     widths = {matrix.shape[1:] for matrix in matrices.values()}
     rows = widths.pop() if len(widths) == 1 else counts.values()  # equal widths: all of them may be transposed
+    turned = [matrix.where for matrix in matrices.values() if len(matrix.shape) == 2 and matrix.shape[1] in rows]
     raise DataError(
         f"{source}: the matrices have different numbers of rows: {shown}; each needs one row per item."
-        + transposed_hint(matrices.values(), rows)
+        + (f" Possibly transposed (features x items): {' and '.join(turned)}; transpose it." if turned else "")
     )
-
-
-def transposed_hint(matrices: Iterable[MatrixKey], rows: Collection[int]) -> str:
-    """A sentence naming the matrices that would have the right number of rows if transposed, or ""."""
-    turned = [matrix.where for matrix in matrices if len(matrix.shape) == 2 and matrix.shape[1] in rows]
-    return f" Possibly transposed (features x items): {' and '.join(turned)}; transpose it." if turned else ""
 
 
 def _read_parts(role: Role, parts: Sequence[MatrixKey]) -> Any:
@@ -262,7 +244,7 @@ def read_features(
     id_lists = [other for other in list_matrices(matrix.path) if role_of_key(other.key) == ("ids", "all")]
     if id_lists:
         found["ids"] = id_lists[:1]
-    pairs, _ = pairs_from_matrices(found, source=matrix.where)
+    pairs, _ = _pairs_from_matrices(found, source=matrix.where)
     column = cast("Column", pairs.images if role == "images" else pairs.texts)
     if id_lists:
         row_of = {canonical_id(str(name)): row for row, name in enumerate(pairs.ids)}

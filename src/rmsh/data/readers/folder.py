@@ -10,14 +10,17 @@ Without a metadata file every image is an item; its text is the .txt file with t
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from rmsh.core.errors import DataError
+from rmsh.core.files import open_regular
 from rmsh.data.pairs import listed
 from rmsh.data.records import COLUMNS, KNOWN_COLUMNS, Origin, Record, Skipped, check_records, record_from_cells
 
@@ -25,6 +28,9 @@ IMAGE_SUFFIXES = frozenset(
     ".jpg .jpeg .jpe .jfif .png .apng .webp .gif .bmp .tif .tiff .ppm .pgm .jp2 .avif".split()  # noqa: SIM905
 )
 LARGEST_TEXT = 1 << 20  # bytes of a file with one text
+LARGEST_METADATA = 4 << 30  # bytes
+MOST_ROWS = 10_000_000  # of a metadata file
+_PARQUET_BATCH = 1 << 14  # rows in memory at once
 CREDIT = "CREDIT.txt"  # attribution of the images; not an item
 _LONGEST_CREDIT = 2_000  # characters
 # Files that mark a library or the folder of an unfinished build; both may lie among the images.
@@ -36,8 +42,11 @@ _Row: TypeAlias = "tuple[int, Mapping[str, Any] | str]"  # number, and cells by 
 
 def read_credit(folder: Path) -> str:
     """The attribution in a folder's CREDIT.txt, or ""."""
-    file = folder / CREDIT
-    return file.read_text(encoding="utf-8", errors="replace")[:_LONGEST_CREDIT].strip() if file.is_file() else ""
+    try:
+        with open_regular(folder / CREDIT, inside=folder) as file:
+            return file.read(4 * _LONGEST_CREDIT).decode("utf-8", "replace")[:_LONGEST_CREDIT].strip()
+    except (OSError, DataError):
+        return ""
 
 
 def is_image_folder(folder: Path) -> bool:
@@ -53,7 +62,10 @@ def read_folder(path: Path) -> tuple[Origin, list[str]]:
     folder = path if path.is_dir() else path.parent
     files = sorted(_files(folder)) if path.is_dir() else []
     tables = [name for name in files if _is_metadata(name)] if path.is_dir() else [path.name]
-    records, skipped, notes = _read_tables(folder, tables, files) if tables else _read_files(folder, files)
+    if tables:
+        records, skipped, notes = _read_tables(folder, tables, files, root=folder if path.is_dir() else None)
+    else:
+        records, skipped, notes = _read_files(folder, files)
     kept, more = check_records(records, folder)
     return Origin(folder, tuple(kept), (*skipped, *more)), notes
 
@@ -91,17 +103,13 @@ def _read_files(folder: Path, files: Sequence[str]) -> _Found:
     records: list[Record] = []
     skipped: list[Skipped] = []
     for name in (*images, *sorted(texts_alone)):
-        text, problem = None, ""
+        text = None
         if (file := text_of.get(_stem(name))) is not None:
             try:
-                if (folder / file).stat().st_size > LARGEST_TEXT:
-                    problem = f"it is larger than {LARGEST_TEXT >> 20} MB"
-                else:
-                    text = (folder / file).read_text(encoding="utf-8-sig")
-            except (OSError, UnicodeDecodeError) as error:
-                problem = f"it is not a text in UTF-8 ({error})"
-            if problem:
-                skipped.append(Skipped(file, None, name, "text", problem))
+                with open_regular(folder / file, inside=folder, most=LARGEST_TEXT) as opened:
+                    text = opened.read().decode("utf-8-sig")
+            except (OSError, DataError, UnicodeDecodeError) as error:
+                skipped.append(Skipped(file, None, name, "text", f"it cannot be read as a text in UTF-8 ({error})"))
         if _is_image(name):
             labels = (PurePosixPath(name).parent.name,) if labelled else ()
             records.append(Record(name, None, name, name, text, labels))
@@ -123,7 +131,7 @@ def _stem(name: str) -> str:
     return str(PurePosixPath(name).with_suffix(""))
 
 
-def _read_tables(folder: Path, tables: Sequence[str], files: Sequence[str]) -> _Found:
+def _read_tables(folder: Path, tables: Sequence[str], files: Sequence[str], *, root: Path | None) -> _Found:
     for parent, count in Counter(PurePosixPath(name).parent for name in tables).items():
         if count > 1:
             several = " and ".join(name for name in tables if PurePosixPath(name).parent == parent)
@@ -133,7 +141,7 @@ def _read_tables(folder: Path, tables: Sequence[str], files: Sequence[str]) -> _
     unused: dict[str, None] = {}
     for name in tables:
         inside = PurePosixPath(name).parent.as_posix().removeprefix(".")
-        rows, problems, columns = read_metadata(folder / name, inside=inside)
+        rows, problems, columns = read_metadata(folder / name, inside=inside, root=root)
         records, skipped, unused = records + rows, skipped + problems, unused | dict.fromkeys(columns)
     named = {record.picture for record in records}
     reason = f"no row of {listed(tables)} names it"
@@ -142,32 +150,34 @@ def _read_tables(folder: Path, tables: Sequence[str], files: Sequence[str]) -> _
     return records, skipped, notes + ([f"columns that were not used: {listed(unused)}"] if unused else [])
 
 
-def read_metadata(path: Path, *, inside: str = "") -> _Found:
+def read_metadata(path: Path, *, inside: str = "", root: Path | None = None) -> _Found:
     """Unchecked records of a metadata file, rows that are unusable, and the columns that were not used.
 
-    ``inside`` is the folder of the file relative to that of the data, or "" if they are the same.
+    ``inside`` is the folder of the file relative to that of the data, or "" if they are the same. The file must not
+    lead out of ``root``.
     """
     name = f"{inside}/{path.name}" if inside else path.name
     records: list[Record] = []
     skipped: list[Skipped] = []
     columns: dict[str, None] = {}
-    for row, cells in _ROW_READERS[path.suffix.lower()](path):
-        try:
-            if isinstance(cells, str):
-                raise ValueError(cells)
-            columns |= dict.fromkeys(cells)
-            records.append(record_from_cells(cells, file=name, row=row, inside=inside))
-        except ValueError as error:
-            skipped.append(Skipped(name, row, "", "item", str(error)))
+    with open_regular(path, inside=root, most=LARGEST_METADATA) as file:
+        for row, cells in _ROW_READERS[path.suffix.lower()](file, path):
+            try:
+                if isinstance(cells, str):
+                    raise ValueError(cells)
+                columns |= dict.fromkeys(cells)
+                records.append(record_from_cells(cells, file=name, row=row, inside=inside))
+            except ValueError as error:
+                skipped.append(Skipped(name, row, "", "item", str(error)))
     if columns and not {*columns} & {*COLUMNS["picture"], *COLUMNS["text"]}:
         raise DataError(f"{path} has the columns {', '.join(map(repr, columns))}; it needs file_name, text or caption.")
     return records, skipped, [column for column in columns if column not in KNOWN_COLUMNS]
 
 
-def _csv_rows(path: Path) -> Iterator[_Row]:
+def _csv_rows(binary: IO[bytes], path: Path) -> Iterator[_Row]:
     try:
         # utf-8-sig: spreadsheets start the file with a byte-order mark
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file:
             first = file.readline()
             names = {mark: {name.strip(' "\r\n').lower() for name in first.split(mark)} for mark in ",;\t"}
             delimiter = max(names, key=lambda mark: len(names[mark] & KNOWN_COLUMNS))
@@ -185,34 +195,64 @@ def _csv_rows(path: Path) -> Iterator[_Row]:
         raise DataError(f"{path} cannot be read as CSV ({error}); check its quotes, or write it again.") from error
 
 
-def _jsonl_rows(path: Path) -> Iterator[_Row]:
-    with path.open("rb") as file:
-        for row, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                cells = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                yield row, f"it is not JSON ({error})"
-                continue
-            yield row, cells if isinstance(cells, dict) else "it is JSON, but not an object with columns by name"
+def _jsonl_rows(file: IO[bytes], _path: Path) -> Iterator[_Row]:
+    for row, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        try:
+            cells = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            yield row, f"it is not JSON ({error})"
+            continue
+        yield row, cells if isinstance(cells, dict) else "it is JSON, but not an object with columns by name"
 
 
-def _parquet_rows(path: Path) -> Iterator[_Row]:
+def _parquet_rows(binary: IO[bytes], path: Path) -> Iterator[_Row]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     row = 0
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(binary) as file:
+            strings = check_parquet(file.metadata, path)
+        # One value that is repeated in every row takes little space in the file; as a dictionary, also in memory.
+        with pq.ParquetFile(binary, read_dictionary=strings) as file:
             names = file.schema_arrow.names
             others = dict.fromkeys(name for name in names if name not in KNOWN_COLUMNS)
-            for batch in file.iter_batches(columns=[name for name in names if name in KNOWN_COLUMNS]):
-                for cells in batch.to_pylist():
+            known = [name for name in names if name in KNOWN_COLUMNS]
+            for batch in file.iter_batches(_PARQUET_BATCH, columns=known):
+                for cells in zip(*map(_parquet_values, batch.columns), strict=True):
                     row += 1
-                    yield row, cells | others
+                    yield row, dict(zip(batch.schema.names, cells, strict=True)) | others
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} cannot be read as parquet ({error}); check it, or write it again.") from error
+
+
+def check_parquet(metadata: Any, path: Path) -> list[str]:
+    """The paths of the columns of strings; DataError if a Parquet file would take too much memory."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+    size = sum(chunk.total_uncompressed_size for chunk in chunks)
+    values = max((chunk.num_values for chunk in chunks), default=0)
+    if max(metadata.num_rows, values) > MOST_ROWS or size > LARGEST_METADATA:
+        raise DataError(
+            f"{path} has {metadata.num_rows:,} rows, up to {values:,} values in a column and {size:,} bytes when "
+            f"unpacked; at most {MOST_ROWS:,} rows and values and {LARGEST_METADATA:,} bytes are read. Divide it."
+        )
+    if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):  # could repeat a long prefix in every row
+        raise DataError(f"{path} has a column in the encoding DELTA_BYTE_ARRAY; write it in the default encoding.")
+    return sorted({chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"})
+
+
+def _parquet_values(column: Any) -> list[Any]:
+    """The values of a column; rows with the same string share one object."""
+    if hasattr(column, "dictionary"):
+        values = column.dictionary.to_pylist()
+        return [None if index is None else values[index] for index in column.indices.to_pylist()]
+    if not hasattr(column, "value_lengths"):
+        return list(column.to_pylist())
+    flat = iter(_parquet_values(column.flatten()))
+    return [None if length is None else list(islice(flat, length)) for length in column.value_lengths().to_pylist()]
 
 
 _ROW_READERS = {".csv": _csv_rows, ".jsonl": _jsonl_rows, ".parquet": _parquet_rows}

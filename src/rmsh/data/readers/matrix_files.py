@@ -10,6 +10,7 @@ characters are numbers, and its cells are references to other datasets.
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,12 +22,14 @@ import numpy as np
 from scipy import io, sparse
 
 from rmsh.core.errors import DataError, RmshError, require
+from rmsh.core.files import open_regular
 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 SUFFIXES = (".npz", ".npy", ".mat", ".h5", ".hdf5")
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USER_BLOCK = 512  # bytes of MATLAB's header in front of the HDF5 part of a version 7.3 file
+MOST_UNPACKED = 16 << 30  # bytes of compressed matrices
 SPARSE_MEMBERS = {"format", "shape", "data"}  # written by scipy.sparse.save_npz for every sparse format
 
 
@@ -52,6 +55,8 @@ def matrix_files(path: Path, *, allowed: str = "a matrix file") -> list[Path]:
     """The path itself if it is a matrix file, or those directly in a folder; an error says what else is ``allowed``."""
     candidates = sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
     files = [file for file in candidates if file.suffix.lower() in SUFFIXES]
+    for file in files:
+        open_regular(file, inside=path if path.is_dir() else None).close()
     if not files:
         kind = "is a folder without matrices" if path.is_dir() else f"has the suffix {path.suffix!r}"
         problem = kind if path.exists() else "does not exist"
@@ -94,30 +99,46 @@ def _reader(path: Path) -> tuple[Callable[[Path], Shapes], Callable[[Path, str],
     with path.open("rb") as file:
         head = file.read(USER_BLOCK + len(HDF5_SIGNATURE))
     if suffix == ".mat" and not (head.startswith(HDF5_SIGNATURE) or head.endswith(HDF5_SIGNATURE)):
-        return lambda path: {name: tuple(shape) for name, shape, _ in io.whosmat(path)}, _read_matlab
+        return _matlab_shapes, _read_matlab
     return _hdf5_shapes, _read_hdf5
 
 
 def _numpy_shapes(path: Path) -> Shapes:
     if path.suffix.lower() == ".npy":
         with path.open("rb") as file:
-            return {path.stem: _header_shape(file)}
+            return {path.stem: _header(file)[0]}
     shapes: Shapes = {}
     with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            if member.endswith(".npy"):
+        _check_size(sum(member.file_size for member in archive.infolist()), path)
+        for member in archive.infolist():
+            if member.filename.endswith(".npy"):
+                key = member.filename.removesuffix(".npy")
                 with archive.open(member) as file:
-                    shapes[member.removesuffix(".npy")] = _header_shape(file)
+                    shapes[key], itemsize = _header(file)
+                if math.prod(shapes[key]) * itemsize > member.file_size:
+                    raise DataError(f"{path}, key {key!r} has fewer values than its header says; write it again.")
     if shapes.keys() >= SPARSE_MEMBERS:
         with np.load(path, allow_pickle=False) as arrays:
-            return {path.stem: tuple(int(size) for size in arrays["shape"])}
+            shape = tuple(int(size) for size in arrays["shape"])
+        _check_size(8 * sum(shape), path)  # a row or column without values takes space, too
+        return {path.stem: shape}
     return shapes
 
 
-def _header_shape(file: IO[bytes]) -> tuple[int, ...]:
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], int]:
+    """The shape of an array and the bytes of a value, from the beginning of its file."""
     version = np.lib.format.read_magic(file)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    return read_header(file)[0]
+    shape, _, dtype = read_header(file)
+    return shape, dtype.itemsize
+
+
+def _check_size(size: int, source: object) -> None:
+    if size > MOST_UNPACKED:
+        raise DataError(
+            f"{source} has {size:,} bytes when it is unpacked, {MOST_UNPACKED:,} are allowed; divide it, or store the "
+            "matrix as .npy, which is read without unpacking."
+        )
 
 
 def _read_numpy(path: Path, key: str) -> Any:
@@ -127,6 +148,13 @@ def _read_numpy(path: Path, key: str) -> Any:
         if {*arrays} >= SPARSE_MEMBERS:
             return sparse.csr_array(sparse.load_npz(path))
         return arrays[key]
+
+
+def _matlab_shapes(path: Path) -> Shapes:
+    found = io.whosmat(path)
+    dense = [math.prod(shape) for _, shape, kind in found if kind != "sparse"]
+    _check_size(max(dense, default=0), path)  # a value has one byte or more
+    return {name: tuple(shape) for name, shape, _ in found}
 
 
 def _read_matlab(path: Path, key: str) -> Any:
@@ -182,6 +210,7 @@ def _read_hdf5(path: Path, key: str) -> Any:
     h5py = require("h5py", "hdf5")
     with h5py.File(path, "r") as file:
         node = file[key]
+        _check_size(getattr(node, "nbytes", 0), path)
         matlab_class = _matlab_class(node)
         if "MATLAB_sparse" in node.attrs:
             # MATLAB omits the values and rows if nothing is stored.

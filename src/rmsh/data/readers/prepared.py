@@ -21,6 +21,7 @@ from scipy import sparse
 from rmsh.core.errors import DataError, FormatError, InputError
 from rmsh.core.files import atomic, checked_format, read_json, sha256, write_json
 from rmsh.data.pairs import Pairs, is_raw
+from rmsh.data.readers.folder import check_parquet
 from rmsh.data.readers.matrix_files import list_matrices, read_matrix
 from rmsh.data.splits import PARTS, Split, hold_out_validation
 
@@ -86,6 +87,7 @@ def read_prepared(folder: Path, skip: Collection[Role] = ()) -> tuple[Pairs, Spl
     if missing:
         raise DataError(f"{folder} lacks {', '.join(missing)}; restore it or prepare the pairs again.")
     try:
+        check_parquet(parquet.read_metadata(folder / ITEMS), folder / ITEMS)
         items = parquet.read_table(folder / ITEMS)
     except pa.ArrowException as error:
         raise FormatError(f"{folder / ITEMS} is damaged ({error}); restore it or prepare the pairs again.") from error

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from rmsh.core.errors import DataError
+from rmsh.core.files import open_regular
 from rmsh.data.readers.folder import IMAGE_SUFFIXES, LARGEST_TEXT
 from rmsh.data.records import Origin, Record, Skipped, check_records, leads_out, record_from_cells
 
@@ -36,13 +37,18 @@ def shards_key(shards: Sequence[Path]) -> str:
     return sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def read_shards(shards: Sequence[Path], *, into: Path) -> tuple[Origin, list[str]]:
-    """The checked records of uncompressed shards, and notes; images are unpacked into a folder unless already there."""
+def read_shards(shards: Sequence[Path], *, into: Path, inside: Path | None = None) -> tuple[Origin, list[str]]:
+    """The checked records of uncompressed shards, and notes; images are unpacked into a folder unless already there.
+
+    Shards must not lead out of the folder ``inside``.
+    """
     records: list[Record] = []
     skipped: list[Skipped] = []
     into.mkdir(parents=True, exist_ok=True)
     for shard in shards:
-        samples, problems = _read_members(shard, into, prefix=f"{shard.stem}/" if len(shards) > 1 else "")
+        prefix = f"{shard.stem}/" if len(shards) > 1 else ""
+        with open_regular(shard, inside=inside) as file:
+            samples, problems = _read_members(shard, file, into, prefix=prefix)
         skipped += problems
         for row, (key, cells) in enumerate(samples.items(), start=1):
             try:
@@ -54,12 +60,14 @@ def read_shards(shards: Sequence[Path], *, into: Path) -> tuple[Origin, list[str
     return Origin(into, tuple(kept), (*skipped, *more), unpacked=True), notes
 
 
-def _read_members(shard: Path, into: Path, prefix: str) -> tuple[dict[str, dict[str, Any]], list[Skipped]]:
+def _read_members(
+    shard: Path, opened: IO[bytes], into: Path, *, prefix: str
+) -> tuple[dict[str, dict[str, Any]], list[Skipped]]:
     """The cells of each item by its key, and the members that were skipped."""
     samples: dict[str, dict[str, Any]] = {}
     skipped: list[Skipped] = []
     try:
-        with tarfile.open(shard, mode="r:") as archive:
+        with tarfile.open(fileobj=opened, mode="r:") as archive:
             for member in archive:
                 if member.isdir():
                     continue

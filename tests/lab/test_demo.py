@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rmsh import demo
+from lab import demo
 from rmsh.cli import main as cli
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from lab import scene_drawing
+from lab.scene_drawing import HUES, LAYOUTS, Place, make_style
+from lab.scenes import CREDIT, LABELS, OBJECTS, plan_scene, scene_pairs, write_scenes
 from rmsh.core.errors import DataError, MissingExtraError
 from rmsh.core.progress import Progress
-from rmsh.data.synthetic import scene_drawing
-from rmsh.data.synthetic.scene_drawing import HUES, LAYOUTS, Place, make_style
-from rmsh.data.synthetic.scenes import CREDIT, LABELS, OBJECTS, plan_scene, scene_pairs, write_scenes
 
 
 def test_a_larger_set_begins_with_the_smaller_one_and_seeds_differ() -> None:

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lab.scene_drawing import HUES, LAYOUTS, Place, Style, draw_ground, draw_icon, make_style
 from rmsh.core.errors import DataError
 from rmsh.core.files import read_json, write_json, write_text
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.data.labels import multi_hot
 from rmsh.data.pairs import Pairs
-from rmsh.data.synthetic.scene_drawing import HUES, LAYOUTS, Place, Style, draw_ground, draw_icon, make_style
 
 if TYPE_CHECKING:
     from PIL.Image import Image

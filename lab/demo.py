@@ -28,10 +28,10 @@ def _is_interactive() -> bool:
 
 def demonstrate(folder: Path, *, serve: bool, scenes: int) -> int:
     """Draw, build, search and optionally serve; returns the exit code of the first command that fails, or 0."""
+    from lab.scenes import write_scenes
     from rmsh.cli.console import Console
     from rmsh.cli.main import run
     from rmsh.core.errors import RmshError
-    from rmsh.data.synthetic.scenes import write_scenes
 
     console = Console()
     console.note(f"Drawing {scenes:,} scenes of icons with captions into {folder / 'scenes'}.")
