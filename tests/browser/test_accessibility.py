@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ STATES: dict[str, tuple[str, str]] = {  # name -> address, what is there when it
     "home": ("", "#hits .card"),
     "pictures": ("?q=red", "#hits .card .matches"),
     "texts": ("?q=red+and+blue&to=texts&label=red", "#hits.texts .card"),
-    "onward": ("?item=red+1&by=image", "#from img"),
+    "onward": ("?item=red+1&by=image", "#parts img"),
     "nothing": ("?q=red&where=label%3Dnone", "#message:not([hidden])"),
     "problem": ("?q=red&where=none", "#message.problem"),
 }
@@ -42,9 +43,20 @@ def test_the_details_the_codes_and_the_filter_have_no_violation(scheme: str, ope
     page.get_by_text("Filter", exact=True).click()
     expect(page.locator("#hits .bits").first).to_be_visible()
     assert _violations(page) == []
-    page.locator(".info").first.click()
+    page.locator(".tool[title=Details]").first.click()
     expect(page.get_by_role("dialog")).to_be_visible()
     assert _violations(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_composed_query_has_no_violation(
+    scheme: str, open_page: OpenPage, joint_colours: Path, serve_folder: Callable[..., Any]
+) -> None:
+    with serve_folder(joint_colours) as url:
+        page = open_page("?q=red+-+green&item=blue", base=url, color_scheme=scheme, bypass_csp=True)
+        expect(page.locator("#parts li")).to_have_count(3)
+        page.locator("#hits .card").first.hover()
+        assert _violations(page) == []
 
 
 def test_every_picture_has_an_alternative_text(open_page: OpenPage) -> None:

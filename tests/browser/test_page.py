@@ -122,7 +122,7 @@ def test_a_dropped_picture_finds_texts(page: Page) -> None:
     expect(page.locator("#title")).to_have_text("24 nearest texts for your image")
     expect(_cards(page).first.locator(".onward")).to_have_text("light that is red and green")
     expect(page.get_by_text("Drop the image to search with it")).to_be_hidden()
-    expect(page.locator("#from img")).to_be_visible()
+    expect(page.locator("#parts img")).to_be_visible()
 
 
 def test_a_pasted_picture_and_a_chosen_file_do_the_same(page: Page) -> None:
@@ -135,6 +135,7 @@ def test_a_pasted_picture_and_a_chosen_file_do_the_same(page: Page) -> None:
 def test_a_picture_search_can_be_gone_back_to_and_linked(page: Page, open_page: OpenPage) -> None:
     _drop(page, _png("blue"))
     expect(_cards(page).first.locator(".onward")).to_have_text("light that is blue")
+    expect(page).to_have_url(re.compile("code="))
     link = page.url
     page.get_by_role("button", name="Like your image: remove").click()
     expect(page.locator("#title")).to_have_text("A few items of this library")
@@ -166,9 +167,74 @@ def test_a_hit_is_searched_onward_from(page: Page) -> None:
     _search(page, "red")
     _cards(page).first.locator(".onward").click()
     expect(page.locator("#title")).to_have_text("24 nearest images like this item")
-    expect(page.locator("#from img")).to_be_visible()
+    expect(page.locator("#parts img")).to_be_visible()
     page.go_back()
     expect(page.locator("#title")).to_contain_text("“red”")
+
+
+def _part(page: Page, words: str) -> Locator:
+    return page.locator("#parts li").filter(has_text=words)
+
+
+def test_words_are_added_and_subtracted_and_their_parts_removed(
+    open_page: OpenPage, joint_colours: Path, serve_folder: Callable[..., Any]
+) -> None:
+    with serve_folder(joint_colours) as url:
+        page = open_page(base=url)
+        _search(page, "red + blue")
+        expect(_cards(page).first.locator(".onward")).to_have_text("light that is red and blue")
+        page.get_by_role("button", name="red: added; subtract it instead").click()
+        expect(page.locator("#title")).to_contain_text("“- red + blue”")
+        expect(_cards(page).first.locator(".onward")).to_have_text("light that is blue")
+        expect(page.get_by_role("searchbox")).to_have_value("- red + blue")
+        page.get_by_role("button", name="red: remove").click()
+        expect(page.locator("#title")).to_contain_text("“blue”")
+        expect(page.locator("#parts")).to_be_hidden()
+
+
+def test_an_image_is_given_together_with_words(
+    open_page: OpenPage, joint_colours: Path, serve_folder: Callable[..., Any]
+) -> None:
+    with serve_folder(joint_colours) as url:
+        page = open_page(base=url)
+        _search(page, "blue")
+        _drop(page, _png("red"))
+        expect(page.locator("#title")).to_have_text("8 nearest images for this query")
+        expect(_cards(page).first.locator(".onward")).to_have_text("light that is red and blue")
+        expect(page.locator("#parts img")).to_be_visible()
+        link = page.url
+        page.get_by_role("button", name="Like your image: added; subtract it instead").click()
+        expect(_cards(page).first.locator(".onward")).to_have_text("light that is blue")
+        other = open_page(link[link.index("?") :], base=url)
+        expect(_cards(other).first.locator(".onward")).to_have_text("light that is red and blue")
+
+
+def test_a_hit_is_added_to_the_query_and_another_subtracted_by_keyboard(
+    open_page: OpenPage, joint_colours: Path, serve_folder: Callable[..., Any]
+) -> None:
+    with serve_folder(joint_colours) as url:
+        page = open_page("?q=green", base=url)
+        page.get_by_role("button", name="Details of light that is red", exact=True).focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Add to the query").press("Enter")
+        expect(_part(page, "Like this item").get_by_role("button", name="remove")).to_be_focused()
+        expect(_cards(page).first.locator(".onward")).to_have_text("light that is red and green")
+        page.keyboard.press("Enter")
+        expect(page.locator("#title")).to_contain_text("“green”")
+        yellow = _cards(page).filter(has=page.get_by_text("light that is red and green", exact=True))
+        yellow.hover()
+        yellow.get_by_title("Subtract from the query").click()
+        expect(page.locator("#parts .minus")).to_have_count(1)
+        expect(_cards(page).filter(has=page.get_by_text("light that is red and green", exact=True))).to_have_count(0)
+
+
+def test_a_library_without_a_joint_space_offers_no_parts(page: Page) -> None:
+    _search(page, "red")
+    _drop(page, _png("blue"))
+    expect(page.locator("#title")).to_have_text("24 nearest texts for your image")
+    expect(page.locator("#parts li")).to_have_count(1)
+    expect(page.get_by_title("Add to the query")).to_have_count(0)
+    expect(page.locator("#composing")).to_be_hidden()
 
 
 def test_a_label_narrows_the_results_and_lets_go(page: Page) -> None:

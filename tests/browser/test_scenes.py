@@ -13,9 +13,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
+from lab.scenes import CREDIT, write_scenes
 from rmsh.builder import BuildConfig, build
 from rmsh.data.pairs import Pairs
-from rmsh.data.synthetic.scenes import CREDIT, write_scenes
 
 OpenPage = Callable[..., Page]
 CONFIG = BuildConfig()

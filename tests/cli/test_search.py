@@ -48,6 +48,23 @@ def test_an_item_is_searched_onward_from_with_a_filter_page_by_page(colours: Pat
     assert [[hit["id"] for hit in page] for page in pages] == [["magenta"], ["red"], []]
 
 
+def test_an_image_words_and_items_are_added_up_and_subtracted(
+    joint_colours: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    Image.new("RGB", (4, 4), "red").save(tmp_path / "q.png")
+    image, like = ("--image", tmp_path / "q.png"), ("--like", "magenta")
+    for parts, first in [
+        ((*image, "blue"), "magenta"),
+        ((*image, *image, *like, "-k", "1"), "red"),
+        ((*like, "--minus", "red"), "blue"),
+        ((*like, "--minus-image", tmp_path / "q.png"), "blue"),
+        ((*like, "--minus-like", "blue"), "red"),
+        (("red + blue - green",), "magenta"),
+    ]:
+        found = _json(capsys, joint_colours, *parts)
+        assert (found["to"], found["hits"][0]["id"]) == ("images", first)
+
+
 def test_the_table_shows_distance_id_labels_and_text(colours: Path, capsys: Capture) -> None:
     assert run(["search", str(colours), "red", "-k", "2"]) == 0
     shown = capsys.readouterr().out
@@ -69,8 +86,10 @@ def test_no_hits_is_a_sentence(colours: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "Give exactly one query"),
-        (["red", "--like", "red"], "Give exactly one query"),
+        ([], "give TEXT, --image FILE or --like ID"),
+        (["--minus-like", "red"], "give TEXT, --image FILE or --like ID"),
+        (["--minus", "red"], "only excludes or subtracts"),
+        (["red", "--like", "red"], "a model of colours has no joint space"),
         (["red", "--where", "colour=red"], "The filter cannot be read at character 1"),
         (["red", "-k", "0"], "k = 0"),
         (["--like", "pink"], "'pink'"),

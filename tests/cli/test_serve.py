@@ -41,7 +41,7 @@ def _status(url: str, **headers: str) -> int:
 
 
 def test_a_library_is_served_on_loopback_until_interrupted(colours: Path) -> None:
-    with _served(colours) as (told, process):
+    with _served(colours, "--allow-host", "localhost", "--access-log") as (told, process):
         assert told["token"] is None
         assert told["url"].startswith("http://127.0.0.1:")
         assert _status(told["url"]) == 200
@@ -51,6 +51,7 @@ def test_a_library_is_served_on_loopback_until_interrupted(colours: Path) -> Non
     assert process.returncode == 0
     assert "There is no encoder called 'mean-colour'" in errors  # which only these tests have
     assert "Traceback" not in errors
+    assert " 127.0.0.1 GET /api/search 200 " in errors
 
 
 def test_beyond_loopback_a_token_is_made_and_needed(colours: Path) -> None:
@@ -59,6 +60,14 @@ def test_beyond_loopback_a_token_is_made_and_needed(colours: Path) -> None:
         assert [_status(told["url"] + path) for path in ("", "healthz", "api/about", "metrics")] == [200, 200, 401, 401]
         assert _status(told["url"] + "metrics", Authorization=f"Bearer {told['token']}") == 200
         assert _status(told["url"], Host="evil.example") == 400
+
+
+def test_a_name_of_another_machine_needs_a_token_on_loopback_too(colours: Path) -> None:
+    with _served(colours, "--allow-host", "photos.example") as (told, process):
+        assert len(told["token"]) >= 32
+        assert _status(told["url"] + "api/about", Host="photos.example") == 401
+        process.kill()
+        assert "--trusted-proxy" in process.communicate(timeout=30)[1]
 
 
 def test_a_port_in_use_is_a_sentence(colours: Path, capsys: Capture) -> None:
@@ -75,6 +84,7 @@ def test_a_port_in_use_is_a_sentence(colours: Path, capsys: Capture) -> None:
         (["--token", "short"], "token has 5 characters"),
         (["--host", "no such host"], "listen on port 8000 of no such host"),
         (["--allow-host", "http://x.org/"], "'http://x.org/'"),
+        (["--trusted-proxy", "proxy.example"], "'proxy.example'"),
         (["--model", "m"], "has its own model"),
         (["--pictures", "p"], "has its own model"),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from rmsh.codes import to_int8
 from rmsh.core.errors import CodesError, InputError
-from rmsh.core.types import Modality
+from rmsh.core.types import MODALITIES, Modality
 from rmsh.data.pairs import Pairs
 from rmsh.features.bag_of_words import BagOfWords
 from rmsh.hash_function import HashFunction, JointLayer, Layer
@@ -22,14 +22,15 @@ from rmsh.library.repair import repair
 from rmsh.library.verify import verify
 from rmsh.model import Model
 from rmsh.pipeline import codes_of, item_coder
-from rmsh.search.searcher import Query, Rank, Searcher, Words
+from rmsh.search.query import Query, Words
+from rmsh.search.searcher import Rank, Searcher
 
 WORDS = ("cat", "dog", "red", "bus", "wave")
 
 
-def _model(seed: int = 0) -> Model:
+def _model(seed: int = 0, *, bias: float = 0.01) -> Model:
     """Images and texts have the same features, and the joint space is that of the features."""
-    joint = JointLayer(np.eye(5, dtype=np.float32), np.full(5, 0.01, np.float32), np.array([0], np.float32))
+    joint = JointLayer(np.eye(5, dtype=np.float32), np.full(5, bias, np.float32), np.array([0], np.float32))
     weight = np.random.default_rng(seed).standard_normal((5, 16)).astype(np.float32)
     function = HashFunction((joint, Layer(weight, np.zeros(16, np.float32), "none")))
     encoders = {"text": BagOfWords(WORDS).describe()}
@@ -50,8 +51,8 @@ def _items() -> list[Item]:
     return [Item(name, text=text, labels=("animal",) if "cat" in text else ()) for name, text in TEXTS.items()]
 
 
-def _fill(folder: Path, *, vectors: bool) -> Path:
-    model = _model()
+def _fill(folder: Path, *, vectors: bool, bias: float = 0.01) -> Path:
+    model = _model(bias=bias)
     with Library.create(folder, model) as library:
         library.add(_items(), codes_of(model, _pairs(), vectors=vectors), model=model.fingerprint)
     return folder
@@ -147,7 +148,12 @@ def test_a_phrase_is_found_behind_items_with_the_same_words_in_another_order(fol
 
 
 def test_hyphens_inside_words_and_single_quotes_have_no_meaning() -> None:
-    assert Words.parse("t-shirt - man's 5\"") == Words("t-shirt - man's 5\"")
+    assert Words.parse("t-shirt man's 5\" a+b") == Words(("t-shirt man's 5\" a+b",))
+
+
+def test_a_lone_sign_outside_quotes_separates_parts_and_an_empty_part_is_none() -> None:
+    assert Words.parse('cat + "a - b" - red\n- bus -') == Words(("cat", "a - b"), ("red", "bus"), ("a - b",))
+    assert Words.parse("- red -dog") == Words((), ("red",), (), ("dog",))
 
 
 def test_without_vectors_real_values_meet_bits(tmp_path: Path) -> None:
@@ -220,3 +226,15 @@ def test_one_byte_per_dimension_keeps_directions() -> None:
     stored = to_int8(vectors).astype(np.float32)
     cosines = (vectors * stored).sum(axis=1) / np.linalg.norm(vectors, axis=1) / np.linalg.norm(stored, axis=1)
     assert cosines.min() > 0.9995
+
+
+def test_stored_captions_enter_the_joint_space_at_the_scale_of_their_features(tmp_path: Path) -> None:
+    """With a bias, the joint space depends on the length of the features: 1 for a caption of one known word."""
+    folder, model, pairs = _fill(tmp_path / "library", vectors=True, bias=0.5), _model(bias=0.5), _pairs()
+    with Searcher.open(folder) as searcher:
+        hits = {hit.item.id: hit.match for hit in searcher.search(searcher.item("2", by="image"), 6)}
+    images, texts = (model.embed(pairs.features(modality), modality) for modality in MODALITIES)
+    for name, row in (("4", 3), ("6", 5)):
+        match = hits[name]
+        assert match is not None
+        assert match.caption == pytest.approx(float(images[1] @ texts[row]), abs=0.01)

@@ -20,7 +20,8 @@ from rmsh.library import Hit, Item, Library
 from rmsh.library.recode import recode
 from rmsh.model import Model, load
 from rmsh.pipeline import item_coder
-from rmsh.search.searcher import Query, Searcher
+from rmsh.search.query import Query
+from rmsh.search.searcher import Searcher
 
 
 @pytest.fixture

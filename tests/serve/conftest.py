@@ -1,22 +1,28 @@
-"""Fixtures: the server of a small library, asked in the same process."""
+"""Fixtures: the server of a small library, asked in the same process or over sockets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
 from rmsh.search.searcher import Searcher
 from rmsh.serve.app import create_app
 from rmsh.serve.security import Access
+from rmsh.serve.server import configure
 from rmsh.serve.service import SearchService
 
+collect_ignore = ["valid_requests.py"]  # imported by Schemathesis
 TOKEN = "a token of enough letters"  # noqa: S105
 Serve = Callable[..., TestClient]
+Listen = Callable[..., int]
 
 
 @pytest.fixture
@@ -24,12 +30,32 @@ def serve(colours: Path) -> Iterator[Serve]:
     """Make a client of a server with some rules of access."""
     with ExitStack() as stack:
 
-        def make(base_url: str = "http://127.0.0.1:8000", **access: Any) -> TestClient:
-            searcher = stack.enter_context(Searcher.open(colours))
+        def make(base_url: str = "http://127.0.0.1:8000", folder: Path = colours, **access: Any) -> TestClient:
+            searcher = stack.enter_context(Searcher.open(folder))
             app = create_app(SearchService(searcher, name="colours"), Access(**access))
             return TestClient(app, base_url=base_url, raise_server_exceptions=False)
 
         yield make
+
+
+@pytest.fixture
+def listen(colours: Path) -> Iterator[Listen]:
+    """Start a server with some rules of access on a free port, which is returned."""
+    with ExitStack() as stack:
+
+        def start(*, proxies: Sequence[str] = (), **access: Any) -> int:
+            searcher = stack.enter_context(Searcher.open(colours))
+            app = create_app(SearchService(searcher, name="colours"), Access(**access))
+            server = uvicorn.Server(configure(app, proxies=proxies))
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=256))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # little waits in the kernel to be read
+            thread = threading.Thread(target=server.run, args=([listener],))
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(setattr, server, "should_exit", True)
+            return int(listener.getsockname()[1])
+
+        yield start
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from rmsh.library import Item, Library
 from rmsh.library.recode import recode
 from rmsh.model import load
 from rmsh.pipeline import item_coder
-from rmsh.search.searcher import Searcher
+from rmsh.search.searcher import Query, Searcher
 from rmsh.serve.service import SearchService
 
 
@@ -85,6 +85,36 @@ def test_an_item_finds_others_and_shared_labels_are_marked(client: TestClient) -
     assert "yellow" not in [hit["id"] for hit in found["hits"]]
     marked = {hit["id"]: [label["name"] for label in hit["labels"] if label["matches"]] for hit in found["hits"]}
     assert (marked["white"], marked["blue"]) == (["green", "red"], [])
+
+
+@pytest.fixture
+def composing(serve: Callable[..., TestClient], joint_colours: Path) -> TestClient:
+    return serve(folder=joint_colours)
+
+
+def test_words_items_and_an_upload_are_added_up_and_subtracted(composing: TestClient) -> None:
+    assert composing.get("/api/about").json()["composes"] is True
+    assert _ids(_search(composing, text="red + blue", k=1)) == ["magenta"]
+    found = _search(composing, item=["red", "blue"], k=1).json()
+    assert (found["query"]["kind"], found["hits"][0]["id"]) == ("composed", "magenta")
+    assert _ids(_search(composing, item="magenta", minus_item="red", k=1)) == ["blue"]
+    assert _ids(_post(composing, _picture("red"), text="blue", k=1)) == ["magenta"]
+    assert _ids(_post(composing, _picture("magenta"), text="- red", k=1)) == ["blue"]
+
+
+def test_the_code_of_an_upload_is_a_part_of_a_later_search(composing: TestClient) -> None:
+    query = _post(composing, _picture("red")).json()["query"]
+    model = {"model": query["model"]}
+    assert _ids(_search(composing, text="blue", code=query["code"], **model, k=1)) == ["magenta"]
+    assert _ids(_search(composing, item="magenta", minus_code=query["code"], **model, k=1)) == ["blue"]
+
+
+def test_a_composed_upload_is_paged_by_its_code(composing: TestClient) -> None:
+    first = _post(composing, _picture("red"), text="blue", k=4).json()
+    code = {"code": first["query"]["code"], "model": first["query"]["model"]}
+    pages = [_ids(_search(composing, **code, k=4, skip=skip)) for skip in (0, 4)]
+    assert pages[0] == [hit["id"] for hit in first["hits"]]
+    assert len(set(pages[0] + pages[1])) == 8
 
 
 def test_codes_of_hits_are_told_where_asked_and_fit_their_distance(client: TestClient) -> None:
@@ -168,6 +198,14 @@ def test_a_link_out_of_the_library_is_not_followed(client: TestClient, colours: 
     assert [hit["id"] for hit in _search(client, text="red", k=1).json()["hits"]] == ["red"]
 
 
+def test_an_image_that_became_a_loop_of_links_is_not_found(client: TestClient, colours: Path) -> None:
+    (colours / "red.png").unlink()
+    (colours / "red.png").symlink_to("red.png")
+    assert client.get("/api/picture", params={"id": "red"}).status_code == 404
+    assert client.get("/api/item", params={"id": "red"}).status_code == 200
+    assert _ids(_search(client, text="red", k=1)) == ["red"]
+
+
 def test_a_library_that_is_recoded_meanwhile_is_searched_on(
     client: TestClient, colours: Path, new_colours: Path
 ) -> None:
@@ -178,6 +216,24 @@ def test_a_library_that_is_recoded_meanwhile_is_searched_on(
     assert _search(client, text="red", k=1).json()["query"]["bits"] == 15
     stale = _search(client, code=before["code"], model=before["model"])
     assert (stale.status_code, "search again" in stale.json()["error"]) == (409, True)
+
+
+def test_an_upload_is_encoded_again_when_the_library_is_recoded_meanwhile(
+    client: TestClient, colours: Path, new_colours: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, image, bits = load(new_colours), Searcher.image, []
+
+    def image_then_recode(searcher: Searcher, content: bytes) -> Query:
+        query = image(searcher, content)
+        bits.append(query.codes.bits)
+        if len(bits) == 1:
+            with Library.open(colours, writable=True) as library:
+                recode(library, model, encode=item_coder(model, image_path=library.picture_path))
+        return query
+
+    monkeypatch.setattr(Searcher, "image", image_then_recode)
+    assert _ids(_post(client, _picture("cyan"), to="text", k=1)) == ["cyan"]
+    assert bits == [12, 15]
 
 
 def test_items_without_a_picture_or_text_are_served(client: TestClient, colours: Path) -> None:
@@ -191,8 +247,10 @@ def test_items_without_a_picture_or_text_are_served(client: TestClient, colours:
 @pytest.mark.parametrize(
     ("parameters", "status", "sentence"),
     [
-        ({}, 422, "give exactly one of text, item and code."),
-        ({"text": "a", "item": "b"}, 422, "give exactly one of text, item and code."),
+        ({}, 422, "give text, item or code."),
+        ({"minus_item": "red"}, 422, "give text, item or code."),
+        ({"text": "a", "item": "red"}, 400, None),
+        ({"item": list("123456789")}, 422, "item: List should have at most 8 items after validation, not 9."),
         ({"code": "4902"}, 422, "code and model must be given together."),
         ({"text": "a", "by": "image"}, 422, "by requires item."),
         ({"text": "a", "k": 0}, 422, "k: Input should be greater than or equal to 1."),
@@ -205,7 +263,8 @@ def test_items_without_a_picture_or_text_are_served(client: TestClient, colours:
         ({"text": " "}, 400, "The query text is blank; give at least one word."),
         ({"text": "a", "where": "label"}, 400, None),
         ({"item": "pink"}, 404, "There is no item with this ID."),
-        ({"item": "\0"}, 400, None),
+        ({"item": "a\0"}, 422, None),
+        ({"item": " "}, 422, None),
         ({"code": "ff", "model": "0"}, 409, None),
         ({"code": "ffff", "model": "0"}, 409, None),
     ],
@@ -253,6 +312,17 @@ def test_the_page_and_its_files_are_there(client: TestClient) -> None:
     assert client.put("/api/search").json() == {"error": "Method not allowed."}
 
 
+@pytest.mark.parametrize("method", ["OPTIONS", "DELETE"])
+@pytest.mark.parametrize(
+    ("path", "allowed"), [("/api/search", "GET, POST"), ("/api/session", "POST"), ("/static/page.js", "GET, HEAD")]
+)
+def test_a_method_that_is_not_allowed_is_told_with_those_that_are(
+    method: str, path: str, *, allowed: str, client: TestClient
+) -> None:
+    refused = client.request(method, path)
+    assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
+
+
 @pytest.mark.parametrize("path", ["../app.py", "..%2fapp.py", "%2e%2e/app.py", "/etc/passwd", "..\\app.py", "."])
 def test_no_file_beside_the_page_is_sent(path: str, client: TestClient) -> None:
     assert client.get(f"/static/{path}").status_code == 404
@@ -294,4 +364,4 @@ def test_warming_up_says_what_cannot_be_used(colours: Path, monkeypatch: pytest.
         config.write_text(config.read_text().replace('"bag-of-words"', '"no-such-encoder"'))
     with Searcher.open(colours) as searcher:
         (problem,) = SearchService(searcher, name="colours").warm_up()
-    assert "There is no encoder called 'no-such-encoder'" in problem
+    assert str(config) in problem

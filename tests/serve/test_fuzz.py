@@ -30,8 +30,10 @@ NASTY = [
 NAMES = [
     "text",
     "item",
+    "minus_item",
     "by",
     "code",
+    "minus_code",
     "model",
     "to",
     "k",

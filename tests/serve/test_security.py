@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import time
+import urllib.request
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from rmsh.core.errors import ConfigError
+from rmsh.serve import security
+from rmsh.serve.limits import ProblemError
 from rmsh.serve.security import COOKIE, Access
 
 Serve = Callable[..., TestClient]
@@ -42,6 +48,9 @@ def test_everything_but_page_and_health_needs_the_token(path: str, *, serve: Ser
     client = serve(token=token)
     refused = client.get(path)
     assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+    wrong_one = client.get(path, headers={"Authorization": "Bearer wrong"})
+    assert wrong_one.headers["www-authenticate"] == 'Bearer error="invalid_token"'
+    assert wrong_one.json() != refused.json()
     for wrong in ("Bearer wrong", f"Basic {token}", token, "Bearer", "Bearer é" + token):
         assert client.get(path, headers={"Authorization": wrong.encode()}).status_code == 401
     assert client.get(path, headers={"Authorization": f"bearer {token}"}).status_code == 200
@@ -95,6 +104,75 @@ def test_every_answer_tells_browsers_to_be_careful(path: str, client: TestClient
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert "server" not in headers
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://127.0.0.1:3000", "null", "http://[", ""])
+def test_another_origin_is_refused_where_the_browser_does_not_tell_the_site(origin: str, client: TestClient) -> None:
+    assert client.post("/api/search", headers={"Origin": origin}).status_code == 403
+    assert client.get("/", headers={"Origin": origin}).status_code == 200
+
+
+def test_our_own_origin_is_let_in(client: TestClient) -> None:
+    assert client.get("/api/about", headers={"Origin": "http://127.0.0.1:8000"}).status_code == 200
+    behind = {"Origin": "https://photos.example", "Sec-Fetch-Site": "same-origin"}  # and a proxy changed the host
+    assert client.get("/api/about", headers=behind).status_code == 200
+
+
+def test_who_guesses_tokens_has_to_wait(serve: Serve, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, now = serve(token=token), 0.0
+    monkeypatch.setattr(security.time, "monotonic", lambda: now)
+    right = {"Authorization": f"Bearer {token}"}
+    session = client.post("/api/session", json={"token": token}).headers["set-cookie"]
+    for number in range(10):
+        sent: Any = {"headers": {"Authorization": f"Bearer {number}"}} if number % 2 else {"json": {"token": "wrong"}}
+        assert client.request("POST", "/api/session" if "json" in sent else "/api/search", **sent).status_code == 401
+    refused = client.get("/api/about", headers=right | {"Cookie": ""})
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "60")
+    assert client.get("/api/about", headers={"Cookie": session}).status_code == 200
+    now = 61.0
+    assert client.get("/api/about", headers=right).status_code == 200
+
+
+def test_guesses_of_one_client_do_not_stop_another(token: str) -> None:
+    access = Access(token)
+    for number in range(30):
+        with pytest.raises(ProblemError) as refused:
+            access.check_token("wrong", {"client": (f"2001:db8::{number}", 1)})  # one network is one client
+    assert refused.value.status_code == 429
+    access.check_token(token, {"client": ("2001:db9::1", 1)})
+
+
+def _sign_in(port: int, token: str) -> str:
+    """The cookie that a proxy with TLS gets on behalf of a client."""
+    body = json.dumps({"token": token}).encode()
+    headers = {"Content-Type": "application/json", "X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.9"}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/api/session", body, headers)
+    with urllib.request.urlopen(request) as answer:  # noqa: S310
+        return str(answer.headers["set-cookie"]).lower()
+
+
+def test_a_trusted_proxy_tells_the_scheme_and_the_client(
+    listen: Callable[..., int], token: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "rmsh.serve.access")
+    assert "secure" in _sign_in(listen(token=token, proxies=["127.0.0.1"]), token)
+    assert "secure" not in _sign_in(listen(token=token, proxies=["127.0.0.2"]), token)
+    assert "secure" not in _sign_in(listen(token=token), token)
+    while len(caplog.records) < 3:  # a request is logged after its response
+        time.sleep(0.01)
+    told = [record.getMessage().split()[0] for record in caplog.records]
+    assert told == ["203.0.113.9", "127.0.0.1", "127.0.0.1"]
+
+
+def test_the_access_log_has_no_token_and_no_query(serve: Serve, token: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "rmsh.serve.access")
+    client = serve(token=token)
+    client.get(f"/api/search?text=secret&token={token}", headers={"Authorization": f"Bearer {token}"})
+    client.get("/line%0abreak")
+    first, second = (record.getMessage() for record in caplog.records if record.name == "rmsh.serve.access")
+    assert first.split()[1:4] == ["GET", "/api/search", "422"]
+    assert second.split()[1:4] == ["GET", "/line%0Abreak", "401"]
+    assert not [word for word in (token, "secret", "\n") if word in first + second]
 
 
 def test_a_short_token_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -12,7 +13,7 @@ from rmsh.core.errors import InputError, require
 
 if TYPE_CHECKING:
     from rmsh.library.items import Hit
-    from rmsh.search.searcher import Query
+    from rmsh.search.query import Query
     from rmsh.serve.server import Listening
 
 FolderOrAddress: TypeAlias = Annotated[
@@ -23,13 +24,18 @@ AddressModel: TypeAlias = Annotated[Path | None, typer.Option(help="Model folder
 
 def search(
     library: FolderOrAddress,
-    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="Words to search for.")] = None,
+    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="Words to search for.")] = "",
     *,
-    image: Annotated[Path | None, typer.Option(help="Search with this image file.")] = None,
-    like: Annotated[str | None, typer.Option(metavar="ID", help="Find items similar to this ID.")] = None,
+    image: Annotated[list[Path] | None, typer.Option(help="Search with this image file; repeatable.")] = None,
+    like: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Find items similar to this ID; repeatable.")
+    ] = None,
+    minus: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="Words to subtract; repeatable.")] = None,
+    minus_image: Annotated[list[Path] | None, typer.Option(help="Image file to subtract; repeatable.")] = None,
+    minus_like: Annotated[list[str] | None, typer.Option(metavar="ID", help="Item to subtract; repeatable.")] = None,
     to: Annotated[
         Literal["texts", "images"] | None,
-        typer.Option(help="What to find (default: images for words, texts for an image)."),
+        typer.Option(help="What to find (default: texts for an image alone, else images)."),
     ] = None,
     where: Annotated[
         str | None, typer.Option(metavar="FILTER", help='Restrict the results, e.g. "label=dog and not label=cat".')
@@ -43,29 +49,38 @@ def search(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Search a library by words, by an image or by one of its items.
+    """Search a library by words, images and its own items, together or alone.
 
-    In words, "a phrase" in quotes must occur as it is, and -word must not occur. The score is 0 for an unrelated item;
-    the distance is the number of bits in which two codes differ. A filter restricts the results: `label=dog`,
-    `text="two dogs"`, `id=7`, combined with `and`, `or`, `not` and parentheses.
+    Several parts are added up: an image and words find what both describe. In words, a lone + adds and a lone -
+    subtracts, as in "dog + beach - people"; "a phrase" in quotes must occur as it is, and -word must not.
+
+    The score is 0 for an unrelated item; the distance is the number of bits in which two codes differ. A filter
+    restricts the results: `label=dog`, `text="two dogs"`, `id=7`, combined with `and`, `or`, `not` and parentheses.
 
     Example:
         rmsh search photos "two dogs and a bicycle" -k 5
+        rmsh search photos "on the beach - people" --image dog.jpg
     """
     from rmsh.index.filters import parse
     from rmsh.search.searcher import Searcher
 
     console = Console(json=json, quiet=quiet)
-    if sum(given is not None for given in (text, image, like)) != 1:
-        raise InputError("Give exactly one query: TEXT, --image FILE or --like ID.")
-    target = to or ("texts" if image is not None else "images")
+    words = " - ".join([text, *(minus or [])])
+    if not (words or image or like):
+        raise InputError("There is nothing to search for; give TEXT, --image FILE or --like ID.")
+    alone = not (words or like or minus_image or minus_like)
+    target = to or ("texts" if image and alone else "images")
     condition = None if where is None else parse(where)
     with Searcher.open(library, model=model) as searcher:
 
         def query() -> Query:
-            if image is not None:
-                return searcher.image(image)
-            return searcher.item(like) if like is not None else searcher.text(text or "")
+            if not (image or like or minus_image or minus_like):
+                return searcher.text(words)
+            plus, less = (
+                [*map(searcher.image, images or ()), *map(searcher.item, items or ())]
+                for images, items in ((image, like), (minus_image, minus_like))
+            )
+            return searcher.compose(plus, minus=less, text=words)
 
         modality: Literal["text", "image"] = "text" if target == "texts" else "image"
 
@@ -110,6 +125,11 @@ def serve(
         str | None, typer.Option(envvar="RMSH_TOKEN", help="Access token; generated if required and not given.")
     ] = None,
     allow_host: Annotated[list[str] | None, typer.Option(help="Host name that clients may use; repeatable.")] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="Reverse proxy whose X-Forwarded-For and -Proto are used; repeatable."),
+    ] = None,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Log requests to standard error.")] = False,
     model: AddressModel = None,
     images: Annotated[
         Path | None, typer.Option("--images", "--pictures", help="Folder of the images, if LIBRARY is an address.")
@@ -119,8 +139,8 @@ def serve(
 ) -> None:
     """Serve the search page and HTTP API of a library.
 
-    Listens on this machine only, unless --host says otherwise; then every request needs an access token, which is
-    printed. Stop the server with Ctrl-C.
+    Listens on this machine only, unless --host says otherwise. With another --host or --allow-host than this machine,
+    every request needs an access token, which is printed. Stop the server with Ctrl-C.
 
     Example:
         rmsh serve photos
@@ -135,8 +155,13 @@ def serve(
     def ready(server: Listening) -> None:
         console.note(*(f"Not available: {note}" for note in server.notes))
         console.result({"url": server.url, "token": server.token}, f"Search {library} at {server.link}")
+        if allow_host and not trusted_proxy:
+            console.note("Behind a reverse proxy, add --trusted-proxy with its address: docs/serve.md says why.")
         console.note("Press Ctrl-C to stop.")
 
+    if access_log:
+        logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     with Searcher.open(library, model=model, images=images) as searcher:
         name = Path(library).resolve().name
-        run(searcher, name=name, host=host, port=port, token=token, names=allow_host or (), on_ready=ready)
+        access: dict[str, Any] = {"token": token, "names": allow_host or (), "proxies": trusted_proxy or ()}
+        run(searcher, name=name, host=host, port=port, on_ready=ready, **access)

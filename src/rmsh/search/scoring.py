@@ -38,6 +38,7 @@ TEXT_TO_TEXT, TEXT_TO_IMAGE, IMAGE_TO_IMAGE = Scale(0.08, 0.1), Scale(0.25, 0.12
 BITS = Scale(0.1, 0.2)  # agreement of values and bits
 # Scores below are typical of queries that nothing answers: with image and caption, and with one of them alone.
 WEAK, WEAK_ALONE = 5.5, 6.1
+MINUS = 0.7  # weight of what is subtracted from a query
 OWN, OTHER, WORDS = 1.0, 0.8, 1.0  # weights: same modality as the query, the other one, share of words found
 
 
@@ -142,6 +143,17 @@ def standardise(similarities: ScoreArray, scale: Scale) -> ScoreArray:
         array([ 1., nan])
     """
     return (similarities - scale.mean) / scale.deviation
+
+
+def summed(scale: Scale, weights: Sequence[float], length: float) -> Scale:
+    """The scale of the cosines with a weighted sum of unit vectors that has this length, if its parts are unrelated.
+
+    Example:
+        >>> summed(Scale(0.2, 0.1), (1.0, -0.5), 1.0)
+        Scale(mean=0.1, deviation=0.111...)
+    """
+    spread = float(np.linalg.norm(weights))
+    return Scale(scale.mean * sum(weights) / max(length, 1e-12), scale.deviation * spread / max(length, 1e-12))
 
 
 def combine(own: ScoreArray, other: ScoreArray, words: ScoreArray) -> ScoreArray:

@@ -1,4 +1,4 @@
-"""Search a library by text, image or item: encode the query, find the nearest codes, and order them by a finer score.
+"""Search a library by texts, images and items: encode the query, find the nearest codes, order them by a finer score.
 
 The items are in a library folder or in a collection on a Milvus server, which is searched by codes alone. Nothing here
 needs torch.
@@ -6,27 +6,23 @@ needs torch.
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import reduce
-from operator import and_
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from rmsh.codes import Codes, hamming, unpack
+from rmsh.codes import Codes, from_int8, hamming
 from rmsh.core.errors import CodesError, InputError
 from rmsh.core.types import MODALITIES
 from rmsh.features import extract
-from rmsh.features.bag_of_words import words_of
 from rmsh.index.base import check_k
-from rmsh.index.filters import Label, Phrase, Text
 from rmsh.library.items import Hit, Match
 from rmsh.library.library import Library
 from rmsh.search import scoring
+from rmsh.search.query import Query, Words, compose, signs
 
 if TYPE_CHECKING:
     from rmsh.core.types import FloatArray, Modality, ScoreArray
@@ -74,67 +70,6 @@ class ItemStore(Protocol):
 
     def close(self) -> None:
         """Release files and connections."""
-
-
-_SYNTAX = re.compile(r'(?:^|(?<=\s))-(?P<without>[^\s"-]\S*)|"(?P<phrase>[^"]*)"')
-
-
-class Words(NamedTuple):
-    """A text query taken apart: what is compared in meaning, exact phrases, and words that must not occur."""
-
-    text: str = ""
-    phrases: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-
-    @classmethod
-    def parse(cls, query: str) -> Words:
-        """Take ``"a phrase"`` and ``-word`` out of a query.
-
-        Example:
-            >>> Words.parse('dog "on the beach" -cat t-shirt')
-            Words(text='dog on the beach t-shirt', phrases=('on the beach',), without=('cat',))
-        """
-        marks = list(_SYNTAX.finditer(query))
-        phrases = tuple(mark["phrase"] for mark in marks if mark["phrase"] and words_of(mark["phrase"]))
-        without = tuple(mark["without"] for mark in marks if mark["without"] and words_of(mark["without"]))
-        text = " ".join(_SYNTAX.sub(lambda mark: mark["phrase"] or "", query).split())
-        return cls(text, phrases, without)
-
-    def condition(self) -> Filter | None:
-        """The filter that phrases and excluded words stand for."""
-        parts: list[Filter] = [Phrase(phrase) for phrase in self.phrases]
-        parts += [~(Text(word) | Label(word)) for word in self.without]
-        return reduce(and_, parts) if parts else None
-
-
-_NO_WORDS = Words()
-
-
-@dataclass(frozen=True, eq=False)
-class Query:
-    """A code to search with, and what a finer score needs.
-
-    Args:
-        codes: the code of one query.
-        model: fingerprint of the model that made it.
-        origin: ID of the item whose code it is, which is excluded from the hits; None for other queries.
-        modality: of the query; None if only the code is known, and hits are ranked by distance.
-        values: relaxed code (bits,).
-        vector: vector (dimensions,), as stored for items of this modality; None if the model has no joint space.
-        words: the words of a text.
-    """
-
-    codes: Codes
-    model: str
-    origin: str | None = None
-    modality: Modality | None = None
-    values: FloatArray | None = None
-    vector: FloatArray | None = None
-    words: Words = _NO_WORDS
-
-    def __post_init__(self) -> None:
-        if len(self.codes) != 1:
-            raise CodesError(f"A query has one code; got {len(self.codes)}.")
 
 
 class Searcher:
@@ -217,17 +152,42 @@ class Searcher:
         return modality in model.functions and modality in model.encoders
 
     def text(self, text: str) -> Query:
-        """Encode a text; in a library, ``"a phrase"`` must occur in the text of a hit, and ``-word`` must not.
+        """Encode a text; ``+``, ``-``, ``"a phrase"`` and ``-word`` in it have the meaning that query.py describes.
 
         Raises:
-            InputError: the text is blank or only excludes words, or the model has no text encoder.
+            InputError: the text is blank or has nothing to search for, or the model has no text encoder or cannot
+                compose.
         """
-        words = Words.parse(text) if isinstance(self.store, Library) else Words(text.strip())
         if not text.strip():
             raise InputError("The query text is blank; give at least one word.")
-        if not words.text:
-            raise InputError(f"The query {text!r} only excludes words; give at least one word to search for.")
-        return replace(self._encode(words.text, "text"), words=words)
+        return self.compose(text=text)
+
+    def compose(self, plus: Sequence[Query] = (), *, minus: Sequence[Query] = (), text: str = "") -> Query:
+        """One query from several, such as an image and words: what they have in common comes first.
+
+        Args:
+            plus: queries to add up.
+            minus: queries to subtract, with the weight 0.7.
+            text: words to add, and after a lone ``-`` to subtract, as in :meth:`text`.
+
+        Raises:
+            InputError: there is nothing to search for, the model has no text encoder, or there are several parts and
+                the model has no joint space.
+            CodesError: the queries belong to different models.
+        """
+        words = Words.parse(text) if isinstance(self.store, Library) else Words((text.strip(),) if text.strip() else ())
+        texts = [*words.plus, *words.minus]
+        encoded = self._encode(texts, "text") if texts else []
+        plus, minus = [*plus, *encoded[: len(words.plus)]], [*minus, *encoded[len(words.plus) :]]
+        if not plus:
+            raise InputError(f"The query {text!r} only excludes or subtracts; give something to search for.")
+        if len(plus) + len(minus) > 1 and not self.model.has_embedding:
+            raise InputError(
+                f"The query has {len(plus) + len(minus)} parts, but a model of {self.model.method} has no joint space "
+                "to add them up in; search by one of them."
+            )
+        query = compose(plus, minus)
+        return replace(query, words=Words(*(a + b for a, b in zip(query.words, words, strict=True))))
 
     def image(self, image: ImageLike) -> Query:
         """Encode an image: a path, the content of an image file, or an open image.
@@ -237,14 +197,18 @@ class Searcher:
         """
         if isinstance(image, (str, Path)) and not Path(image).is_file():
             raise InputError(f"The image file {image} does not exist; check the path.")
-        return self._encode(str(image) if isinstance(image, Path) else image, "image")
+        (query,) = self._encode([str(image) if isinstance(image, Path) else image], "image")
+        return query
 
-    def _encode(self, raw: ImageLike, modality: Modality) -> Query:
+    def _encode(self, raw: Sequence[ImageLike], modality: Modality) -> list[Query]:
         model = self.model
-        features = self._encoder(model, modality).encode([raw])  # type: ignore[list-item]  # any form of an image
+        features = self._encoder(model, modality).encode(raw)  # type: ignore[arg-type]  # any form of an image
         values = model.project(features, modality)
-        vector = model.vectors(features, modality)[0] if model.has_embedding else None
-        return Query(Codes.from_values(values), model.fingerprint, modality=modality, values=values[0], vector=vector)
+        vectors = model.vectors(features, modality) if model.has_embedding else None
+        return [
+            _query(model, Codes.from_values(values[row : row + 1]), modality, values[row], vector)
+            for row, vector in enumerate([None] * len(values) if vectors is None else vectors)
+        ]
 
     def _encoder(self, model: Model, modality: Modality) -> Encoder:
         if modality not in model.encoders or modality not in model.functions:
@@ -264,15 +228,11 @@ class Searcher:
         Raises:
             InputError: there is no such item, or it has no such code.
         """
-        model = self.store.generation().fingerprint
         for modality in MODALITIES if by is None else (by,):
             codes = self.store.codes([name], modality)
-            if len(codes) and codes.vectors is None:
-                return Query(codes, model, origin=name)
-            if len(codes) and codes.vectors is not None:
-                signs = np.where(unpack(codes.packed, codes.bits)[0], 1, -1).astype(np.float32)
-                vector = codes.vectors[0].astype(np.float32)
-                return Query(codes, model, origin=name, modality=modality, values=signs, vector=vector)
+            if len(codes):
+                vector = None if codes.vectors is None else from_int8(codes.vectors)[0]
+                return replace(_query(self.model, codes, modality, signs(codes), vector), origins=(name,))
         if self.store.get(name) is None:
             raise InputError(f"There is no item with the ID {name!r}; give the ID of a stored item.")
         raise InputError(f"The item {name!r} has no {by or 'image or text'} code; search by its other modality.")
@@ -327,10 +287,10 @@ class Searcher:
             ranked = self._ranked(query, found, to)
         first = {hit.row for hit in ranked}
         if len(ranked) <= wanted:
-            most = wanted + len(ranked) + (query.origin is not None)
+            most = wanted + len(ranked) + len(query.origins)
             (nearest,) = self.store.search(query.codes, most, to=to, model=query.model, where=where)
             ranked += [hit for hit in nearest if hit.row not in first]
-        return [hit for hit in ranked if hit.item.id != query.origin][skip:wanted]
+        return [hit for hit in ranked if hit.item.id not in query.origins][skip:wanted]
 
     def _ranked(self, query: Query, found: Candidates, to: Modality) -> list[Hit]:
         """Candidates as hits, by falling score."""
@@ -340,6 +300,9 @@ class Searcher:
         words = scoring.keywords(query.words.text)
         matched = [scoring.words_found(words, item) for item in found.items]
         shares = np.array([len(some) / max(len(words), 1) for some in matched])
+        if unwanted := scoring.keywords(" ".join(query.words.minus)):
+            found_too = [len(scoring.words_found(unwanted, item)) / len(unwanted) for item in found.items]
+            shares -= scoring.MINUS * np.array(found_too)
         own, other = MODALITIES if query.modality == "image" else MODALITIES[::-1]
         scores = scoring.combine(standard[own], standard[other], shares)
         distances = hamming(query.codes.packed, found.codes[to])[0]
@@ -358,13 +321,24 @@ class Searcher:
 
     def run(self, make: Callable[[], Query], use: Callable[[Query], T]) -> T:
         """Make a query and use it; retries once if the library was recoded in between."""
-        query = make()
+        fingerprint = self.store.generation().fingerprint
         try:
-            return use(query)
+            return use(make())
         except CodesError:
-            if self.store.generation().fingerprint == query.model:
+            if self.store.generation().fingerprint == fingerprint:
                 raise
             return use(make())
+
+
+def _query(model: Model, codes: Codes, modality: Modality, values: FloatArray, vector: FloatArray | None) -> Query:
+    """A query with its vector in the joint space; a sum of such queries weighs all of them equally."""
+    joint = None if vector is None else _unit(model.joint(vector[None, :], modality)[0])
+    return Query(codes, model.fingerprint, modality=modality, values=_unit(values), vector=vector, joint=joint)
+
+
+def _unit(vector: FloatArray) -> FloatArray:
+    unit: FloatArray = vector / np.maximum(np.linalg.norm(vector), np.float32(1e-12))
+    return unit
 
 
 def _similarities(query: Query, found: Candidates, modality: Modality, model: Model) -> tuple[ScoreArray, ScoreArray]:
@@ -377,14 +351,15 @@ def _similarities(query: Query, found: Candidates, modality: Modality, model: Mo
     if query.values is not None:
         similar[found.has[modality]] = scoring.agreement(query.values, found.codes[modality][found.has[modality]])
         standard = scoring.standardise(similar, scoring.BITS)
-    vectors: FloatArray = found.vectors[modality].astype(np.float32)
-    if query.vector is None or query.modality is None or not vectors.size:
+    vectors = from_int8(found.vectors[modality])
+    own = modality == query.modality and query.vector is not None
+    vector = query.vector if own else query.joint
+    if vector is None or not vectors.size:
         return similar, standard
-    vector, scale = query.vector, scoring.TEXT_TO_IMAGE
-    if modality == query.modality:
+    if own:
         scale = scoring.TEXT_TO_TEXT if modality == "text" else scoring.IMAGE_TO_IMAGE
     else:
-        vector = model.joint(vector[None, :], query.modality)[0]
+        scale = scoring.summed(scoring.TEXT_TO_IMAGE, query.weights, float(np.linalg.norm(vector)))
         present = vectors.any(axis=1)
         joint = model.joint(vectors[present], modality)
         vectors = np.zeros((len(found), joint.shape[1]), np.float32)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from anyio import to_thread
 from fastapi import Body, FastAPI, File, Query, Request, Response, UploadFile
 from fastapi.staticfiles import StaticFiles
 
 from rmsh import __version__
-from rmsh.serve.limits import BodyLimit, ProblemError, explain_problems
+from rmsh.serve.limits import MOST_CONNECTIONS, explain_problems
 from rmsh.serve.metrics import MetricsMiddleware
-from rmsh.serve.schemas import About, Found, Id, ItemCodes, Options, Parameters, Problem
+from rmsh.serve.schemas import About, Found, Id, ItemCodes, Parameters, Parts, Problem
 from rmsh.serve.security import COOKIE, Access, Guard
 
 if TYPE_CHECKING:
@@ -22,13 +25,12 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = "Search images and texts by words, an image or a stored item. Distances are numbers of differing bits."
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem} for status in (400, 401, 403, 404, 408, 409, 413, 422, 503)
+    status: {"model": Problem} for status in (400, 401, 403, 404, 408, 409, 413, 422, 429, 503)
 }
-_PAGE_FOR = "no-cache"  # browsers revalidate the page each time
 
 
 def create_app(service: SearchService, access: Access) -> ASGIApp:
-    """The ASGI application: metrics around access control, around body limits, around the routes."""
+    """The ASGI application: metrics around access control and limits, around the routes."""
     app = FastAPI(
         title="rmsh",
         version=__version__,
@@ -36,43 +38,45 @@ def create_app(service: SearchService, access: Access) -> ASGIApp:
         docs_url=None,  # its page loads scripts from other hosts
         redoc_url=None,
         responses=_PROBLEMS,
+        lifespan=_enough_threads,
     )
     explain_problems(app)
     _search_routes(app, service)
     _server_routes(app, service, access)
     static = resources.files("rmsh.serve") / "static"
     page = (static / "index.html").read_bytes()
-    app.mount("/static", _Files(directory=str(static)))
+    app.mount("/static", StaticFiles(directory=str(static)))
 
     @app.get("/", include_in_schema=False)
     def show_page() -> Response:
-        return Response(page, media_type="text/html", headers={"Cache-Control": _PAGE_FOR})
+        return Response(page, media_type="text/html")
 
-    return MetricsMiddleware(Guard(BodyLimit(app), access=access), metrics=service.metrics)
+    return MetricsMiddleware(Guard(app, access=access), metrics=service.metrics)
 
 
-class _Files(StaticFiles):
-    """Static files that browsers revalidate each time."""
-
-    def file_response(self, *given: Any, **named: Any) -> Response:
-        response = super().file_response(*given, **named)
-        response.headers["Cache-Control"] = _PAGE_FOR
-        return response
+@asynccontextmanager
+async def _enough_threads(_: FastAPI) -> AsyncIterator[None]:
+    """Let every connection have a thread: requests wait for a turn (limits.py) only, and the health check does not."""
+    to_thread.current_default_thread_limiter().total_tokens = MOST_CONNECTIONS
+    yield
 
 
 def _search_routes(app: FastAPI, service: SearchService) -> None:
     @app.get("/api/search")
     def search(parameters: Annotated[Parameters, Query()]) -> Found:
-        """Search by words, by a stored item, or with the code of an earlier search."""
+        """Search by words, stored items and codes of earlier searches; several parts are added up."""
         return service.search(parameters)
 
-    @app.post("/api/search")
+    form = {"multipart/form-data": {"encoding": {"picture": {"contentType": "image/*"}}}}
+
+    @app.post("/api/search", openapi_extra={"requestBody": {"content": form}})
     def search_by_image(
+        request: Request,
         picture: Annotated[UploadFile, File(description="JPEG, PNG, GIF, WebP, BMP, TIFF, PPM or AVIF file.")],
-        options: Annotated[Options, Query()],
+        parts: Annotated[Parts, Query()],
     ) -> Found:
-        """Search by an image; the code in the response requests further pages without another upload."""
-        return service.search_image(picture.file.read(), options)
+        """Search by an image and other parts; the code in the response requests further pages without an upload."""
+        return service.search_image(picture.file, parts, client=request.client.host if request.client else "")
 
     @app.get("/api/item")
     def item(id: Annotated[Id, Query()]) -> ItemCodes:  # noqa: A002  # name in the URL
@@ -100,10 +104,9 @@ def _server_routes(app: FastAPI, service: SearchService, access: Access) -> None
         return service.about()
 
     @app.post("/api/session", status_code=204)
-    def begin_session(request: Request, token: Annotated[str, Body(embed=True, max_length=500)]) -> Response:
+    async def begin_session(request: Request, token: Annotated[str, Body(embed=True, max_length=500)]) -> Response:
         """Exchange the access token for a cookie, so that a browser can load images."""
-        if not access.is_token(token):
-            raise ProblemError(401, "The access token is wrong; the server printed it when it started.")
+        access.check_token(token, request.scope)
         response = Response(status_code=204)
         secure = request.url.scheme == "https"
         response.set_cookie(COOKIE, access.session, httponly=True, samesite="strict", secure=secure)

@@ -1,25 +1,43 @@
-"""Limits on requests, and error responses: one sentence as JSON, never a path or a traceback."""
+"""Limits on connections and requests, and error responses: one sentence as JSON, never a path or a traceback."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+import h11
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from rmsh.core.errors import CodesError, InputError, RmshError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
 _log = logging.getLogger("rmsh.serve")
+access_log = logging.getLogger("rmsh.serve.access")
+
+SECURITY_HEADERS = {  # of every response
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
 
 
 class ProblemError(HTTPException):
@@ -60,9 +78,14 @@ async def _invalid(_: Request, error: Any) -> JSONResponse:
     return _answer(422, f"{'.'.join(where) + ': ' if where else ''}{reason}.")
 
 
-async def _http(_: Request, error: Any) -> JSONResponse:
+async def _http(request: Request, error: Any) -> JSONResponse:
     own = {} if isinstance(error, ProblemError) else {404: "Not found.", 405: "Method not allowed."}
-    return _answer(error.status_code, own.get(error.status_code, str(error.detail)), error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:  # Starlette names the methods of one route, and none for files
+        routes = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
+        methods = {method for route in routes for method in getattr(route, "methods", None) or ()}
+        headers["Allow"] = ", ".join(sorted(methods or {"GET", "HEAD"}))
+    return _answer(error.status_code, own.get(error.status_code, str(error.detail)), headers)
 
 
 async def _bug(_: Request, __: Any) -> JSONResponse:
@@ -76,7 +99,11 @@ MOST_WHERE = 2_000
 MOST_UPLOAD = 16 << 20  # bytes per image
 MOST_PIXELS = 50_000_000
 _FORM = 64 << 10  # bytes of a form around its image
-_BODY_SECONDS = 30.0
+MOST_CONNECTIONS = 256
+
+
+def _busy() -> ProblemError:
+    return ProblemError(503, "The server is busy; try again in a second.", headers={"Retry-After": "1"})
 
 
 class Turns:
@@ -96,12 +123,11 @@ class Turns:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Hold a slot during the block; raises ProblemError if the queue is full or the wait too long."""
-        busy = ProblemError(503, "The server is busy; try again in a second.", headers={"Retry-After": "1"})
         if not self._queue.acquire(blocking=False):
-            raise busy
+            raise _busy()
         try:
             if not self._free.acquire(timeout=self._seconds):
-                raise busy
+                raise _busy()
             try:
                 yield
             finally:
@@ -110,44 +136,133 @@ class Turns:
             self._queue.release()
 
 
-class BodyLimit:
-    """Middleware that rejects bodies that are too large or arrive too slowly."""
+def check_body(scope: Scope) -> int:
+    """The most bytes that the body of a request may have; raises ProblemError if it announces more."""
+    headers = dict(scope["headers"])
+    if b"content-length" in headers and b"transfer-encoding" in headers:
+        both = "A request has either Content-Length or Transfer-Encoding, not both."
+        raise ProblemError(400, both, headers={"Connection": "close"})
+    # Images wait on disk until they are decoded; any other body is held in memory.
+    most = _FORM + (MOST_UPLOAD if scope["path"].endswith("/api/search") else 0)
+    announced = headers.get(b"content-length", b"0")
+    if announced.isdigit() and int(announced[:20]) > most:
+        raise _too_large(most)
+    return most
 
-    def __init__(self, app: ASGIApp, *, most: int = MOST_UPLOAD + _FORM, seconds: float = _BODY_SECONDS) -> None:
-        self._app = app
-        self._most = most
-        self._seconds = seconds
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        announced = dict(scope["headers"]).get(b"content-length", b"0")
-        if announced.isdigit() and int(announced[:20]) > self._most:
-            await respond(self._too_large(), scope, receive, send)
-            return
-        await self._app(scope, self._watched(receive), send)
+def counted(receive: Receive, most: int) -> Receive:
+    """Receive a body, and raise ProblemError when it has more bytes."""
+    arrived = 0
 
-    def _watched(self, receive: Receive) -> Receive:
-        arrived, whole = 0, False
+    async def count() -> Message:
+        nonlocal arrived
+        message = await receive()
+        arrived += len(message.get("body", b""))
+        if arrived > most:
+            raise _too_large(most)
+        return message
 
-        async def watched() -> Message:
-            nonlocal arrived, whole
-            if whole:  # only the disconnect follows, at any time
-                return await receive()
-            try:
-                async with asyncio.timeout(self._seconds):
-                    message = await receive()
-            except TimeoutError:
-                raise ProblemError(408, f"The request body did not arrive within {self._seconds:g} seconds.") from None
-            arrived += len(message.get("body", b""))
-            whole = not message.get("more_body", False)
-            if arrived > self._most:
-                raise self._too_large()
-            return message
+    return count
 
-        return watched
 
-    def _too_large(self) -> ProblemError:
-        megabytes = self._most / (1 << 20)
-        return ProblemError(413, f"The image is too large; at most {megabytes:.0f} MB are allowed.")
+def _too_large(most: int) -> ProblemError:
+    what, allowed = ("image", f"{most >> 20} MB") if most > _FORM else ("request body", f"{most >> 10} KB")
+    return ProblemError(413, f"The {what} is too large; at most {allowed} are allowed.")
+
+
+def client_of(address: str) -> str:
+    """What counts as one client: an IPv4 address, or an IPv6 network, since a machine may use any address of it.
+
+    Example:
+        >>> [client_of(address) for address in ("192.0.2.1", "2001:db8::1", "unknown")]
+        ['192.0.2.1', '2001:db8::/64', 'unknown']
+    """
+    try:
+        return str(ipaddress.ip_network((address, 64), strict=False)) if ":" in address else address
+    except ValueError:
+        return address
+
+
+class Connection(H11Protocol):
+    """An HTTP connection that is closed if its client is too slow, and refused if there are too many.
+
+    A client that waits between two requests is given the time for headers, too. If there is no room, the connection
+    that has waited longest for a request is closed, so that idle connections keep nobody out.
+    """
+
+    header_seconds = 10.0  # for the headers of a request
+    request_seconds = 30.0  # for the whole request; and for taking a response
+    most_per_client = 64  # trusted proxies may have any number
+    _timer: asyncio.TimerHandle | None = None
+    _ended = False  # refused or lost
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # so that pause_writing is called as soon as the client takes no more
+        self._watch()
+        address = self.client[0] if self.client else ""
+        others = [each for each in cast("set[Connection]", self.connections) if each is not self and not each._ended]
+        same = sum(each.client is not None and client_of(each.client[0]) == client_of(address) for each in others)
+        if len(self.connections) > 2 * MOST_CONNECTIONS:  # refusals are not read, either
+            transport.abort()
+        elif same >= self.most_per_client and address not in self.config.forwarded_allow_ips:
+            sentence = f"Your address has {same} connections; close one and try again."
+            self._refuse(ProblemError(429, sentence, headers={"Retry-After": "1"}))
+        elif len(others) >= MOST_CONNECTIONS:
+            waiting = sorted((each._began, id(each), each) for each in others if each.conn.their_state is h11.IDLE)
+            waiting[0][-1].shutdown() if waiting else self._refuse(_busy())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._ended = True
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        if not self._ended:
+            super().data_received(data)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        self._watch()
+
+    def _watch(self) -> None:
+        """Set the deadline of what the client has to send next."""
+        seconds = {h11.IDLE: self.header_seconds, h11.SEND_BODY: self.request_seconds}.get(self.conn.their_state, 0)
+        if self._timer is None:
+            self._began = self.loop.time()
+        else:
+            self._timer.cancel()
+        waits = seconds > 0 and not self._ended
+        self._timer = self.loop.call_at(self._began + seconds, self._expire) if waits else None
+
+    def _expire(self) -> None:
+        allowed = f"{self.header_seconds:g} seconds for its headers, {self.request_seconds:g} for all of it"
+        self._refuse(ProblemError(408, f"The request did not arrive in time: {allowed}."))
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(self.request_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stalled.cancel()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(ProblemError(400, msg))
+
+    def _refuse(self, problem: ProblemError) -> None:
+        """Answer at once, ignore what still arrives, and end the connection."""
+        self._ended = True
+        self._watch()
+        access_log.info("%s refused: %d %s", self.client and self.client[0], problem.status_code, problem.detail)
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            headers = SECURITY_HEADERS | dict(problem.headers or {}) | {"Connection": "close"}
+            answer = _answer(problem.status_code, problem.detail, headers)
+            lines = [b"HTTP/1.1 %d %s" % (answer.status_code, STATUS_PHRASES[answer.status_code])]
+            lines += [b"%s: %s" % header for header in answer.raw_headers]
+            self.transport.write(b"\r\n".join([*lines, b"", bytes(answer.body)]))
+            self.transport.write_eof()
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.loop.call_later(1.0, self.transport.abort)  # a reset at once could overtake the answer

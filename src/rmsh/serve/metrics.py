@@ -1,4 +1,4 @@
-"""Prometheus metrics: requests, latency, time per stage, memory."""
+"""Prometheus metrics (requests, latency, time per stage, memory) and the access log."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+from rmsh.serve.limits import access_log
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -38,7 +41,7 @@ class Metrics:
 
 
 class MetricsMiddleware:
-    """Middleware that times every request."""
+    """Middleware that times and logs every request."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
@@ -61,5 +64,9 @@ class MetricsMiddleware:
             try:
                 await self._app(scope, receive, watched)
             finally:
+                spent = time.perf_counter() - start
                 self._metrics.requests.labels(route, str(status)).inc()
-                self._metrics.seconds.labels(route).observe(time.perf_counter() - start)
+                self._metrics.seconds.labels(route).observe(spent)
+                # Without the query, which may contain anything, and without headers, which may contain the token.
+                client = (scope.get("client") or ("unknown",))[0]
+                access_log.info("%s %s %s %d %.3f s", client, scope["method"], quote(scope["path"]), status, spent)

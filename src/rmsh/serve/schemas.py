@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rmsh.core.types import Modality  # noqa: TC001 (pydantic reads it)
 from rmsh.serve.limits import MOST_HITS, MOST_SKIPPED, MOST_TEXT, MOST_WHERE
 
+_MOST_PARTS = 8  # of each kind
 Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{2}){1,64}$", description="Packed code in hexadecimal.")]
-Id = Annotated[str, Field(min_length=1, max_length=1_000)]
+Kind: TypeAlias = Literal["text", "picture", "item", "code", "composed"]
+Id = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[^\x00]*[^\s\x00-\x1f][^\x00]*$")]  # not blank
 
 
 class Options(BaseModel):
@@ -26,23 +28,35 @@ class Options(BaseModel):
     rank: Literal["best", "codes"] = Field("best", description="Order by everything known, or by distance alone.")
 
 
-class Parameters(Options):
-    """A search by words, by an item or with a code; exactly one of them."""
+class Parts(Options):
+    """The parts of a query: words, items and codes, which are added up or subtracted."""
 
-    text: str | None = Field(None, max_length=MOST_TEXT, description="Words to search for.")
-    item: Id | None = Field(None, description="Find items similar to this ID.")
-    by: Modality | None = Field(None, description="Use the image or the text code of the item.")
-    code: Hex | None = None
-    model: str | None = Field(None, max_length=64, description="Fingerprint of the model that made the code.")
+    text: str | None = Field(
+        None, max_length=MOST_TEXT, description="Words to search for; a lone `+` adds and a lone `-` subtracts."
+    )
+    item: list[Id] = Field([], max_length=_MOST_PARTS, description="Find items similar to this ID; repeatable.")
+    minus_item: list[Id] = Field([], max_length=_MOST_PARTS, description="Item to subtract; repeatable.")
+    by: Modality | None = Field(None, description="Use the image or the text code of the items.")
+    code: list[Hex] = Field([], max_length=_MOST_PARTS, description="Code of an earlier search; repeatable.")
+    minus_code: list[Hex] = Field([], max_length=_MOST_PARTS, description="Code to subtract; repeatable.")
+    model: str | None = Field(None, max_length=64, description="Fingerprint of the model that made the codes.")
 
     @model_validator(mode="after")
-    def _one_query(self) -> Parameters:
-        if sum(given is not None for given in (self.text, self.item, self.code)) != 1:
-            raise ValueError("give exactly one of text, item and code")
-        if (self.code is None) != (self.model is None):
+    def _complete(self) -> Self:
+        if bool(self.code or self.minus_code) != (self.model is not None):
             raise ValueError("code and model must be given together")
-        if self.by is not None and self.item is None:
+        if self.by is not None and not (self.item or self.minus_item):
             raise ValueError("by requires item")
+        return self
+
+
+class Parameters(Parts):
+    """A search without an upload."""
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if self.text is None and not self.item and not self.code:
+            raise ValueError("give text, item or code")
         return self
 
 
@@ -79,7 +93,7 @@ class FoundItem(BaseModel):
 class Queried(BaseModel):
     """The query; code and model repeat it without its text or image."""
 
-    kind: Literal["text", "picture", "item", "code"]
+    kind: Kind
     code: Hex
     model: str
     bits: int
@@ -116,6 +130,7 @@ class About(BaseModel):
     model: str = Field(description="Fingerprint of the model.")
     method: str
     takes: list[Modality] = Field(description="Modalities of raw queries that the model can encode.")
+    composes: bool = Field(description="Whether a query may have several parts.")
     credit: str = Field(description="Attribution of the images; may be empty.")
     most_upload: int = Field(description="Largest upload in bytes.")
     most_text: int = Field(description="Longest text in characters.")

@@ -3,13 +3,16 @@
 - The Host header must name this server, which stops DNS rebinding.
 - Requests that a browser makes on behalf of another site are rejected. There is no CORS.
 - If there is a token, everything except the bare page, its files and the health check requires it, as a bearer token
-  or as the cookie that a browser receives in exchange. Both are compared in constant time.
+  or as the cookie that a browser receives in exchange. Both are compared in constant time; guesses are throttled.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import secrets
+import time
+from collections import Counter
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers, MutableHeaders
 
 from rmsh.core.errors import ConfigError
-from rmsh.serve.limits import ProblemError, respond
+from rmsh.serve.limits import SECURITY_HEADERS, ProblemError, check_body, client_of, counted, respond
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,19 +29,7 @@ if TYPE_CHECKING:
 COOKIE = "rmsh-session"
 _SHORTEST_TOKEN = 16
 _OPEN = {"/", "/healthz", "/api/session"}  # need no token
-
-_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
+_MOST_GUESSES, _GUESS_SECONDS = 10, 60.0  # wrong tokens of one client in a minute
 
 
 def is_loopback(host: str) -> bool:
@@ -78,10 +69,21 @@ class Access:
             raise ConfigError(f"{wrong[0]!r} is not a host name; give the name alone, such as photos.example.org.")
         self._public = public
         self.session = secrets.token_urlsafe(32)  # so that browsers do not store the token itself
+        self._guesses: Counter[str] = Counter()  # wrong tokens by client
+        self._forget_at = 0.0
 
-    def is_token(self, given: str) -> bool:
-        """Compare with the token in constant time."""
-        return self._token is None or secrets.compare_digest(given.encode(), self._token.encode())
+    def check_token(self, given: str, scope: Scope) -> None:
+        """Raise ProblemError if the token is wrong, or if this client has sent too many wrong ones."""
+        client, now = client_of(scope["client"][0] if scope.get("client") else ""), time.monotonic()
+        if now >= self._forget_at:
+            self._guesses, self._forget_at = Counter(), now + _GUESS_SECONDS
+        if self._guesses[client] >= _MOST_GUESSES:
+            wait = {"Retry-After": f"{_GUESS_SECONDS:.0f}"}
+            raise ProblemError(429, "You sent too many wrong access tokens; try again in a minute.", wait)
+        if self._token is not None and not secrets.compare_digest(given.encode(), self._token.encode()):
+            self._guesses[client] += 1
+            sentence = "The access token is wrong; the server printed the right one when it started."
+            raise ProblemError(401, sentence, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
 
     def check(self, scope: Scope) -> None:
         """Raise ProblemError if a request is not allowed."""
@@ -90,14 +92,13 @@ class Access:
             raise ProblemError(400, "Unknown host name; allow it with --allow-host of `rmsh serve`.")
         if path == "/" or path.startswith("/static/"):
             return
-        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin")
+        if origin is not None and "sec-fetch-site" not in headers:  # a browser from before 2023
+            site = "same-origin" if origin.partition("://")[2].lower() == headers["host"].lower() else "cross-site"
+        if site not in ("same-origin", "none"):
             raise ProblemError(403, "Requests from pages of other sites are not allowed.")
-        if self._token is not None and path not in _OPEN and not self._admits(headers):
-            raise ProblemError(
-                401,
-                "An access token is required; the server printed it when it started.",
-                {"WWW-Authenticate": "Bearer"},
-            )
+        if self._token is not None and path not in _OPEN:
+            self._check_credentials(headers, scope)
 
     def _knows(self, host: str) -> bool:
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
@@ -108,19 +109,21 @@ class Access:
             return name == "localhost" or name in self._names
         return self._public or address.is_loopback
 
-    def _admits(self, headers: Headers) -> bool:
+    def _check_credentials(self, headers: Headers, scope: Scope) -> None:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return self.is_token(given.strip())
-        try:
+            self.check_token(given.strip(), scope)
+            return
+        cookie = None
+        with contextlib.suppress(CookieError):
             cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return cookie is not None and secrets.compare_digest(cookie.value.encode(), self.session.encode())
+        if cookie is None or not secrets.compare_digest(cookie.value.encode(), self.session.encode()):
+            sentence = "An access token is required; the server printed it when it started."
+            raise ProblemError(401, sentence, {"WWW-Authenticate": "Bearer"})
 
 
 class Guard:
-    """Middleware that enforces :class:`Access` and adds security headers."""
+    """Middleware that enforces :class:`Access` and the limit on bodies, and adds security headers."""
 
     def __init__(self, app: ASGIApp, *, access: Access) -> None:
         self._app = app
@@ -134,13 +137,14 @@ class Guard:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in (SECURITY_HEADERS | {"Cache-Control": "no-cache"}).items():
                     headers.setdefault(name, value)
             await send(message)
 
         try:
             self._access.check(scope)
+            most = check_body(scope)
         except ProblemError as problem:
             await respond(problem, scope, receive, guarded)
             return
-        await self._app(scope, receive, guarded)
+        await self._app(scope, counted(receive, most), guarded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import ipaddress
 import secrets
 import socket
 from collections.abc import Callable, Sequence
@@ -12,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from rmsh.core.errors import InputError
+from rmsh.core.errors import ConfigError, InputError
 from rmsh.serve.app import create_app
+from rmsh.serve.limits import MOST_CONNECTIONS, Connection
 from rmsh.serve.security import Access, is_loopback
 from rmsh.serve.service import SearchService
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from rmsh.search.searcher import Searcher
-
-
-_MOST_CONNECTIONS = 256
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ def serve(
     port: int = 8000,
     token: str | None = None,
     names: Sequence[str] = (),
+    proxies: Sequence[str] = (),
     on_ready: Callable[[Listening], None],
 ) -> None:
     """Serve until interrupted.
@@ -53,42 +55,54 @@ def serve(
     Args:
         searcher: searches the library or collection.
         name: its name on the page.
-        host: address to listen on; unless it is a loopback address, a token is required.
+        host: address to listen on; unless it and all ``names`` are of the loopback device, a token is required.
         port: 0 picks a free port.
         token: access token; generated if required and None.
         names: host names that clients may use, besides addresses and the name of this machine.
+        proxies: addresses of reverse proxies, which are believed the address and scheme of their clients.
         on_ready: called when the server accepts requests.
 
     Raises:
         InputError: the address or port is not available.
-        ConfigError: the token is too short.
+        ConfigError: the token is too short, or the address of a proxy is malformed.
     """
     public = not is_loopback(host)
-    token = token or (secrets.token_urlsafe(24) if public else None)
+    token = token or (None if all(map(is_loopback, (host, *names))) else secrets.token_urlsafe(24))
     access = Access(
         token, names=[host, *names, *([socket.gethostname(), socket.getfqdn()] if public else [])], public=public
     )
+    service = SearchService(searcher, name=name)
+    config = configure(create_app(service, access), proxies=proxies)
     with _listen(host, port) as listener:
-        service = SearchService(searcher, name=name)
         notes = service.warm_up()
         on_ready(Listening(_url(listener, host), token, tuple(notes)))
-        config = uvicorn.Config(
-            create_app(service, access),
-            log_level="warning",
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_keep_alive=10,
-            timeout_graceful_shutdown=5,
-        )
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C stops the server
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def configure(app: ASGIApp, *, proxies: Sequence[str] = ()) -> uvicorn.Config:
+    """The settings of the HTTP server; raises ConfigError if the address of a proxy is malformed."""
+    try:
+        trusted = [str(ipaddress.ip_address(proxy)) for proxy in proxies]
+    except ValueError as error:
+        raise ConfigError(f"{error}; give the IP address of the proxy as --trusted-proxy, such as 127.0.0.1.") from None
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        log_level="error",
+        server_header=False,
+        proxy_headers=bool(trusted),
+        forwarded_allow_ips=trusted,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=5,
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=family, backlog=_MOST_CONNECTIONS)
+        return socket.create_server(address[:2], family=family, backlog=MOST_CONNECTIONS)
     except (OSError, OverflowError) as error:
         taken = getattr(error, "errno", None) == errno.EADDRINUSE
         reason = "the port is in use" if taken else error

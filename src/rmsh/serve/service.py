@@ -6,9 +6,10 @@ import io
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import numpy as np
 from PIL import Image
@@ -16,29 +17,26 @@ from PIL import Image
 from rmsh.codes import Codes
 from rmsh.core.errors import DataError, ImageLimitError, InputError, RmshError
 from rmsh.core.types import MODALITIES
-from rmsh.features.images import check_size
+from rmsh.features.images import read_size
 from rmsh.index.filters import parse
+from rmsh.search.query import Query
 from rmsh.search.scoring import labels_in_text
-from rmsh.search.searcher import Query, Searcher
-from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns
+from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns, client_of
 from rmsh.serve.metrics import Metrics
-from rmsh.serve.schemas import About, Found, FoundItem, ItemCodes, Label, Matched, Options, Parameters, Queried
+from rmsh.serve.schemas import About, Found, FoundItem, ItemCodes, Label, Matched, Parameters, Parts, Queried
 from rmsh.serve.thumbnails import Thumbnails, etag
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from rmsh.core.types import Modality
     from rmsh.library.items import Hit, Item
-
-    Kind = Literal["text", "picture", "item", "code"]
-    Marks = Callable[[Collection[str]], Collection[str]]  # labels of an item -> those that match the query
+    from rmsh.search.searcher import Searcher
+    from rmsh.serve.schemas import Kind
 
 
 _WAITING = 64
-# Requests run in 40 threads. Uploads occupy at most this many, however long decoding takes, so searches go on.
-_MOST_UPLOADS = 8
+_MOST_UPLOADS = 8  # decoded at once
 _WAITING_UPLOADS = 8
+_LARGE = 12_000_000  # pixels; larger uploads are decoded one at a time, because each may take 500 MB
 _REMEMBERED = 256  # uploads
 
 
@@ -56,7 +54,11 @@ class SearchService:
         running = os.cpu_count() or 1
         # Uploads and thumbnails have their own slots, so that they never delay a search.
         self._turns = Turns(running, _WAITING)
-        self._upload_turns = Turns(min(running, _MOST_UPLOADS), _WAITING_UPLOADS)
+        # A client leaves one slot for uploads to others, however long its own take.
+        self._uploads = min(running + 1, _MOST_UPLOADS)
+        self._upload_turns = Turns(self._uploads, _WAITING_UPLOADS)
+        self._client_turns: WeakValueDictionary[str, Turns] = WeakValueDictionary()
+        self._large_turns = Turns(1, _MOST_UPLOADS)
         self._thumbnail_turns = Turns(running, _WAITING)
         self._thumbnails = Thumbnails()
         self._uploaded: OrderedDict[tuple[str, str], Query] = OrderedDict()  # by model and code, for further pages
@@ -72,6 +74,7 @@ class SearchService:
             model=model.fingerprint,
             method=model.method,
             takes=[modality for modality in MODALITIES if self._searcher.takes(modality)],
+            composes=model.has_embedding,
             credit=self._searcher.store.credit(),
             most_upload=MOST_UPLOAD,
             most_text=MOST_TEXT,
@@ -82,28 +85,11 @@ class SearchService:
         self._searcher.store.generation()
 
     def search(self, request: Parameters) -> Found:
-        """Search by words, by an item or with a code."""
-        if request.text is not None:
-            text = request.text
+        """Search by words, items and codes."""
+        return self._found(lambda: self._query(request), request)
 
-            def make() -> Query:
-                with self.metrics.stage("encode text"):
-                    return self._searcher.text(text)
-
-            return self._found("text", make, request, marks=lambda labels: labels_in_text(labels, text))
-        if request.item is not None:
-            name, by = request.item, request.by
-            known = set(self._item(name).labels)
-            return self._found("item", lambda: self._searcher.item(name, by=by), request, marks=known.intersection)
-        code, model = request.code or "", request.model or ""
-        query = self._uploaded.get((model, code))
-        if query is None:
-            packed = np.frombuffer(bytes.fromhex(code), dtype=np.uint8)[None, :]
-            query = Query(Codes(packed, self._searcher.model.bits, np.array(["query"])), model)
-        return self._found("code", lambda: query, request)
-
-    def search_image(self, content: bytes, request: Options) -> Found:
-        """Search by an uploaded image.
+    def search_image(self, file: IO[bytes], request: Parts, *, client: str = "") -> Found:
+        """Search by an uploaded image, which is read when its turn comes, and further parts.
 
         Raises:
             ProblemError: 413, the image is too large, or takes too much time or memory to decode.
@@ -111,29 +97,50 @@ class SearchService:
         """
 
         def make() -> Query:
-            with self._turn(self._upload_turns), self.metrics.stage("encode picture"):
-                check_size(content, most_pixels=MOST_PIXELS)
-                query = self._searcher.image(content)
-            self._uploaded[query.model, query.codes.packed.tobytes().hex()] = query
+            own = self._client_turns.setdefault(client_of(client), Turns(self._uploads - 1, _WAITING_UPLOADS))
+            with self._turn(own), self._turn(self._upload_turns):
+                with self.metrics.stage("encode picture"):
+                    file.seek(0)  # a library that is recoded meanwhile is searched again
+                    content = file.read()
+                    width, height = read_size(content, most_pixels=MOST_PIXELS)
+                    with self._turn(self._large_turns) if width * height > _LARGE else nullcontext():
+                        image = self._searcher.image(content)
+                query = self._query(request, image)
+            for each in (image, query):
+                self._uploaded[each.model, each.codes.packed.tobytes().hex()] = each
             while len(self._uploaded) > _REMEMBERED:
                 self._uploaded.popitem(last=False)
             return query
 
         try:
-            return self._found("picture", make, request, in_turn=False)
+            return self._found(make, request, uploaded=True)
         except ImageLimitError as error:
             raise ProblemError(413, str(error)) from None
 
-    def _found(
-        self,
-        kind: Kind,
-        make: Callable[[], Query],
-        request: Options,
-        *,
-        marks: Marks = lambda _: (),
-        in_turn: bool = True,
-    ) -> Found:
-        """A page of hits; with ``in_turn``, the query is encoded within the slot of the search."""
+    def _query(self, request: Parts, *uploaded: Query) -> Query:
+        """The sum of all parts of a request."""
+
+        def part(code: str) -> Query:
+            packed = np.frombuffer(bytes.fromhex(code), dtype=np.uint8)[None, :]
+            known = self._uploaded.get((request.model or "", code))
+            return known or Query(Codes(packed, self._searcher.model.bits, np.array(["query"])), request.model or "")
+
+        plus, minus = (
+            [*(self._searcher.item(name, by=request.by) for name in items), *map(part, codes)]
+            for items, codes in ((request.item, request.code), (request.minus_item, request.minus_code))
+        )
+        if request.text is None:
+            return self._searcher.compose([*uploaded, *plus], minus=minus)
+        with self.metrics.stage("encode text"):
+            if not (uploaded or plus or minus):
+                return self._searcher.text(request.text)
+            return self._searcher.compose([*uploaded, *plus], minus=minus, text=request.text)
+
+    def _found(self, make: Callable[[], Query], request: Parts, *, uploaded: bool = False) -> Found:
+        """A page of hits; the query is encoded within the slot of the search, unless something was uploaded."""
+        kind: Kind = "picture" if uploaded else "item" if request.item else "code" if request.code else "text"
+        items = {name: self._item(name) for name in (*request.item, *request.minus_item)}
+        known = {label for name in request.item for label in items[name].labels}
         where = parse(request.where) if request.where.strip() else None
 
         def use(query: Query) -> Found:
@@ -145,10 +152,16 @@ class SearchService:
                 hits = found[: request.k]
                 pictures = self._has_images(hits)
                 codes = self._codes((hit.item.id for hit in hits), request.to) if request.codes else {}
-                shown = [_hit(hit, marks(hit.item.labels), pictures, codes) for hit in hits]
+                named = known | labels_in_text({label for hit in hits for label in hit.item.labels}, query.words.text)
+                shown = [_hit(hit, named, pictures, codes) for hit in hits]
             code = query.codes.packed.tobytes().hex()
             return Found(
-                query=Queried(kind=kind, code=code, model=query.model, bits=query.codes.bits),
+                query=Queried(
+                    kind=kind if len(query.weights) == 1 else "composed",
+                    code=code,
+                    model=query.model,
+                    bits=query.codes.bits,
+                ),
                 to=request.to,
                 skip=request.skip,
                 more=len(found) > request.k,
@@ -159,7 +172,7 @@ class SearchService:
             with self._turn(self._turns):
                 return use(query)
 
-        if not in_turn:
+        if uploaded:
             return self._searcher.run(make, use_in_turn)
         with self._turn(self._turns):
             return self._searcher.run(make, use)
@@ -239,7 +252,7 @@ class SearchService:
                     self._searcher.text("a") if modality == "text" else self._searcher.image(sample.getvalue())
             except RmshError as error:
                 problems.append(str(error))
-        return problems
+        return list(dict.fromkeys(problems))  # a damaged model is the problem of both
 
 
 def _hit(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str, str]) -> FoundItem:

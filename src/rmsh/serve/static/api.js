@@ -23,7 +23,11 @@ async function ask(path, options = {}) {
 }
 
 const query = (values) =>
-  new URLSearchParams(Object.entries(values).filter(([, value]) => value !== undefined && value !== "" && value !== false));
+  new URLSearchParams(
+    Object.entries(values)
+      .flatMap(([name, value]) => [value].flat().map((each) => [name, each]))
+      .filter(([, value]) => value !== undefined && value !== "" && value !== false),
+  );
 
 export const about = () => ask("api/about");
 export const item = (id) => ask(`api/item?${query({ id })}`);

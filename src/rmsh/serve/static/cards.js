@@ -65,7 +65,12 @@ function reasons({ weak, words, image, caption }) {
 
 const infoIcon = () => drawing("0 0 24 24", [["circle", { cx: 12, cy: 12, r: 9 }], ["path", { d: "M12 11v5.5M12 7.6v.1" }]], { "aria-hidden": "true" });
 
-export function card(hit, { query, to, linkTo, onOnward, onDetails, showDistance }) {
+const partButton = (minus, title, onPart) =>
+  element("button", { type: "button", class: "tool", tabindex: "-1", title: minus ? "Subtract from the query" : "Add to the query", onclick: () => onPart(minus) },
+    drawing("0 0 24 24", [["path", { d: minus ? "M6 12h12" : "M6 12h12M12 6v12" }]], { "aria-hidden": "true" }),
+    unseen(minus ? `Subtract ${title}` : `Add ${title}`));
+
+export function card(hit, { query, to, linkTo, onOnward, onDetails, onPart, showDistance }) {
   const title = hit.text || hit.labels.map((label) => label.name).join(", ") || `Item ${hit.id}`;
   const badge = showDistance ? distanceBadge(hit.distance, query.bits) : null;
   const inView = hit.has_picture && to === "image";
@@ -78,8 +83,10 @@ export function card(hit, { query, to, linkTo, onOnward, onDetails, showDistance
     hit.match && showDistance ? element("p", { class: "why", title: `Score ${hit.match.score.toFixed(2)}: words found, similarity of image and text` }, reasons(hit.match)) : null,
     hit.code ? codeOf(hit, query) : null,
   );
-  const details = element("button", { type: "button", class: "info", title: "Details", onclick: onDetails }, infoIcon(), unseen(`Details of ${title}`));
-  return element("li", {}, element("article", { class: hit.match?.weak && showDistance ? "card weak" : "card" }, view, body, details));
+  const details = element("button", { type: "button", class: "tool", title: "Details", onclick: onDetails }, infoIcon(), unseen(`Details of ${title}`));
+  // The details have the same two buttons: by keyboard and by touch they are there, and a card has no more stops.
+  const parts = onPart ? element("span", { class: "part-tools" }, ...[false, true].map((minus) => partButton(minus, title, onPart))) : null;
+  return element("li", {}, element("article", { class: hit.match?.weak && showDistance ? "card weak" : "card" }, view, body, element("div", { class: "tools" }, parts, details)));
 }
 
 // Arrow keys move between the cards as they are laid out.

@@ -27,10 +27,12 @@ export async function showDetails(dialog, hit, { query, ...ways }) {
     element("h2", { id: "details-title" }, item.text || `Item ${item.id}`),
     hit.labels.length ? labelList(hit.labels) : null,
     element("p", { class: "id" }, `ID: ${item.id}`),
-    ...codes.map(([name, code]) => codeFigure(name, code, query)),
     element("p", { class: "ways" },
       item.image_code ? onwardLink("Search by its image", "image", ways) : null,
-      item.text_code ? onwardLink("Search by its text", "text", ways) : null),
+      item.text_code ? onwardLink("Search by its text", "text", ways) : null,
+      ...(ways.onPart ? [["Add to the query", false], ["Subtract from the query", true]] : []).map(([told, minus]) =>
+        element("button", { type: "button", onclick: () => ways.onPart(minus) }, told))),
+    ...codes.map(([name, code]) => codeFigure(name, code, query)),
   );
   const large = item.has_picture ? element("div", { class: "large" }, picture(hit, 1280, { loading: "eager" })) : null;
   dialog.replaceChildren(element("div", { class: large ? "inside" : "inside plain-text" }, large, about), close);

@@ -7,7 +7,7 @@ import { element } from "./elements.js";
 import { askToken, isSilent, sayNothingFound, sayProblem, silence } from "./messages.js";
 import { catchPictures } from "./pictures.js";
 import { clearResults, kindWord, showLabels, showQueryCode, showTitle, spoken } from "./results.js";
-import { filterOf, fromAddress, isEmpty, optionsOf, parametersOf, toAddress, without } from "./state.js";
+import { filterOf, fromAddress, isEmpty, optionsOf, parametersOf, partsOf, toAddress, withParts, without } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
 const [form, words, where, filter, codes, hits, more, details] = ["search", "words", "where", "filter", "codes", "hits", "more", "details"].map(byId);
@@ -39,19 +39,24 @@ const run = ({ skip = 0 } = {}) =>
 async function searchPicture(file) {
   await ready;
   if (!library) return undefined;
-  words.value = "";
   if (!library.takes.includes("image")) return fail(new api.Problem("This library has no image encoder; search by words or by an item."));
   if (file.size > library.most_upload) return fail(new api.Problem(`The image has ${Math.ceil(file.size / 2 ** 20)} MB; at most ${library.most_upload >> 20} MB are allowed.`));
   return answered(0, async (signal) => {
-    const next = { ...without(state), to: "text" };
+    const alone = isEmpty(base());
+    const next = alone ? { ...without(state), to: "text" } : state;
     const answer = await api.searchByPicture(file, optionsOf(next, { codes: codes.checked }), signal);
-    previews.set(answer.query.code, URL.createObjectURL(file));
-    state = { ...next, code: answer.query.code, model: answer.query.model };
+    const { code, model } = answer.query;
+    previews.set(code, URL.createObjectURL(file));
+    state = withParts({ ...next, model }, [...partsOf(next).filter((part) => part.value !== code), { kind: "code", value: code }]);
     history.pushState(null, "", toAddress(state)); // the code stands for the picture: a link to it works
+    if (alone) words.value = "";
     reflect();
-    return answer;
+    return alone ? answer : api.search(parametersOf(state, { codes: codes.checked }), signal);
   });
 }
+
+// What a new part is added to: the query, or nothing if a query has one part only.
+const base = () => (library?.composes ? state : without(state));
 
 // One question at a time: a newer one takes the place of one that waits for its answer.
 async function answered(skip, question) {
@@ -90,17 +95,35 @@ function reflect() {
   if (document.activeElement !== where) where.value = state.where;
   form.elements.to.value = state.to;
   filter.querySelector("summary").textContent = state.where ? "Filter (on)" : "Filter";
-  const from = byId("from");
-  from.hidden = !(state.item || state.code);
-  words.placeholder = words.disabled ? "Search by one of its items" : from.hidden ? "Describe what you are looking for" : "Or describe something";
-  if (!from.hidden) from.replaceChildren(...origin());
+  const [parts, list] = [partsOf(state), byId("parts")];
+  const another = library?.composes ? "Add words" : "Or describe something";
+  words.placeholder = words.disabled ? "Search by one of its items" : state.parts.length ? another : "Describe what you are looking for";
+  list.hidden = parts.length < 2 && !state.parts.length;
+  list.replaceChildren(...(list.hidden ? [] : parts.map((part) => partChip(part, parts))));
 }
 
-function origin() {
-  const [src, told] = state.item ? [api.pictureAddress(state.item, 320), "Like this item"] : [previews.get(state.code), "Like your image"];
-  const remove = element("button", { type: "button", "aria-label": `${told}: remove`, onclick: () => show(without(state)).then(() => words.focus()) }, "×");
-  const image = src ? [element("img", { src, alt: "", onerror: (event) => event.target.remove() })] : [];
-  return [...image, element("span", {}, told), remove];
+const PARTS = {
+  text: ({ value }) => [null, value],
+  item: ({ value }) => [api.pictureAddress(value, 320), "Like this item"],
+  code: ({ value }) => [previews.get(value), "Like your image"],
+};
+
+// A part of the query: whether it is added or subtracted, what it is, and a button that removes it.
+function partChip(part, parts) {
+  const [src, told] = PARTS[part.kind](part);
+  const change = (...instead) => {
+    const next = withParts(state, parts.flatMap((other) => (other === part ? instead : [other])));
+    words.value = next.text;
+    show(next).then(() => (byId("parts").querySelector("button") ?? words).focus());
+  };
+  const sign = parts.length > 1 && element("button", {
+    type: "button", class: "sign", title: part.minus ? "Add it instead" : "Subtract it instead",
+    "aria-label": `${told}: ${part.minus ? "subtracted; add it instead" : "added; subtract it instead"}`,
+    onclick: () => change({ ...part, minus: !part.minus }),
+  }, part.minus ? "−" : "+");
+  const image = src ? element("img", { src, alt: "", onerror: (event) => event.target.remove() }) : null;
+  const remove = element("button", { type: "button", "aria-label": `${told}: remove`, onclick: () => change() }, "×");
+  return element("li", { class: part.minus ? "minus" : undefined }, sign || null, image, element("span", {}, told), remove);
 }
 
 function render(answer, skip) {
@@ -122,7 +145,8 @@ function render(answer, skip) {
 }
 
 function cardOf(hit, answer, resting) {
-  const ways = { linkTo: (by) => toAddress(onward(hit, by)), onOnward: (event, by) => follow(event, hit, by) };
+  const onPart = library.composes && !resting ? (minus) => addPart(hit, minus) : null;
+  const ways = { linkTo: (by) => toAddress(onward(hit, by)), onOnward: (event, by) => follow(event, hit, by), onPart };
   return card(hit, {
     query: answer.query,
     to: answer.to,
@@ -157,7 +181,14 @@ function busy(is) {
 
 // Going on
 
-const onward = (hit, by) => ({ ...without(state), item: hit.id, by });
+const onward = (hit, by) => ({ ...without(state), parts: [{ kind: "item", value: hit.id }], by });
+
+function addPart(hit, minus) {
+  details.close();
+  scrollTo({ top: 0, behavior: "smooth" });
+  const others = partsOf(state).filter((part) => part.kind !== "item" || part.value !== hit.id);
+  show(withParts(state, [...others, { kind: "item", value: hit.id, minus }])).then(() => byId("parts").lastElementChild.lastElementChild.focus());
+}
 
 function follow(event, hit, by) {
   if (event.ctrlKey || event.metaKey || event.shiftKey) return; // the browser opens it elsewhere
@@ -176,7 +207,7 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   clearTimeout(typing);
   const text = words.value.trim();
-  const next = text || state.text ? { ...without(state), text } : state;
+  const next = text || state.text ? { ...base(), text } : state;
   show({ ...next, where: where.value.trim() });
 });
 
@@ -184,7 +215,7 @@ words.addEventListener("input", () => {
   clearTimeout(typing);
   typing = setTimeout(() => {
     const text = words.value.trim();
-    if (text !== state.text) show({ ...without(state), text }, { replace: Boolean(state.text) });
+    if (text !== state.text) show({ ...base(), text }, { replace: Boolean(state.text) });
   }, 350);
 });
 
@@ -235,6 +266,7 @@ async function begin() {
   byId("credit").textContent = library.credit;
   words.disabled = !library.takes.includes("text");
   byId("choose").hidden = !library.takes.includes("image");
+  byId("composing").hidden = !library.composes;
   codes.checked = localStorage.getItem("rmsh-codes") === "1";
   return library;
 }

@@ -18,7 +18,9 @@ export function clearResults() {
 export function showTitle(state, to, hits) {
   title.hidden = false;
   const count = hits.length;
-  const of = state.text ? ` for “${state.text}”` : state.item ? " like this item" : " for your image";
+  const [part] = state.parts;
+  const alone = part?.kind === "item" ? " like this item" : " for your image";
+  const of = !part ? ` for “${state.text}”` : state.text || state.parts.length > 1 ? " for this query" : alone;
   const nearest = count ? `${count} nearest ${kindWord(to, count)}` : `No ${kindWord(to, 0)}`;
   title.textContent = isEmpty(state) ? "A few items of this library" : nearest + of;
   const marked = hits.some((hit) => hit.labels.some((label) => label.matches));
