@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from itertools import product
@@ -24,13 +25,13 @@ import pandas as pd
 
 from lab.console import Only, Tables  # noqa: TC001  # typer reads them
 from lab.data import RESULTS, coco66k
-from rmsh.codes import Codes
+from lab.speed.engines import enlarge, generate, measure
 from rmsh.compare.provenance import commit
 from rmsh.core.cache import cache_folder
 from rmsh.core.files import read_json, write_json
 from rmsh.index import INDEXES
 from rmsh.index.brute import Brute
-from rmsh.index.speed import enlarge, generate, measure
+from rmsh.index.speed import to_codes
 from rmsh.methods import create
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ TRAINING_PAIRS = 20_000  # with three epochs: realistic codes, not the best
 
 def cases() -> Iterator[tuple[str, str, int, int]]:
     """Name, kind, number and length of the codes of each case."""
-    for items, bits, kind in product((1_000_000, 10_000_000), (64, 128), ("uniform", "clustered", "learned")):
+    short = product((1_000_000, 10_000_000), (64, 128), ("uniform", "clustered", "learned"))
+    long = product((1_000_000,), (192, 256, 512), ("uniform", "clustered"))
+    for items, bits, kind in (*short, *long):
         yield f"{kind} {items} {bits}", kind, items, bits
 
 
@@ -79,7 +82,7 @@ def _measure(kind: str, items: int, bits: int) -> dict[str, Any]:
     words, queries = _codes(kind, items, bits)
     _check_against_brute_force(words, queries[:3], bits)
     batches = (1, 32, 1000)
-    hashed = batches if items <= 1_000_000 else batches[:2]  # a thousand queries by slow hashing take minutes
+    hashed = batches if items * bits <= 128_000_000 else batches[:2]  # a thousand queries by slow hashing take minutes
     one = measure(words, queries, bits=bits, engines=("memory", "scan", "mih", "faiss"), batches=hashed, k=K)
     rest = tuple(batch for batch in batches if batch not in hashed)
     if rest:
@@ -87,16 +90,15 @@ def _measure(kind: str, items: int, bits: int) -> dict[str, Any]:
     other = measure(words, queries[:1], bits=bits, engines=("usearch",), batches=(1,), k=K)
     two = measure(words, queries, bits=bits, engines=("memory", "scan"), batches=(1,), k=K, threads=2)
     return {
-        "one thread": [m.to_json() for m in (*one, *other)],
-        "two threads": [m.to_json() for m in two],
+        "one thread": [asdict(m) for m in (*one, *other)],
+        "two threads": [asdict(m) for m in two],
         "machine": _machine(),
     }
 
 
 def _check_against_brute_force(words: WordArray, queries: WordArray, bits: int) -> None:
     """Rows and distances must be equal, ties included."""
-    packed = np.ascontiguousarray(queries.view(np.uint8)[:, : -(-bits // 8)])
-    query = Codes(packed, bits, np.arange(len(queries)).astype(np.str_))
+    query = to_codes(queries, bits)
     expected = Brute.over(words, bits).search(query, K)
     for name in ("scan", "mih"):
         found = INDEXES.load(name).over(words, bits, threads=1).search(query, K)

@@ -24,8 +24,8 @@ import numpy as np
 import typer
 
 from lab.data import write_measurement
+from lab.scenes import write_scenes
 from rmsh.codes import Codes
-from rmsh.data.synthetic.scenes import write_scenes
 from rmsh.features.efficientnet import EfficientNet
 from rmsh.features.minilm import MiniLM
 from rmsh.hash_function import HashFunction, Layer
@@ -54,7 +54,7 @@ class Seen(NamedTuple):
 def main(*, seconds: Annotated[float, typer.Option(min=1, help="Duration in seconds.")] = 60.0) -> None:
     """Measure, write the result and print the table."""
     with tempfile.TemporaryDirectory() as folder:
-        captions, pictures = _make_library(Path(folder))
+        captions, pictures = make_library(Path(folder))
         result = measure(Path(folder) / "library", captions, pictures, seconds=seconds)
     write_measurement("speed/serving", result)
     print(
@@ -69,7 +69,7 @@ def main(*, seconds: Annotated[float, typer.Option(min=1, help="Duration in seco
         print(f"{stage:18}| {row['share']:6.1%} | {row['mean_ms']:6.1f} ms each")
 
 
-def _make_library(folder: Path) -> tuple[list[str], list[bytes]]:
+def make_library(folder: Path) -> tuple[list[str], list[bytes]]:
     """A library of many items; returns texts and images to search with."""
     pairs = write_scenes(folder / "library.pictures", SCENES)
     captions = np.asarray(pairs.texts).tolist()
@@ -78,7 +78,7 @@ def _make_library(folder: Path) -> tuple[list[str], list[bytes]]:
     model = _random_model()
     with Library.create(folder / "library", model, source=folder / "library.pictures") as library:
         for first in range(0, ITEMS, 10_000):
-            rows = range(first, first + 10_000)
+            rows = range(first, min(first + 10_000, ITEMS))
             items = [Item(str(i), captions[i % SCENES], files[i % SCENES], labels[i % SCENES]) for i in rows]
             packed = np.random.default_rng(first).integers(0, 256, (2, len(rows), BITS // 8), dtype=np.uint8)
             ids = np.array([item.id for item in items])
@@ -122,13 +122,13 @@ def measure(library: Path, captions: list[str], pictures: list[bytes], *, second
         "per_second": len(seen) / spent,
         "errors": Counter(str(one.status) for one in seen if one.status != 200),
         "memory_mb": memory,
-        "milliseconds": {kind: _percentiles([one.seconds for one in seen if one.kind == kind]) for kind in SHARES},
+        "milliseconds": {kind: percentiles([one.seconds for one in seen if one.kind == kind]) for kind in SHARES},
         "processor_seconds_a_second": (after[_PROCESSOR] - before[_PROCESSOR]) / spent,
         "where_the_time_goes": _stages(before, after),
     }
 
 
-def _percentiles(values: list[float]) -> dict[str, float]:
+def percentiles(values: list[float]) -> dict[str, float]:
     p50, p95, p99 = np.percentile(np.array(values) * 1000, [50, 95, 99]).round(1).tolist()
     return {"count": len(values), "p50": p50, "p95": p95, "p99": p99}
 
@@ -149,7 +149,7 @@ def _load(port: int, captions: list[str], pictures: list[bytes], *, seconds: flo
         while time.perf_counter() < end:
             (kind,) = chance.choices(list(SHARES), list(SHARES.values()))
             start = time.perf_counter()
-            connection.request(*_request(kind, chance, captions, pictures))
+            connection.request(*make_request(kind, chance, captions, pictures))
             answer = connection.getresponse()
             answer.read()
             seen.append(Seen(kind, time.perf_counter() - start, answer.status))
@@ -162,7 +162,7 @@ def _load(port: int, captions: list[str], pictures: list[bytes], *, seconds: flo
     return seen
 
 
-def _request(kind: str, chance: random.Random, captions: list[str], pictures: list[bytes]) -> tuple[Any, ...]:
+def make_request(kind: str, chance: random.Random, captions: list[str], pictures: list[bytes]) -> tuple[Any, ...]:
     """Method, path, body and headers of a request."""
     if kind == "thumbnail":
         return "GET", f"/api/picture?id={chance.randrange(ITEMS)}&side=640"

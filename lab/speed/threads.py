@@ -18,7 +18,7 @@ import numpy as np
 from lab.data import write_measurement
 from rmsh.codes import Codes
 from rmsh.index.scan import Scan, run_all
-from rmsh.index.speed import generate
+from rmsh.index.speed import uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def main() -> None:
 
 def _measure(items: int) -> dict[str, Any]:
     """Milliseconds per query with one and two workers, medians of interleaved rounds."""
-    words, query = generate("uniform", items, BITS), Codes.from_values(np.ones((1, BITS)))
+    words, query = uniform(items, BITS), Codes.from_values(np.ones((1, BITS)))
     halves = np.array_split(words.reshape(-1), 2)
     scans = {threads: Scan.over(words, BITS, threads=threads) for threads in (1, 2)}
     ways: dict[str, Callable[[], float]] = {
@@ -86,7 +86,7 @@ def _in_two_processes(items: int) -> float:
 
 def _search_alone(items: int, seed: int, barrier: Barrier, times: Any) -> None:
     scan, query = (
-        Scan.over(generate("uniform", items, BITS, seed=seed), BITS, threads=1),
+        Scan.over(uniform(items, BITS, seed=seed), BITS, threads=1),
         Codes.from_values(np.ones((1, BITS))),
     )
     scan.search(query, K)

@@ -86,7 +86,7 @@ def test_every_result_equals_that_of_brute_force(
     for count in data.draw(st.lists(st.sampled_from([0, 1, 30, 400, 700]), min_size=1, max_size=3)):
         codes = _codes(rng, count, bits, centres=centres)
         np.testing.assert_array_equal(index.add(codes), oracle.add(codes))
-        queries = _codes(rng, data.draw(st.sampled_from([1, 2, 9])), bits, centres=centres)
+        queries = _codes(rng, data.draw(st.sampled_from([1, 2, 12])), bits, centres=centres)
         _assert_same(index, oracle, queries, k, radius)
         there = oracle.search(queries.take(np.arange(1)), oracle.row_count + 1).rows[0]
         removed = rng.choice(there, len(there) // 5, replace=False)

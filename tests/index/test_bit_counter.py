@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rmsh.index._kernels.bit_counter import BIAS, PLANES, TILE, next_near, pick_planes, slice_tile, write_bias
-from rmsh.index._kernels.vectors import LANES
+from rmsh.index._kernels.bit_counter import BIAS, PLANES, next_near, pick_planes, slice_tile, write_bias
+from rmsh.index._kernels.vectors import LANES, TILE
 from rmsh.index.store import read_only
 
 

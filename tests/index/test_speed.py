@@ -1,27 +1,13 @@
-"""Search speed: generated codes, engines that agree, and measurements that notice a wrong answer."""
+"""Search speed: random codes, and a measurement of the scan."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rmsh.codes import Codes, hamming
-from rmsh.codes_file import CodesFile
-from rmsh.core.errors import CodesError, ConfigError, InputError, RmshError
-from rmsh.core.types import IntArray
+from rmsh.core.errors import CodesError, ConfigError
 from rmsh.index import speed
-from rmsh.index.speed import ENGINES, Engine, clustered, enlarge, generate, measure, read_words, uniform
-
-WORDS = clustered(400, 48)
-QUERIES = Codes(clustered(5, 48, seed=1).view(np.uint8)[:, :6].copy(), 48, np.arange(5).astype(str))
-
-
-@pytest.fixture(autouse=True)
-def _short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speed, "_ROUNDS", 1)
-    monkeypatch.setattr(speed, "_LEAST_SECONDS", 0.001)
+from rmsh.index.speed import measure, to_codes, uniform
 
 
 @pytest.mark.parametrize("bits", [1, 7, 64, 130])
@@ -31,87 +17,19 @@ def test_uniform_codes_have_fair_bits_and_no_padding(bits: int) -> None:
     assert not ones[bits:].any()
 
 
-def test_clustered_codes_of_two_seeds_share_their_centres() -> None:
-    nearest = hamming(*(words.view(np.uint8) for words in (clustered(50, 64, seed=1), clustered(20_000, 64)))).min(
-        axis=1
-    )
-    assert nearest.max() < 15  # strangers of 64 bits differ in about 32, the nearest of 20,000 in more than 10
+def test_codes_of_words_have_the_bytes_of_their_bits() -> None:
+    assert to_codes(np.array([[0x0102]], np.uint64), 12).packed.tolist() == [[2, 1]]
 
 
-def test_enlarging_flips_the_given_share_of_the_bits() -> None:
-    flipped = np.bitwise_count(enlarge(np.zeros((1, 2), np.uint64), 3000, bits=128, share=0.1)).sum(axis=1)
-    assert flipped.mean() == pytest.approx(12.8, abs=0.5)
-
-
-def test_codes_are_read_from_a_file(tmp_path: Path) -> None:
-    packed = np.array([[0, 0], [255, 255]], dtype=np.uint8)
-    CodesFile(ids=np.array(["a", "b"]), bits=16, image=packed[::-1], text=packed).save(tmp_path / "codes.npz")
-    words, bits = read_words(tmp_path / "codes.npz")
-    assert (bits, words[:, 0].tolist()) == (16, [0xFFFF, 0, 0, 0xFFFF])
-    more = enlarge(words, 300, bits=bits)
-    assert more.shape == (300, 1)
-    assert set(np.bitwise_count(more[:, 0]).tolist()) < {0, 1, 2, 3, 13, 14, 15, 16}
-
-
-def test_unknown_kinds_invalid_lengths_and_empty_inputs_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"'tidy'.*clustered or uniform"):
-        generate("tidy", 5, 64)
+def test_invalid_lengths_and_too_large_batches_are_refused() -> None:
     with pytest.raises(CodesError, match="513"):
-        generate("uniform", 5, 513)
-    with pytest.raises(InputError, match="at least one item"):
-        enlarge(uniform(0, 8), 5, bits=8)
+        uniform(5, 513)
+    with pytest.raises(ConfigError, match=r"1001.*1 to 1000"):
+        measure(9, 8, batches=(1001,))
 
 
-@pytest.mark.parametrize("name", ["mih", "faiss", "usearch"])
-def test_every_engine_finds_what_the_scan_finds(name: str) -> None:
-    if name in {"faiss", "usearch"}:
-        pytest.importorskip(name)
-    found = ENGINES[name](WORDS, 48, 1).search(QUERIES, 7)
-    assert found is not None
-    np.testing.assert_array_equal(found, ENGINES["scan"](WORDS, 48, 1).search(QUERIES, 7))
-
-
-def test_faiss_searches_at_its_faster_simd_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    faiss = pytest.importorskip("faiss")
-    engine = ENGINES["faiss"](WORDS, 48, 1)
-    monkeypatch.setattr(engine, "levels", [1, 0])
-    monkeypatch.setattr(engine, "_seconds", lambda queries, k, level: [1.0, 2.0][level])
-    engine.search(QUERIES, 3)
-    assert engine.note == "SIMD level NONE"
-    assert faiss.SIMDConfig.get_level() == 0
-
-
-def test_reading_memory_returns_no_distances() -> None:
-    assert ENGINES["memory"](WORDS, 48, 2).search(QUERIES, 3) is None
-
-
-def test_other_libraries_are_listed_only_if_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speed, "find_spec", lambda name: None)
-    assert speed.installed() == ["memory", "scan", "mih"]
-
-
-def test_every_engine_is_measured_for_every_batch() -> None:
-    measured = measure(clustered(500, 64), clustered(8, 64, seed=1), bits=64, batches=(1, 4), k=5)
-    assert [(m.engine, m.batch) for m in measured] == [
-        (engine, batch) for batch in (1, 4) for engine in ("memory", "scan", "mih")
-    ]
-    assert all(m.queries_per_second > 0 for m in measured)
-
-
-class _Wrong(Engine):
-    def search(self, queries: Codes, k: int) -> IntArray:
-        return np.zeros((len(queries), k), dtype=np.int64)
-
-
-def test_engines_that_disagree_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = {**ENGINES, "mih": lambda *_: _Wrong()}
-    monkeypatch.setattr(speed, "ENGINES", wrong)
-    with pytest.raises(RmshError, match="mih and scan"):
-        measure(clustered(500, 64), clustered(8, 64, seed=1), bits=64, engines=("scan", "mih"), batches=(1,), k=5)
-
-
-def test_unknown_engines_and_too_large_batches_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"fast.*memory, scan, mih, faiss, usearch"):
-        measure(clustered(9, 8), clustered(2, 8), bits=8, engines=("fast",))
-    with pytest.raises(ConfigError, match=r"32.*1 to 2 queries"):
-        measure(clustered(9, 8), clustered(2, 8), bits=8, batches=(32,))
+def test_every_batch_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "_SECONDS", 0.001)
+    rates = measure(500, 64, batches=(1, 4), k=5)
+    assert list(rates) == [1, 4]
+    assert min(rates.values()) > 0

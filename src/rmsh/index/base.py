@@ -124,13 +124,18 @@ def _as_integers(rows: Any, distances: Any, ndim: int) -> tuple[IntArray, NDArra
 
 def _is_sorted(rows: IntArray, distances: NDArray[np.int32]) -> BitArray:
     """Whether each hit but the first ranks after its predecessor."""
-    farther = distances[..., 1:] > distances[..., :-1]
-    later: BitArray = farther | (distances[..., 1:] == distances[..., :-1]) & (rows[..., 1:] > rows[..., :-1])
-    return later
+    keys = to_keys(rows, distances)
+    return keys[..., 1:] > keys[..., :-1]
 
 
 ROW_BITS = 48  # distances of at most 512 need 10 bits more, so a key stays positive
 FAR = np.iinfo(np.int64).max  # stands for "no hit": sorts after every key
+
+
+def to_keys(rows: IntArray, distances: NDArray[np.int32]) -> IntArray:
+    """Convert rows and distances to keys, int64."""
+    keys: IntArray = distances.astype(np.int64) << ROW_BITS | rows
+    return keys
 
 
 def to_hits(keys: IntArray) -> Hits:

@@ -1,247 +1,59 @@
-"""Search speed: our indexes and other libraries, measured in turns in one process, with the limit set by memory.
-
-All engines receive the same queries, and their distances are compared, so that a fast wrong answer is noticed. The
-codes are generated (uniform or clustered), or multiplied from real codes by flipping bits.
-"""
+"""The speed of the scan on this machine, which searches a library: queries per second over random codes."""
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmsh.codes import Codes, check_bits, pack, to_words
-from rmsh.codes_file import CodesFile
-from rmsh.core.errors import ConfigError, InputError, RmshError, require
+from rmsh.codes import Codes, check_bits
+from rmsh.core.errors import ConfigError
 from rmsh.core.progress import OnProgress, Progress, ignore
-from rmsh.index import INDEXES
-from rmsh.index.scan import run_all
+from rmsh.index.scan import Scan
 
 if TYPE_CHECKING:
-    from rmsh.core.types import IntArray, WordArray
+    from rmsh.core.types import WordArray
 
-_CENTRES = 2000
-_FLIPPED = 0.05  # share of the bits of clustered codes
-_BLOCK = 1 << 18  # codes generated at once
-
-_ROUNDS = 7
-_LEAST_SECONDS = 0.2  # per engine and round: short searches are repeated
-_MOST_SECONDS = 40.0  # per batch size: after three rounds no further round begins
+QUERIES = 1000
+_SECONDS = 2.0  # per batch size: short searches are repeated
 
 
 def uniform(items: int, bits: int, *, seed: int = 0) -> WordArray:
-    """Independent fair bits: the hardest codes, because no item has near neighbours."""
-    words = np.random.default_rng(seed).integers(0, 1 << 64, (items, -(-bits // 64)), dtype=np.uint64)
+    """Independent fair bits, uint64 (items, width): the hardest codes, because no item has near neighbours."""
+    words = np.random.default_rng(seed).integers(0, 1 << 64, (items, -(-check_bits(bits) // 64)), dtype=np.uint64)
     words[:, -1] >>= np.uint64(-bits % 64)
     return words
 
 
-def clustered(items: int, bits: int, *, seed: int = 0) -> WordArray:
-    """Codes around 2,000 centres, the same for every seed, with 5 % of the bits flipped."""
-    return enlarge(uniform(_CENTRES, bits, seed=_CENTRES), items, bits=bits, share=_FLIPPED, seed=seed)
-
-
-def enlarge(words: WordArray, items: int, *, bits: int, share: float = 0.02, seed: int = 0) -> WordArray:
-    """Draw codes at random from given ones, and flip a share of their bits."""
-    if not len(words):
-        raise InputError("Got no codes to multiply; give a codes file with at least one item.")
-    rng = np.random.default_rng(seed)
-    more = np.empty((items, words.shape[1]), dtype=np.uint64)
-    for start in range(0, items, _BLOCK):
-        rows = rng.integers(0, len(words), min(_BLOCK, items - start))
-        noise = rng.random((len(rows), bits), dtype=np.float32) < share
-        more[start : start + len(rows)] = words[rows] ^ to_words(pack(noise))
-    return more
-
-
-def generate(kind: str, items: int, bits: int, *, seed: int = 0) -> WordArray:
-    """Generate clustered or uniform codes, uint64 (items, width); codes and queries use two seeds."""
-    kinds = {"clustered": clustered, "uniform": uniform}
-    if kind not in kinds:
-        raise ConfigError(f"Got kind {kind!r} of codes; give clustered or uniform, or a codes file.")
-    return kinds[kind](items, check_bits(bits), seed=seed)
-
-
-def read_words(path: Path) -> tuple[WordArray, int]:
-    """The codes of all images and texts in a codes file, and their number of bits."""
-    file = CodesFile.load(path)
-    return np.concatenate([to_words(packed) for packed in (file.image, file.text) if packed is not None]), file.bits
-
-
-class Engine(ABC):
-    """A search engine over the codes it was created with."""
-
-    note = ""  # a remark about its last search
-
-    @abstractmethod
-    def search(self, queries: Codes, k: int) -> IntArray | None:
-        """Distances of the k nearest, (Q, k), or None if the engine does not compute them."""
-
-
-class _Index(Engine):
-    """One of our indexes."""
-
-    def __init__(self, kind: str, words: WordArray, bits: int, threads: int) -> None:
-        self.index = INDEXES.load(kind).over(words, bits, threads=threads)
-
-    def search(self, queries: Codes, k: int) -> IntArray:
-        distances: IntArray = self.index.search(queries, k).distances
-        return distances
-
-
-class _Memory(Engine):
-    """Reads every code once per batch and combines the words: no scan for a single query can be faster."""
-
-    def __init__(self, words: WordArray, bits: int, threads: int) -> None:  # noqa: ARG002
-        self.parts = np.array_split(words.reshape(-1), threads)
-
-    def search(self, queries: Codes, k: int) -> None:  # noqa: ARG002
-        run_all([partial(np.bitwise_xor.reduce, part) for part in self.parts])
-
-
-class _Faiss(Engine):
-    """IndexBinaryFlat at the faster of its baseline and its detected SIMD level, for each batch size."""
-
-    def __init__(self, words: WordArray, bits: int, threads: int) -> None:
-        self.faiss = require("faiss", "bench")
-        self.faiss.omp_set_num_threads(threads)
-        size = -(-bits // 8)
-        self.index = self.faiss.IndexBinaryFlat(8 * size)
-        self.index.add(np.ascontiguousarray(words.view(np.uint8)[:, :size]))
-        dispatch = getattr(self.faiss, "SIMDConfig", None)  # before 1.13 the level was fixed at import
-        self.levels = [0, dispatch.auto_detect_simd_level()] if dispatch is not None else []
-        self.fastest: dict[int, int] = {}
-
-    def search(self, queries: Codes, k: int) -> IntArray:
-        if self.levels and len(queries) not in self.fastest:
-            self.fastest[len(queries)] = min(self.levels, key=partial(self._seconds, queries, k))
-        if self.levels:
-            self.faiss.SIMDConfig.set_level(self.fastest[len(queries)])
-            self.note = f"SIMD level {self.faiss.SIMDConfig.get_level_name()}"
-        distances, _ = self.index.search(queries.packed, k)
-        return np.asarray(distances)
-
-    def _seconds(self, queries: Codes, k: int, level: int) -> float:
-        self.faiss.SIMDConfig.set_level(level)
-        seconds = []
-        for _ in range(3):
-            start = time.perf_counter()
-            self.index.search(queries.packed[:32], k)
-            seconds.append(time.perf_counter() - start)
-        return min(seconds)
-
-
-class _Usearch(Engine):
-    """usearch's exact search without an index."""
-
-    def __init__(self, words: WordArray, bits: int, threads: int) -> None:
-        self.usearch, self.threads = require("usearch.index", "bench"), threads
-        self.packed = np.ascontiguousarray(words.view(np.uint8)[:, : -(-bits // 8)])
-
-    def search(self, queries: Codes, k: int) -> IntArray:
-        metric = self.usearch.MetricKind.Hamming
-        found = self.usearch.search(self.packed, queries.packed, k, metric, exact=True, threads=self.threads)
-        return np.atleast_2d(found.distances).astype(np.int64)
-
-
-ENGINES: Mapping[str, Callable[[WordArray, int, int], Engine]] = {
-    "memory": _Memory,
-    "scan": partial(_Index, "scan"),
-    "mih": partial(_Index, "mih"),
-    "faiss": _Faiss,
-    "usearch": _Usearch,
-}
-
-
-def installed() -> list[str]:
-    """The engines available here: ours, and installed ones of other libraries."""
-    return [name for name in ENGINES if name not in ("faiss", "usearch") or find_spec(name) is not None]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The speed of one engine at one batch size."""
-
-    engine: str  # its name in ENGINES
-    batch: int  # queries per call
-    queries_per_second: float  # median over rounds
-    seconds_to_build: float  # time to add the codes and prepare for searching
-    note: str = ""  # a remark of the engine
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+def to_codes(words: WordArray, bits: int) -> Codes:
+    """Codes from their words, as queries."""
+    packed = np.ascontiguousarray(words.view(np.uint8)[:, : -(-bits // 8)])
+    return Codes(packed, bits, np.arange(len(words)).astype(np.str_))
 
 
 def measure(
-    words: WordArray,
-    queries: WordArray,
-    *,
+    items: int,
     bits: int,
-    engines: Sequence[str] = ("memory", "scan", "mih"),
-    batches: Sequence[int] = (1, 32, 1000),
+    *,
+    batches: Sequence[int] = (1, 32, QUERIES),
     k: int = 100,
     threads: int = 1,
     on_progress: OnProgress = ignore,
-) -> list[Measured]:
-    """Time engines in turns over batches of the queries; codes and queries are uint64 (n, width).
-
-    An RmshError says that two engines return different distances.
-    """
-    if set(engines) - set(ENGINES) or not batches or max(batches) > len(queries):
-        raise ConfigError(
-            f"Got engines {', '.join(engines)} and batches of {', '.join(map(str, batches))}; give engines of "
-            f"{', '.join(ENGINES)}, and batches of 1 to {len(queries)} queries."
-        )
-    packed = np.ascontiguousarray(queries.view(np.uint8)[:, : -(-bits // 8)])
-    codes = Codes(packed, bits, np.arange(len(queries)).astype(np.str_))
-    started, results = time.monotonic(), []
-    built = {name: _build(name, words, codes, k=k, threads=threads) for name in engines}
+) -> dict[int, float]:
+    """Queries per second for the k nearest of some random codes, by the number of queries per call."""
+    if max(batches, default=0) > QUERIES:
+        raise ConfigError(f"Got batches of {', '.join(map(str, batches))} queries; give 1 to {QUERIES}.")
+    index = Scan.over(uniform(items, bits), bits, threads=threads)
+    queries = to_codes(uniform(QUERIES, bits, seed=1), bits)
+    index.search(queries.take(np.arange(1)), k)  # compiles or loads machine code
+    begun, rates = time.monotonic(), {}
     for done, batch in enumerate(batches, 1):
-        rates = _take_turns({name: engine for name, (engine, _) in built.items()}, codes, batch=batch, k=k)
-        for name, (engine, seconds) in built.items():
-            results.append(Measured(name, batch, rates[name], seconds, engine.note))
-        on_progress(Progress("measure", done, len(batches), "batch size", time.monotonic() - started))
-    return results
-
-
-def _build(name: str, words: WordArray, queries: Codes, *, k: int, threads: int) -> tuple[Engine, float]:
-    """An engine after its first search, which compiles code and builds tables, and the seconds it took."""
-    start = time.perf_counter()
-    engine = ENGINES[name](words, queries.bits, threads)
-    engine.search(queries.take(np.arange(1)), k)
-    return engine, time.perf_counter() - start
-
-
-def _take_turns(engines: Mapping[str, Engine], queries: Codes, *, batch: int, k: int) -> dict[str, float]:
-    """Queries per second of each engine, the median over rounds in which the engines take turns."""
-    calls = [queries.take(np.arange(batch) + start) for start in range(0, len(queries) - batch + 1, batch)]
-    _compare(engines, calls[0], k)
-    rates: dict[str, list[float]] = {name: [] for name in engines}
-    begun = time.perf_counter()
-    for done in range(_ROUNDS):
-        if done >= 3 and time.perf_counter() - begun > _MOST_SECONDS:
-            break
-        for name, engine in engines.items():
-            count, start = 0, time.perf_counter()
-            while (spent := time.perf_counter() - start) < _LEAST_SECONDS:
-                engine.search(calls[count % len(calls)], k)
-                count += 1
-            rates[name].append(count * batch / spent)
-    return {name: median(values) for name, values in rates.items()}
-
-
-def _compare(engines: Mapping[str, Engine], queries: Codes, k: int) -> None:
-    found = {name: engine.search(queries, k) for name, engine in engines.items()}
-    distances = {name: values for name, values in found.items() if values is not None}
-    for name, values in distances.items():
-        first = next(iter(distances))
-        if not np.array_equal(values, distances[first]):
-            raise RmshError(f"{name} and {first} return different distances for the {k} nearest; one of them is wrong.")
+        some, count, start = queries.take(np.arange(batch)), 0, time.perf_counter()
+        while (spent := time.perf_counter() - start) < _SECONDS:
+            index.search(some, k)
+            count += batch
+        rates[batch] = count / spent
+        on_progress(Progress("measure", done, len(batches), "batch size", time.monotonic() - begun))
+    return rates

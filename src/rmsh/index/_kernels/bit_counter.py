@@ -1,8 +1,9 @@
 """Compares many queries with a tile of 256 codes at once, by adding bit planes with XOR and AND.
 
-A bit plane contains one bit of each code of a tile. Adding planes as a hardware adder does counts the differing bits of
-all codes at the same time, with 0.7 instructions per code and word; counting code by code takes 2.5. The counter starts
-at a value from which it overflows at the threshold: its last carry is the result, and no distance is computed.
+A bit plane contains one bit of each code of a tile: bit r of lane l belongs to code LANES * r + l. Adding planes as a
+hardware adder does counts the differing bits of all codes at the same time, with 0.7 instructions per code and word;
+counting code by code takes 2.5. The counter starts at a value from which it overflows at the threshold: its last carry
+is the result, and no distance is computed.
 
 Work that all queries share is done once per tile: the codes are transposed, and sums of three bits are computed for
 each of the eight patterns in which they can differ from the bits of a query. A query then picks the planes to add. The
@@ -30,7 +31,8 @@ from numba.extending import intrinsic
 from rmsh.index._kernels import inlined_kernel, kernel
 from rmsh.index._kernels.vectors import (
     LANES,
-    STEP,
+    LINE,
+    TILE,
     array_pointer,
     load,
     prefetch,
@@ -41,7 +43,6 @@ from rmsh.index._kernels.vectors import (
     word_vector,
 )
 
-TILE = 64 * LANES  # codes: bit r of lane l of a plane belongs to code LANES * r + l
 PLANES = 212  # per word: 20 per sextet, 12 for the last four bits
 
 
@@ -144,7 +145,7 @@ slice_only_word, slice_word = _slice_word(one_word=True), _slice_word(one_word=F
 @kernel
 def slice_tile(words: Any, at: int, width: int, room: Any, planes: Any) -> None:
     """Compute the planes of the TILE codes whose words begin at ``at``; ``room`` is a buffer of TILE words."""
-    for next_at in range(at + TILE * width, at + 2 * TILE * width, STEP):
+    for next_at in range(at + TILE * width, at + 2 * TILE * width, LINE):
         prefetch(words, next_at)  # load the next tile while queries are compared with this one
     if width == 1:
         slice_only_word(words, at, width, room, planes, 0)

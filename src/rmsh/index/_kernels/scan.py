@@ -1,12 +1,13 @@
-"""The compiled exact scan: tiles of codes against all queries, with one test that skips a tile without hits.
+"""The compiled exact scan: compares tiles of codes with all queries, and most tiles are passed without a hit.
 
-Each query has a threshold: codes nearer than it are hits. A tile is tested as a whole, and only a tile with a hit is
-searched code by code. For a few queries the test counts the bits of each code, as fast as memory is read; for many it
+Each query has a threshold: codes nearer than it are hits. Comparing a tile with a query marks its hits, one bit per
+code. For a few queries this counts the bits of each code, about as fast as memory is read (``vectors.py``); for many it
 adds bit planes (``bit_counter.py``), which are computed once for all queries. In a search for the k nearest, the
 threshold is the k-th distance so far: rows come in increasing order, so a later code at that distance loses the tie.
 
-Words are flat, row after row. Tiles are used in place; if only some rows are admitted, these are copied into a separate
-tile. Distances never exceed 64 bits per word, whatever the padding of a damaged file contains.
+Words are flat, row after row. Tiles are used in place; if only some rows are admitted, or fewer are left than a tile
+has, these are copied into a separate tile. Distances never exceed 64 bits per word, whatever the padding of a damaged
+file contains.
 
 Kernels release the GIL and run in Python threads. Unlike numba's own threads, these can be used from several threads at
 once and survive a fork.
@@ -20,12 +21,12 @@ import numpy as np
 
 from rmsh.core.compiled import popcount
 from rmsh.index._kernels import inlined_kernel, kernel
-from rmsh.index._kernels.bit_counter import BIAS, PLANES, TILE, next_near, pick_planes, slice_tile, write_bias
-from rmsh.index._kernels.vectors import LANES, STEP, may_hold_nearer
+from rmsh.index._kernels.bit_counter import BIAS, PLANES, next_near, pick_planes, slice_tile, write_bias
+from rmsh.index._kernels.vectors import LANES, TILE, mark_near
 from rmsh.index.base import FAR, ROW_BITS
 
 _SPARE = 64  # hits of a query that are kept beyond 2 k before those that are too far are dropped
-_MANY = 6  # from this many queries on, bit planes take less time than counting bits for each query
+_MANY = (6, 10)  # from so many queries on, bit planes take less time: for codes of one word, and for longer ones
 
 
 class Segment(NamedTuple):
@@ -63,58 +64,49 @@ def gather(segment: Any, start: int, stop: int, width: int, tile: Any, offsets: 
     return count, i
 
 
-@inlined_kernel
-def skip_tiles(words: Any, start: int, stop: int, queries: Any, threshold: int) -> int:
-    """Number of codes from ``start`` on in whole tiles without a hit, for a single query."""
-    width, at = queries.shape[1], start
-    while at + TILE <= stop and not may_hold_nearer(words, at * width, TILE, queries, 0, threshold):
-        at += TILE
-    return at - start
+@kernel
+def find_tile(words: Any, start: int, stop: int, queries: Any, q: int, threshold: int, near: Any) -> int:
+    """Where the first tile with a hit begins, with its hits marked, or else where the last whole tile ends."""
+    width = queries.shape[1]
+    while start + TILE <= stop and not mark_near(words, start * width, queries, q, threshold, near):
+        start += TILE
+    return start
 
 
 @inlined_kernel
-def list_near(near: Any, hits: Any) -> int:
-    """Write the codes of a tile that a plane marks, in increasing order, and return their number."""
-    size, left = 0, near[0]
-    for lane in range(1, LANES):
-        left |= near[lane]
-    while left:
-        lowest = left & -left
-        for lane in range(LANES):
-            hits[size] = LANES * np.int64(popcount(lowest - np.uint64(1))) + lane
-            size += (near[lane] & lowest) != 0
-        left ^= lowest
-    return size
+def list_near(near: Any, lanes: int, hits: Any) -> int:
+    """Write the marked codes of a tile in increasing order, and return their number.
 
-
-@inlined_kernel
-def list_blocks(words: Any, at: int, codes: int, queries: Any, q: int, threshold: int, hits: Any) -> int:
-    """Write the codes of a tile that are in a block which may contain a hit, and return their number."""
-    size, width = 0, queries.shape[1]
-    block = max(STEP // width, 1)
-    for first in range(0, codes, block):
-        count = min(block, codes - first)
-        if may_hold_nearer(words, at + first * width, count, queries, q, threshold):
-            for j in range(first, first + count):
-                hits[size] = j
-                size += 1
+    Bit r of the words 0 to lanes - 1 belongs to the codes lanes * r + 0, 1, ...; later words continue.
+    """
+    size = 0
+    for first in range(0, LANES, lanes):
+        left = near[first]
+        for lane in range(1, lanes):
+            left |= near[first + lane]
+        while left:
+            lowest = left & -left
+            code = 64 * first + lanes * np.int64(popcount(lowest - np.uint64(1)))
+            for lane in range(lanes):
+                hits[size] = code + lane
+                size += (near[first + lane] & lowest) != 0
+            left ^= lowest
     return size
 
 
 @inlined_kernel
 def keep_hits(
-    words: Any, at: int, queries: Any, q: int, threshold: int, row: int, offsets: Any, hits: Any, count: int
+    words: Any, at: int, codes: int, queries: Any, q: int, row: int, offsets: Any, hits: Any, count: int
 ) -> int:
-    """Replace the listed codes by the keys of those nearer than the threshold, and return their number."""
+    """Replace the listed codes by the keys of those among the first ``codes`` of the tile, and return their number."""
     size, width, first = 0, queries.shape[1], queries[q, 0]
     for i in range(count):
         j = hits[i]
         distance = np.int64(popcount(words[at + j * width] ^ first))
         for w in range(1, width):
             distance += np.int64(popcount(words[at + j * width + w] ^ queries[q, w]))
-        if distance < threshold:
-            hits[size] = distance << ROW_BITS | (row + offsets[j])
-            size += 1
+        hits[size] = distance << ROW_BITS | (row + offsets[j])
+        size += j < codes
     return size
 
 
@@ -162,11 +154,11 @@ def collect(hits: Any, count: int, q: int, owners: Any, keys: Any, size: int) ->
 
 
 @kernel
-def make_buffers(queries: Any, masked: Any, states: Any) -> Any:
+def make_buffers(queries: Any, states: Any) -> Any:
     """Buffers: tile, offsets, hits; planes, room, picks, biases, near; the active queries and their number."""
     count, width = queries.shape
-    many, live = count >= _MANY, 0
-    tile, offsets, hits = np.empty(TILE * width if masked else 0, np.uint64), np.arange(TILE), np.empty(TILE, np.int64)
+    many, live = count >= _MANY[min(width, 2) - 1], 0
+    tile, offsets, hits = np.empty(TILE * width, np.uint64), np.arange(TILE), np.empty(TILE, np.int64)
     planes, room = np.empty(width * PLANES * LANES if many else 0, np.uint64), np.empty(TILE, np.uint64)
     picks, biases = pick_planes(queries if many else queries[:0]), np.empty((count, BIAS), np.uint64)
     active, near = np.empty(count, np.int64), np.empty(LANES, np.uint64)
@@ -189,20 +181,20 @@ def scan(
     """
     words, k, row, width = segment.words, nearest.k, segment.first_row + start, queries.shape[1]
     masked, seen = len(segment.alive) + len(segment.where) > 0, 0
-    tile, offsets, hits, planes, room, picks, biases, near, active, live = make_buffers(queries, masked, states)
-    source, alone = tile if masked else words, len(queries) == 1 and not masked
+    tile, offsets, hits, planes, room, picks, biases, near, active, live = make_buffers(queries, states)
     while start < stop and live > 0 and (k > 0 or size + len(queries) * TILE <= len(keys)):
+        alone = len(queries) == 1 and not masked
         if alone:
-            skipped = skip_tiles(words, start, stop, queries, states[0, 0])
-            start, row = start + skipped, row + skipped
-        at, codes, passed, place = start * width, min(TILE, stop - start), min(TILE, stop - start), 0
-        if masked:
-            at = 0
+            found = find_tile(words, start, stop, queries, 0, states[0, 0], near)
+            start, row = found, row + found - start
+        source, first, codes, passed, place = words, start, TILE, TILE, 0
+        if masked or start + TILE > stop:
+            source, first, alone = tile, 0, False
             codes, passed = gather(segment, start, stop, width, tile, offsets)
         # The bit counter cannot represent a threshold above the number of bits; after k codes there is none.
         sliced = len(picks) > 0 and codes == TILE and seen >= k and states[active[0], 0] <= 64 * width
         if sliced:
-            slice_tile(source, at, width, room, planes)
+            slice_tile(source, first * width, width, room, planes)
         while True:
             if sliced:
                 place = next_near(planes, picks, biases, active, place, live, near)
@@ -210,11 +202,11 @@ def scan(
                 break
             q, counted = active[place], 0
             if sliced:
-                counted = list_near(near, hits)
-            elif alone or may_hold_nearer(source, at, codes, queries, q, states[q, 0]):
-                counted = list_blocks(source, at, codes, queries, q, states[q, 0], hits)
+                counted = list_near(near, LANES, hits)
+            elif alone or find_tile(source, first, first + TILE, queries, q, states[q, 0], near) == first:
+                counted = list_near(near, 1, hits)
             if counted:
-                counted = keep_hits(source, at, queries, q, states[q, 0], row, offsets, hits, counted)
+                counted = keep_hits(source, first * width, codes, queries, q, row, offsets, hits, counted)
             if counted and k:
                 admit(hits, counted, nearest, states, q)
                 write_bias(states[q, 0], biases, q)

@@ -1,4 +1,4 @@
-"""Vector operations written directly in LLVM, and the test of a tile for a few queries.
+"""Vector operations written directly in LLVM, and the comparison of a tile of codes with one query.
 
 numba has no vector types, and it depends on LLVM how its loops are vectorised. Where that is too slow, kernels use the
 LLVM instruction builder. Nothing here depends on the processor: LLVM maps 256 bits to AVX2, half an AVX-512 register or
@@ -7,6 +7,7 @@ two NEON registers.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
@@ -15,9 +16,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 4  # words per vector
-STEP = 16  # words that ``may_hold_nearer`` reads at once: four independent vectors
+TILE = 64 * LANES  # codes that are compared before their hits are collected
+LINE = 8  # words per cache line
 
-_AHEAD = 256  # words between reading and prefetching: 2 KB, a fifth faster than no prefetching
+_STEP = 16  # codes compared at once: enough independent instructions, and few enough registers
+_WIDEST = 8  # words per code
 
 word, _int32 = ir.IntType(64), ir.IntType(32)
 word_vector = ir.VectorType(word, LANES)
@@ -66,23 +69,16 @@ def _call(builder: Any, name: str, *vectors: Any) -> Any:
     return builder.call(function, vectors)
 
 
-def _prefetch(builder: Any, pointer: Any) -> None:
-    """Prefetch the STEP words at a pointer, two cache lines; harmless beyond the end of an array."""
-    address = ir.IntType(8).as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [address, _int32, _int32, _int32])
-    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
-    for line in range(0, STEP, 8):
-        where = builder.bitcast(builder.gep(pointer, [word(line)]), address)
-        builder.call(prefetch, [where, _int32(0), _int32(3), _int32(1)])  # for reading, high locality, data cache
-
-
 def _type_prefetch(_context: Any, words: Any, _at: Any) -> Any:
-    """Prefetch the STEP words of an array from ``at`` on."""
+    """Prefetch the cache line of an item of an array; harmless beyond its end."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _prefetch(
-            builder, builder.gep(array_pointer(context, builder, signature.args[0], arguments[0]), [arguments[1]])
-        )
+        address = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [address, _int32, _int32, _int32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
+        at = builder.gep(array_pointer(context, builder, signature.args[0], arguments[0]), [arguments[1]])
+        for_reading, keep, data = _int32(0), _int32(3), _int32(1)
+        builder.call(function, [builder.bitcast(at, address), for_reading, keep, data])
         return context.get_dummy_value()
 
     return types.void(words, types.int64), generate
@@ -91,59 +87,60 @@ def _type_prefetch(_context: Any, words: Any, _at: Any) -> Any:
 prefetch: Any = intrinsic(_type_prefetch)
 
 
-def _type_may_hold_nearer(
-    _context: Any, words: Any, _at: Any, _codes: Any, queries: Any, _q: Any, _threshold: Any
-) -> Any:
-    """Whether one of the codes whose words begin at ``at`` may be nearer to a query than the threshold.
+def _type_mark_near(_context: Any, words: Any, _at: Any, queries: Any, _q: Any, _threshold: Any, near: Any) -> Any:
+    """Mark the codes of a tile that are nearer to a query than a threshold, and return whether there are any.
 
-    The result is exact for codes of one or two words that fill whole steps, and True otherwise.
+    The words of the tile begin at ``at``; bit i of ``near``, TILE / 64 words, belongs to its code i.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array, at, codes, queries, q, threshold = arguments
+        array, at, queries, q, threshold, near = arguments
         first = builder.gep(array_pointer(context, builder, signature.args[0], array), [at])
-        width = builder.extract_value(context.make_array(signature.args[3])(context, builder, queries).shape, 1)
-        query = builder.gep(array_pointer(context, builder, signature.args[3], queries), [builder.mul(q, width)])
-        steps = builder.udiv(builder.mul(codes, width), word(STEP))
-        whole = builder.icmp_unsigned("==", builder.mul(steps, word(STEP)), builder.mul(codes, width))
-        limit = builder.trunc(threshold, _int32)
-        answer = variable(builder, cgutils.true_bit)
-        for known in (1, 2):
-            is_known = builder.and_(whole, builder.icmp_unsigned("==", width, word(known)))
-            with builder.if_then(is_known):
+        width = builder.extract_value(context.make_array(signature.args[2])(context, builder, queries).shape, 1)
+        query = builder.gep(array_pointer(context, builder, signature.args[2], queries), [builder.mul(q, width)])
+        marks = array_pointer(context, builder, signature.args[5], near)
+        some = variable(builder, cgutils.false_bit)
+        for known in range(1, _WIDEST + 1):
+            with builder.if_then(builder.icmp_unsigned("==", width, word(known))):
                 values = [builder.load(builder.gep(query, [word(i)])) for i in range(known)]
-                builder.store(_some_nearer(builder, first, steps, values, limit), answer)
-        return builder.load(answer)
+                builder.store(_mark(builder, first, values, threshold, marks), some)
+        return builder.load(some)
 
-    return types.boolean(words, types.int64, types.int64, queries, types.int64, types.int64), generate
-
-
-def _some_nearer(builder: Any, first: Any, steps: Any, query: list[Any], limit: Any) -> Any:
-    """Whether one of the codes in some steps is nearer than the limit.
-
-    Distances are in the lower halves of 64-bit lanes and are compared as 32-bit numbers, for which every processor has
-    a minimum instruction; the upper halves are zero and ignored.
-    """
-    repeated = splat(builder, query, STEP)
-    halves = ir.VectorType(_int32, 2 * STEP // len(query))
-    least = variable(builder, ir.Constant(halves, [2**31 - 1] * halves.count))
-    with cgutils.for_range(builder, steps) as loop:
-        at = builder.mul(loop.index, word(STEP))
-        _prefetch(builder, builder.gep(first, [builder.add(at, word(_AHEAD))]))
-        codes = load(builder, first, at, kind=repeated.type)
-        ones = _call(builder, "ctpop", builder.xor(codes, repeated))
-        distances = ones if len(query) == 1 else _paired(builder, ones)
-        builder.store(_call(builder, "umin", builder.load(least), builder.bitcast(distances, halves)), least)
-    lower = _shuffle(builder, builder.load(least), list(range(0, halves.count, 2)))
-    nearer = builder.icmp_unsigned("<", lower, splat(builder, [limit], lower.type.count))
-    flags = builder.bitcast(nearer, ir.IntType(lower.type.count))
-    return builder.icmp_unsigned("!=", flags, flags.type(0))
+    return types.boolean(words, types.int64, queries, types.int64, types.int64, near), generate
 
 
-def _paired(builder: Any, ones: Any) -> Any:
-    """Sums of adjacent lanes, in the order of the AVX2 instruction; the order does not affect a minimum."""
-    even = [base + lane for base in range(0, STEP, 8) for lane in (0, 4, 2, 6)]
-    return builder.add(_shuffle(builder, ones, even), _shuffle(builder, ones, [lane + 1 for lane in even]))
+def _mark(builder: Any, first: Any, query: list[Any], threshold: Any, marks: Any) -> Any:
+    """Mark the near codes of a tile; ``query`` has one value per word of a code."""
+    bits, width = ir.IntType(_STEP), len(query)
+    repeated, limits = splat(builder, query, LANES * width), splat(builder, [threshold], LANES)
+    marks, some = builder.bitcast(marks, bits.as_pointer()), variable(builder, bits(0))
+    with cgutils.for_range(builder, word(TILE // _STEP)) as loop:
+        at, marked = builder.mul(loop.index, word(_STEP * width)), bits(0)
+        for i in range(0, _STEP, LANES):
+            codes = load(builder, first, builder.add(at, word(i * width)), kind=repeated.type)
+            distances = _sums(builder, _call(builder, "ctpop", builder.xor(codes, repeated)), width)
+            # compared by the sign of the difference, because AVX2 has an instruction that collects signs
+            below = builder.icmp_signed("<", builder.sub(distances, limits), ir.Constant(word_vector, [0] * LANES))
+            below = builder.zext(builder.bitcast(below, ir.IntType(LANES)), bits)
+            marked = builder.or_(marked, builder.shl(below, bits(i)))
+        builder.store(marked, builder.gep(marks, [loop.index]))
+        builder.store(builder.or_(builder.load(some), marked), some)
+    return builder.icmp_unsigned("!=", builder.load(some), bits(0))
 
 
-may_hold_nearer: Any = intrinsic(_type_may_hold_nearer)
+def _sums(builder: Any, ones: Any, width: int) -> Any:
+    """The sums of each ``width`` adjacent lanes, LANES sums in all."""
+
+    def add(*lanes: list[int]) -> Any:
+        return reduce(builder.add, [_shuffle(builder, ones, some) for some in lanes])
+
+    if width in (6, 8):  # the first half of each code and the second
+        width //= 2
+        ones = add(*([2 * width * code + i + j for code in range(LANES) for j in range(width)] for i in (0, width)))
+    if width == 4:  # two steps need fewer instructions than one
+        ones = add(*([8 * pair + i + j for pair in range(2) for j in (0, 4, 2, 6)] for i in (0, 1)))
+        return add([0, 1, 4, 5], [2, 3, 6, 7])
+    return add(*([width * code + i for code in range(LANES)] for i in range(width)))
+
+
+mark_near: Any = intrinsic(_type_mark_near)
