@@ -37,13 +37,13 @@ def main(
     pairs = coco66k("minilm").pairs
     captions = read_captions(Path(coco66k_root()))
     shown = np.array([name in captions for name in pairs.ids.tolist()])
-    model = _twin(pairs.take(np.flatnonzero(~shown)), method, out / "twin")
+    model = twin(pairs.take(np.flatnonzero(~shown)), method, out / "twin")
     photographs = pairs.take(np.flatnonzero(shown))
     queries = [query.query for answerable in (True, False) for query in read_queries(answerable=answerable)]
     with tempfile.TemporaryDirectory() as folder:
         for name, texts in (("library", True), ("library, images alone", False)):
             path = Path(folder) / name
-            _fill(path, model, photographs, captions if texts else {})
+            fill(path, model, photographs, captions if texts else {})
             with Searcher.open(path) as searcher:
                 for rank in ("best", "codes"):
                     found = {query: searcher.search(searcher.text(query), LENGTH, rank=rank) for query in queries}
@@ -57,14 +57,16 @@ def main(
                         write_json(out / f"scores of {title}.json", scores)
 
 
-def _twin(pairs: Pairs, method: str, folder: Path) -> Model:
+def twin(pairs: Pairs, method: str, folder: Path) -> Model:
+    """The model in a folder, trained on these pairs if there is none yet."""
     if not (folder / "config.json").exists():
         model = create(method).fit(pairs).model
         model.with_encoders({"text": MiniLM().describe()}).save(folder)
     return load(folder)
 
 
-def _fill(folder: Path, model: Model, pairs: Pairs, captions: dict[str, str]) -> None:
+def fill(folder: Path, model: Model, pairs: Pairs, captions: dict[str, str]) -> None:
+    """Write a library of photographs, with captions or without."""
     codes = codes_of(model, pairs, vectors=True)
     if not captions:
         del codes["text"]

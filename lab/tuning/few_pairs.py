@@ -17,12 +17,12 @@ import numpy as np
 import typer
 
 from lab.data import RESULTS, coco66k, coco66k_place, write_measurement
+from lab.demo import SCENES
+from lab.scenes import write_scenes
 from lab.wheel_model import TWIN, photographs_of, score
 from rmsh.core.cache import cache_folder
 from rmsh.data.labels import label_texts, mine_classes
 from rmsh.data.open import open_pairs
-from rmsh.data.synthetic.scenes import write_scenes
-from rmsh.demo import SCENES
 from rmsh.features.extract import encode_pairs
 from rmsh.methods import create
 from rmsh.model import load

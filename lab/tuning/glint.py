@@ -17,10 +17,10 @@ from lab.console import Only, Tables  # noqa: TC001  # typer reads them
 from lab.data import RUNS, coco66k_place
 from lab.tuning.quality import score_table
 from rmsh.codes import Codes
-from rmsh.compare.grid import Run
 from rmsh.compare.measure import Parts, measure, parts_of
 from rmsh.compare.references import method_of
 from rmsh.compare.result import write_result
+from rmsh.compare.run import Run
 from rmsh.core.cache import cache_folder
 from rmsh.core.types import MODALITIES, Direction
 from rmsh.data.open import Opened, open_pairs

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from lab.console import Only, Tables, run_line
 from lab.data import GRIDS, RUNS, coco66k_place
-from rmsh.compare.grid import Run, read_grid
+from lab.grid import read_grid
 from rmsh.compare.runner import make_runs, read_results
+
+if TYPE_CHECKING:
+    from rmsh.compare.run import Run
 
 
 def main(*, only: Only = "", tables: Tables = False) -> None:

@@ -18,8 +18,9 @@ from pydantic import Field, model_validator
 
 from lab.console import Tables, run_line
 from lab.data import GRIDS, RESULTS, coco66k_place
-from rmsh.compare.grid import Run, parse_at, read_mapping
+from lab.grid import parse_at, read_mapping
 from rmsh.compare.provenance import commit
+from rmsh.compare.run import Run
 from rmsh.compare.runner import make_runs, read_results
 from rmsh.core.cache import cache_folder
 from rmsh.core.config import Config

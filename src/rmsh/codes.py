@@ -101,6 +101,18 @@ def to_int8(vectors: FloatArray) -> NDArray[np.int8]:
     return quantised
 
 
+def from_int8(vectors: NDArray[np.int8]) -> FloatArray:
+    """Stored directions (n, dimensions) as float32 vectors of unit length, like the features of most text encoders.
+
+    Example:
+        >>> from_int8(np.array([[76, -102], [0, 0]], dtype=np.int8)).round(1).tolist()
+        [[0.6..., -0.8...], [0.0, 0.0]]
+    """
+    values = vectors.astype(np.float32)
+    values /= np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1)
+    return values
+
+
 @dataclass(frozen=True, eq=False)
 class Codes:
     """Binary codes of n items with their IDs, and optionally with the vectors that rank them more finely.

@@ -16,10 +16,11 @@ import numpy as np
 
 from rmsh.codes import Codes, check_unique_ids
 from rmsh.core.errors import CodesError, DataError, FormatError, InputError
-from rmsh.core.files import atomic, checked_format
+from rmsh.core.files import atomic, checked_format, open_regular
 from rmsh.core.types import MODALITIES
 from rmsh.data.labels import pack_labels, unpack_labels
 from rmsh.data.pairs import checked_labels, checked_mask, checked_names
+from rmsh.data.readers.matrix_files import list_matrices
 from rmsh.metrics.relevance import LabelledCodes
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ class CodesFile:
         if not path.is_file():
             raise InputError(f"{path} is not a file; give a codes file written by `rmsh encode`.")
         try:
+            list_matrices(path)  # refuses a file that would not fit into memory
             # np.load accepts any file and leaves a damaged archive open; zipfile rejects what is not an archive
             with zipfile.ZipFile(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 arrays: dict[str, Any] = dict(archive.items())
@@ -144,7 +146,7 @@ class CodesFile:
 def is_codes_file(path: Path) -> bool:
     """Whether rmsh wrote this file as a codes file, of any version."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return {"format.npy", "version.npy", "bits.npy", "ids.npy"} <= set(archive.namelist())
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, DataError, zipfile.BadZipFile):
         return False

@@ -22,7 +22,7 @@ from rmsh.codes import Codes
 from rmsh.core.errors import FormatError, InputError
 from rmsh.core.files import atomic, read_json, write_json, write_text
 from rmsh.core.types import MODALITIES, Modality
-from rmsh.hash_function import HashFunction
+from rmsh.hash_function import HashFunction, JointLayer
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -81,13 +81,17 @@ class Model:
     def embed(self, features: Features, modality: Modality) -> FloatArray:
         """Vectors in the joint space of images and texts, float32 (n, dimensions).
 
+        In their dot products, label probabilities count half as much as the embedding: most words are not labels.
+
         Raises:
             InputError: the method of this model has no joint space; ``has_embedding`` tells.
         """
         joint = self.functions[modality].joint
         if joint is None:
             raise InputError(f"A model of {self.method} has codes only; train one with nest for embeddings.")
-        return joint(features)
+        vectors = joint(features)
+        vectors[:, : int(cast("JointLayer", joint.layers[-1]).classes[0])] *= np.float32(np.sqrt(0.5))
+        return vectors
 
     def vectors(self, features: Features, modality: Modality) -> FloatArray:
         """What ranks items more finely than codes: embeddings of images, and features of texts unless very wide."""
@@ -145,7 +149,7 @@ class Model:
             "facts": dict(self.facts),
             "encoders": {m: dict(e) for m, e in self.encoders.items()},
         }
-        write_json(path / "config.json", config)
+        write_json(path / "config.json", {**config, "checksum": _checksum(config)})
 
 
 def load(folder: Path | str) -> Model:
@@ -163,6 +167,8 @@ def load(folder: Path | str) -> Model:
         raise FormatError(f"{path}/config.json does not describe a model; give a folder written by `rmsh train`.")
     if config["format"] > _FORMAT:
         raise FormatError(f"{path} has model format {config['format']}, this rmsh reads up to {_FORMAT}; update rmsh.")
+    if config.pop("checksum", None) not in (None, _checksum(config)):  # models of older versions have none
+        raise FormatError(f"{path}/config.json does not match its checksum; restore it or train again.")
     try:
         stored = safetensors.numpy.load_file(path / "model.safetensors")
     except (OSError, safetensors.SafetensorError) as error:
@@ -179,6 +185,11 @@ def load(folder: Path | str) -> Model:
             f"{path}/model.safetensors does not match the fingerprint in config.json; restore it or train again."
         )
     return model
+
+
+def _checksum(config: Mapping[str, Any]) -> str:
+    """A hash of the description of a model, so that a damaged name of an encoder or of a layer is noticed."""
+    return sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _card(model: Model) -> str:

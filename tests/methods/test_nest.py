@@ -38,26 +38,39 @@ def _targets(labels: list[list[int]]) -> Targets:
     return Targets(data.batch(np.arange(len(labels))), weights, rows, rows, gain=2.0)
 
 
+def _similarity(queries: torch.Tensor, items: torch.Tensor) -> torch.Tensor:
+    """Minus the distances in units of the temperature, for codes of 24 bits: 2 bits."""
+    return queries @ items.T / 4
+
+
 def test_the_target_of_labelled_items_mixes_gains_and_the_counterpart() -> None:
     targets = _targets([[1, 1, 0], [1, 0, 0], [0, 0, 1]])
-    # At equal distances every item has the probability 1/3, and every row of the target sums to 1.
-    assert targets.loss(torch.zeros(3, 3), length=24, own=0.4).item() == pytest.approx(np.log(3), abs=1e-6)
-    # The first item shares 2 labels with itself and 1 with the second: gains 3 and 1, so shares 0.75 and 0.25.
-    # 24 bits have a temperature of 2 bits, so 2 log 2 bits less for the second item make the softmax 1/4, 2/4, 1/4.
-    distances = torch.zeros(3, 3)
-    distances[0, 1] = -2 * np.log(2)
-    first = -(0.6 * 0.25 * np.log(0.5) + (0.6 * 0.75 + 0.4) * np.log(0.25))
-    expected = (first + 2 * np.log(3)) / 3
-    assert targets.loss(distances, length=24, own=0.4).item() == pytest.approx(expected, abs=1e-6)
+    # At equal distances every item has the probability 1/3, and every target sums to 1, in both directions.
+    equal = targets.loss(torch.zeros(3, 24), torch.zeros(3, 24), own=0.4).item()
+    assert equal == pytest.approx(2 * np.log(3), abs=1e-6)
+    # The first item shares 2 labels with itself and 1 with the second: gains 3 and 1, so 0.75 and 0.25 of what the
+    # counterpart leaves. To the second item both are alike.
+    wanted = torch.tensor([[0.85, 0.15, 0.0], [0.3, 0.7, 0.0], [0.0, 0.0, 1.0]])
+    generator = torch.Generator().manual_seed(0)
+    images, texts = torch.rand(2, 3, 24, generator=generator) * 2 - 1
+    logits = _similarity(images, texts)
+    expected = -(wanted * (logits.log_softmax(dim=1) + logits.T.log_softmax(dim=1))).sum() / 3
+    assert targets.loss(images, texts, own=0.4).item() == pytest.approx(expected.item(), abs=1e-5)
 
 
 def test_unlabelled_items_are_hidden_from_labelled_queries_and_follow_the_texts_themselves() -> None:
-    targets, distances = _targets([[1], [1], [0]]), torch.full((3, 3), 8.0)
-    before = targets.loss(distances, length=24, own=0.4).item()
-    distances[0, 2] = 0.0  # whether the third item suits the first is not known, so this changes nothing
-    assert targets.loss(distances, length=24, own=0.4).item() == pytest.approx(before, abs=1e-6)
-    distances[2, 2] = 0.0  # the third item finds its own counterpart
-    assert targets.loss(distances, length=24, own=0.4).item() < before
+    targets = _targets([[1], [1], [0]])
+    generator = torch.Generator().manual_seed(0)
+    images, texts = torch.rand(2, 3, 24, generator=generator) * 2 - 1
+    logits = _similarity(images, texts)
+    similar = (torch.eye(3)[2] / 0.15).softmax(dim=0)
+    last = 0.6 * (0.5 * similar + 0.5 * torch.eye(3)[2]) + 0.4 * torch.eye(3)[2]
+    expected = 0.0
+    for scores in (logits, logits.T):
+        known = scores[:2, :2].log_softmax(dim=1)  # whether the third item suits the others is not known
+        wanted = 0.6 * torch.full((2, 2), 0.5) + 0.4 * torch.eye(2)
+        expected -= ((wanted * known).sum() + (last * scores[2].log_softmax(dim=0)).sum()).item() / 3
+    assert targets.loss(images, texts, own=0.4).item() == pytest.approx(expected, abs=1e-5)
 
 
 def test_the_exported_layers_equal_the_trained_networks() -> None:
@@ -122,9 +135,9 @@ def test_single_items_without_labels_are_skipped_and_counted() -> None:
         NEST(bits=32, **FEW).fit(replace(pairs, labels=None, class_names=(), has_text=has_text), strict=True)
 
 
-def test_the_embedding_of_a_model_has_two_unit_blocks() -> None:
+def test_labels_count_half_as_much_as_the_rest_of_the_embedding_of_a_model() -> None:
     pairs = _pairs(60)
     model = create("nest", bits=32, **FEW).fit(pairs).model
     vectors, classes = model.embed(pairs.features("image"), "image"), np.asarray(pairs.labels).shape[1]
-    for block in (vectors[:, :classes], vectors[:, classes:]):
-        np.testing.assert_allclose(np.linalg.norm(block, axis=1), 1, atol=1e-5)
+    for block, square in ((vectors[:, :classes], 0.5), (vectors[:, classes:], 1.0)):
+        np.testing.assert_allclose(np.square(block).sum(axis=1), square, atol=1e-5)

@@ -5,9 +5,9 @@ hidden layer: the probabilities by classification, where there are labels, the e
 items of a batch, where there are pairs. Then a small network per modality, the coder, maps both to bits. In a batch,
 the softmax over Hamming distances from one modality to the other follows a target: a share for the item's own
 counterpart, and the rest by the gains of the shared labels; an item without labels uses the similarity of texts
-instead. The loss applies to the whole code and, in each step, to one of its prefixes of half, a quarter, ... of the
-length, so that a prefix is a code of its own. Dropout ends with the first stage, and tanh becomes steeper during the
-second. Labels are checked as in GLINT. docs/nest.md has the equations and the effect of each part.
+instead. The loss applies to the whole code and, in each step, to two of its prefixes of half, a quarter, ... of the
+length, so that a prefix is a code of its own. Tanh becomes steeper during the second stage. Labels are checked as in
+GLINT. docs/nest.md has the equations and the effect of each part.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
 from rmsh.methods.glint import square_roots, steepness_at
 from rmsh.training.label_noise import fit_label_model, probability_correct
 from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet, batch_size, dropout_rate, enough_epochs
-from rmsh.training.losses import bit_distances, classification_loss, target_shares
+from rmsh.training.losses import classification_loss, target_shares
 from rmsh.training.networks import HashNetwork, InputScaling, dropout_mask
 
 if TYPE_CHECKING:
@@ -45,20 +45,20 @@ _MIN_ITEMS = 2
 _MIN_CHECKED = 100
 # The share of the first stage after which labels are checked, and that in which dropout falls to zero.
 _CHECK, _ANNEALING = 0.1, 0.8
-# The weight of a label in the first stage, relative to the contrastive loss.
-_LABEL_WEIGHT = 0.7
+# The least dropout: at the start, where there are labels; throughout, where there are none.
+_DROPOUT, _DROPOUT_OF_PAIRS = 0.35, 0.4
 # Temperature of the similarity of texts where there are no labels.
-_TEXT_TEMPERATURE = 0.1
+_TEXT_TEMPERATURE = 0.15
 # The part of the target, beside the counterpart, that follows the similarity of texts where there are no labels.
 _TEXT_SHARE = 0.5
-# The shortest prefix that is trained.
-_SHORTEST = 32
+# The shortest prefix that is trained, and the number of prefixes in a step.
+_SHORTEST, _PREFIXES = 32, 2
 # Prefixes up to this length have the smallest share of the counterpart and the highest temperature per bit.
 _SHORT = 64
 # What each doubling beyond it adds to the share of the counterpart.
 _FINER_SHARE = 0.27
-# What each doubling adds to the sharpness of the softmax, which is 12 per length up to there.
-_FINER_SHARPNESS = 4
+# The sharpness of the softmax, per length, of prefixes up to there, and what each doubling adds.
+_SHARPNESS, _FINER_SHARPNESS = 12, 4
 # The learning rate of the second stage, relative to the first.
 _SECOND_RATE = 1.5
 
@@ -67,21 +67,24 @@ class NESTConfig(DeepConfig):
     """Options of NEST."""
 
     bits: int = Field(256, ge=1, le=512, description="code length; prefixes of half, a quarter, ... are codes as well")
-    own: float = Field(0.17, ge=0, le=1, description="share of an item's counterpart in the target of short prefixes")
+    own: float = Field(0.2, ge=0, le=1, description="share of an item's counterpart in the target of short prefixes")
     gain: float = Field(
         8.0, gt=1, description="base of the gain: the target of an item is gain^r - 1 for r shared labels"
     )
-    steepness: float = Field(16.0, ge=1, description="final steepness of the last tanh; it starts at 1")
+    steepness: float = Field(8.0, ge=1, description="final steepness of the last tanh; it starts at 1")
     hidden: int = Field(1024, ge=1, description="width of the hidden layer of the first stage")
     embedding: int = Field(256, ge=2, description="dimensions of the embedding")
     width: int = Field(384, ge=1, description="width of a coder's hidden layer")
     dropout: float | None = Field(
-        None, ge=0, lt=1, description="rate in the hidden layer at the start; none: 0.1, more for few pairs"
+        None,
+        ge=0,
+        lt=1,
+        description="rate in the hidden layer; none: 0.35, falling to 0, or 0.4 without labels; more for few pairs",
     )
     use_labels: bool = Field(True, description="learn from labels where there are any, not from pairs alone")
     check_labels: bool = Field(True, description="reduce the weight of labels that seem to belong to another item")
     epochs: int | None = Field(
-        None, ge=1, description="passes over the pairs per stage; none: 12 and 10, more for few pairs"
+        None, ge=1, description="passes over the pairs per stage; none: 14 and 18, more for few pairs"
     )
     batch: int | None = Field(
         None, ge=3, description="items per step, four times as many in the second stage; none: 256, fewer for few pairs"
@@ -107,7 +110,8 @@ class NEST(DeepMethod):
     supervised = False
     needs_both = False
     Config = NESTConfig
-    default_epochs = 12
+    default_epochs = 14
+    version = 2
     config: NESTConfig
 
     @classmethod
@@ -123,7 +127,7 @@ class NEST(DeepMethod):
     def _stages(self, items: int) -> list[Schedule]:
         small = batch_size(items, self.config.batch)
         large = min(4 * small, items)
-        rate, epochs = self.config.learning_rate, self.config.epochs or enough_epochs(items, large, usual=10)
+        rate, epochs = self.config.learning_rate, self.config.epochs or enough_epochs(items, large, usual=18)
         return [
             Schedule(self._epochs(items), small, rate, "one-cycle"),
             Schedule(epochs, large, _SECOND_RATE * rate, "one-cycle"),
@@ -152,12 +156,15 @@ class Objective(HashObjective):
         self.outputs: Tensor | None = None  # (2, N, classes + dimensions) of the first stage, once it is finished
 
     def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
-        """Check the labels early and lower dropout; between the stages, store the outputs; then make tanh steeper."""
+        """Check the labels early; between the stages, store the outputs; then make tanh steeper.
+
+        Dropout falls to zero where there are labels: items that were trained on are then remembered better.
+        """
         if epoch < self.first_stage:
             if self.config.check_labels and epoch == math.ceil(_CHECK * self.first_stage):
                 self._check_labels(data)
             rest = 1 - (epoch + 0.5) / self.first_stage
-            for network in (self.image_network, self.text_network):
+            for network in (self.image_network, self.text_network) if self.classes else ():
                 network.dropout = network.initial_dropout * min(1.0, rest / _ANNEALING)
             return
         if self.outputs is None:
@@ -195,7 +202,7 @@ class Objective(HashObjective):
     def _learn_meaning(self, batch: Batch) -> Losses:
         """Classification of labelled images and texts; contrast of each pair with the other pairs of the batch."""
         embeddings, terms = [], {}
-        weights = _LABEL_WEIGHT * self.label_weights[batch.rows]
+        weights = self.label_weights[batch.rows]
         paired = batch.present.all(dim=0)
         sides = (("image labels", self.image_network, batch.images), ("text labels", self.text_network, batch.texts))
         for (name, network, features), has in zip(sides, batch.present, strict=True):
@@ -214,27 +221,20 @@ class Objective(HashObjective):
 
     def _learn_codes(self, batch: Batch, outputs: Tensor) -> Losses:
         """Rank the texts of a batch for its images and vice versa; they need not belong to the same items."""
-        has_image, has_text = batch.present
-        images, texts = has_image.nonzero().ravel(), has_text.nonzero().ravel()
+        images, texts = (has.nonzero().ravel() for has in batch.present)
         if min(len(images), len(texts)) < _MIN_ITEMS:
-            zero = torch.zeros((), requires_grad=True)
-            return Losses({"image to text": zero, "text to image": zero})
+            return Losses({"ranking": torch.zeros((), requires_grad=True)})
         z_images = self.image_coder(outputs[0, batch.rows[images]].float())
         z_texts = self.text_coder(outputs[1, batch.rows[texts]].float())
-        weights, gain = self.label_weights[batch.rows], self.config.gain
-        to_text = Targets(batch, weights, images, texts, gain=gain)
-        to_image = Targets(batch, weights, texts, images, gain=gain)
-        terms = {"image to text": torch.zeros(()), "text to image": torch.zeros(())}
-        for length in self._lengths():
-            distances, own = bit_distances(z_images[:, :length], z_texts[:, :length]), self.config.own
-            terms["image to text"] = terms["image to text"] + to_text.loss(distances, length=length, own=own)
-            terms["text to image"] = terms["text to image"] + to_image.loss(distances.T, length=length, own=own)
-        return Losses(terms)
+        targets = Targets(batch, self.label_weights[batch.rows], images, texts, gain=self.config.gain)
+        losses = [targets.loss(z_images[:, :n], z_texts[:, :n], own=self.config.own) for n in self._lengths()]
+        return Losses({"ranking": torch.stack(losses).sum()})
 
     def _lengths(self) -> list[int]:
-        """The whole code and one of its prefixes, drawn at random."""
+        """The whole code and some of its prefixes, drawn at random."""
         prefixes = prefix_lengths(self.config.bits)
-        return [self.config.bits, *([prefixes[int(torch.randint(len(prefixes), ()))]] if prefixes else [])]
+        drawn = torch.randperm(len(prefixes))[:_PREFIXES].tolist()
+        return [self.config.bits, *(prefixes[each] for each in drawn)]
 
     def export(self) -> HashFunctions:
         """The hash functions as plain arrays: hidden layer, probabilities and embedding, coder."""
@@ -251,51 +251,72 @@ class Objective(HashObjective):
 
 
 class Targets:
-    """What the codes of a batch should rank in one direction, for all prefixes.
+    """What the codes of a batch should rank, images for texts and texts for images, at all lengths.
 
     A query with labels ranks the labelled items by the gains of shared labels, weighted by how probable the labels are.
-    A query without labels ranks the items by the similarity of their texts to its own. In both cases a share goes to
-    the query's own counterpart.
+    A query without labels ranks the items by the similarity of their texts to its own, and its counterpart first. In
+    both cases the counterpart has a further share, which depends on the length.
 
     Args:
         batch: the items.
         weights: (n,) how probable the labels of each item are, 0 without labels.
-        queries: rows of the batch with the modality of the queries.
-        items: rows with the other modality.
+        images: rows of the batch with an image.
+        texts: rows of the batch with a text.
         gain: base of the gains.
     """
 
-    def __init__(self, batch: Batch, weights: Tensor, queries: Tensor, items: Tensor, *, gain: float) -> None:
-        self.labelled = (weights > 0)[queries]
-        self.counterpart = (queries[:, None] == items).float()
-        shared = batch.labels[queries] @ batch.labels[items].T
-        self.others = target_shares(shared, base=gain, weights=weights[items]) * weights[queries, None]
-        self.hidden: Tensor | None = None
-        if not self.labelled.all():
-            texts, has_text = F.normalize(batch.texts, dim=1), batch.present[1]
-            similar = (texts[queries] @ texts[items].T / _TEXT_TEMPERATURE).masked_fill(~has_text[items], -math.inf)
-            similar = similar.softmax(dim=1).nan_to_num(0.0) * has_text[queries, None]
-            self.others = torch.where(self.labelled[:, None], self.others, similar)
-            self.hidden = self.labelled[:, None] & (weights == 0)[items]  # whether these are relevant is not known
+    def __init__(self, batch: Batch, weights: Tensor, images: Tensor, texts: Tensor, *, gain: float) -> None:
+        labels, (is_labelled_image, is_labelled_text) = batch.labels, (weights[images] > 0, weights[texts] > 0)
+        self.labelled = is_labelled_image, is_labelled_text
+        shared, same = labels[images] @ labels[texts].T, images[:, None] == texts
+        self.pairs = same.nonzero(as_tuple=True)
+        to_text = target_shares(shared, base=gain, weights=weights[texts]) * weights[images, None]
+        to_image = target_shares(shared.T, base=gain, weights=weights[images]) * weights[texts, None]
+        if not (is_labelled_image.all() and is_labelled_text.all()):
+            to_text = torch.where(is_labelled_image[:, None], to_text, _similar_texts(batch, images, texts, same))
+            to_image = torch.where(is_labelled_text[:, None], to_image, _similar_texts(batch, texts, images, same.T))
+        self.both = to_text + to_image.T
+        # The target of a query without a counterpart or without relevant items sums to less than 1.
+        self.masses = [
+            (to_text.sum(dim=1), same.any(dim=1).float()),
+            (to_image.sum(dim=1), same.any(dim=0).float()),
+        ]
 
-    def loss(self, distances: Tensor, *, length: int, own: float) -> Tensor:
-        """Cross-entropy of a softmax over the distances (n, m) of prefixes with the targets.
+    def loss(self, z_images: Tensor, z_texts: Tensor, *, own: float) -> Tensor:
+        """Cross-entropy of softmax(-distance / temperature) with the targets, summed over both directions.
+
+        Both softmaxes are normalised from one matrix of exponentials; a labelled query counts labelled items only,
+        because whether others are relevant is not known.
 
         Args:
-            distances: in bits, of the prefixes.
-            length: of the prefixes.
-            own: share of the counterpart for a query with labels and a short prefix.
+            z_images: (n, L) relaxed codes, or prefixes of them.
+            z_texts: (m, L).
+            own: share of the counterpart at short lengths.
         """
+        length = z_images.shape[1]
         finer = max(0.0, math.log2(length / _SHORT))  # long prefixes have room for finer meanings
         own = min(max(own, 0.75), own + _FINER_SHARE * finer)
-        sharpness = torch.full(self.labelled.shape, (12 + _FINER_SHARPNESS * finer) / length)
-        if self.hidden is not None:
-            sharpness = torch.where(self.labelled, sharpness, (12 + 6 * finer) / length)
-            distances = distances.masked_fill(self.hidden, 1e6)
-        shares = torch.where(self.labelled, own, 1 - _TEXT_SHARE * (1 - own))[:, None]
-        target = torch.lerp(self.others, self.counterpart, shares.expand_as(self.others))
-        logits = distances * -sharpness.clamp(max=0.5)[:, None]
-        return -(target * logits.log_softmax(dim=1)).sum() / len(target)
+        sharpness = min((_SHARPNESS + _FINER_SHARPNESS * finer) / length, 0.5)
+        logits = (0.5 * sharpness * z_images) @ z_texts.T  # -distance / temperature, up to a constant
+        most = logits.detach().amax()
+        exponentials = (logits - most).exp()
+        loss = -(1 - own) * (self.both * logits).sum() - 2 * own * logits[self.pairs].sum()
+        labelled_images, labelled_texts = self.labelled
+        sides = (exponentials, labelled_images, labelled_texts), (exponentials.T, labelled_texts, labelled_images)
+        for (each, queries, items), (others, counterparts) in zip(sides, self.masses, strict=True):
+            sums = each.sum(dim=1)
+            if not items.all():
+                sums = torch.where(queries, each @ items.float(), sums)
+            loss = loss + (((1 - own) * others + own * counterparts) * (sums.clamp_min(1e-30).log() + most)).sum()
+        return loss / max(len(z_images), len(z_texts))
+
+
+def _similar_texts(batch: Batch, queries: Tensor, items: Tensor, same: Tensor) -> Tensor:
+    """The target of queries without labels: similarity of texts, where there are any, and the counterpart."""
+    texts, has_text = F.normalize(batch.texts, dim=1), batch.present[1]
+    similar = (texts[queries] @ texts[items].T / _TEXT_TEMPERATURE).masked_fill(~has_text[items], -math.inf)
+    similar = similar.softmax(dim=1).nan_to_num(0.0) * has_text[queries, None]
+    return torch.lerp(same.float(), similar, _TEXT_SHARE)
 
 
 class JointNetwork(nn.Module):
@@ -336,7 +357,9 @@ class JointNetwork(nn.Module):
 
 
 def _network(features: Features, classes: int, config: NESTConfig) -> JointNetwork:
-    dropout = dropout_rate(features.shape[0]) if config.dropout is None else config.dropout
+    dropout = config.dropout
+    if dropout is None:
+        dropout = max(_DROPOUT if classes else _DROPOUT_OF_PAIRS, dropout_rate(features.shape[0]))
     return JointNetwork(features, classes + config.embedding, hidden=config.hidden, dropout=dropout)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from lab.grid import read_mapping
 from lab.tuning.trials import Trials, chosen_options, read_trials, trial_table, trials_text, write_trials
-from rmsh.compare.grid import read_mapping
 from rmsh.core.errors import ConfigError
 
 GRIDS = Path(__file__).resolve().parents[3] / "lab" / "grids"
