@@ -22,8 +22,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from rmsh.compare.grid import Run, read_grid
+from lab.grid import read_grid
 from rmsh.compare.result import Result, changed_options, read_result, stale_reason, with_prefixes
+from rmsh.compare.run import Run
 from rmsh.core.files import read_json, write_text
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -223,20 +224,32 @@ def nest_paper(sources: Sources) -> str:
 
 
 def nest_robustness(sources: Sources) -> str:
-    """Wrong labels and few pairs, NDCG@10 on the protocol unseen at 64 bits."""
+    """Wrong labels and few pairs at 64 bits, NDCG@10 on the protocol unseen and NDCG@500 on that of the paper."""
     grid = read_grid(GRIDS / "unseen.yaml")
-    cells: dict[str, list[str]] = {"all pairs": [], "20 % wrong labels": [], "40 % wrong labels": [], "2,000 pairs": []}
-    columns = (("NEST", "64 of 256", "nest", 256), ("RMSH", "64", "rmsh", 64))
-    for title, length, method, bits in columns:
-        runs = [r for r in grid.runs() if (r.method, r.bits, r.protocol, r.seed) == (method, bits, "unseen", 0)]
-        runs = [run for run in runs if not (run.options and method == "nest")]
-        for name, noise, train in zip(cells, (0.0, 0.2, 0.4, 0.0), (None, None, None, 2000), strict=True):
-            wanted = [run for run in runs if (run.label_noise, run.train) == (noise, train)]
-            group = _by_length(sources, wanted).get((title, length), [])
-            cells[name].append(scores(group, "ndcg@10") if group else "not measured")
-    return table(
-        ["training data", "NEST, 64 of 256 bits", "RMSH, 64 bits"], [[name, *row] for name, row in cells.items()]
-    )
+    cases = {"all pairs": (0.0, None), "20 % wrong": (0.2, None), "40 % wrong": (0.4, None), "2,000 pairs": (0.0, 2000)}
+    rows = []
+    for name, case in cases.items():
+        runs = [run for run in grid.runs() if (run.label_noise, run.train) == case and not run.tag]
+        row = [name]
+        for protocol, metric in (("unseen", "ndcg@10"), ("paper", NDCG)):
+            nest = [run for run in runs if (run.method, run.bits, run.protocol) == ("nest", 256, protocol)]
+            rmsh = [run for run in runs if (run.method, run.protocol) == ("rmsh", protocol)]
+            if protocol == "paper":
+                rmsh = _study("rmsh", label_noise=case[0], train=case[1])
+            groups = _by_length(sources, nest).get(("NEST", "64 of 256"), []), sources.found(rmsh)
+            row += [f"{scores(group, metric)} ({len(group)})" if group else "not measured" for group in groups]
+        rows.append(row)
+    columns = [f"{method}, `{protocol}`" for protocol in ("unseen", "paper") for method in ("NEST", "RMSH")]
+    return table(["training data", *columns], rows)
+
+
+def nest_ablation(sources: Sources) -> str:
+    """NEST without some of its parts, on the protocol unseen."""
+    groups = _by_length(sources, read_grid(GRIDS / "unseen.yaml").block("ablation of NEST"))
+    if not groups:
+        return "These runs have not been made yet; `lab/grids/unseen.yaml` describes them."
+    rows = [[*names, str(len(g)), scores(g, "ndcg@10"), scores(g, "recall@10")] for names, g in groups.items()]
+    return table(["method", "bits", "seeds", "NDCG@10", "recall@10"], rows)
 
 
 def all_methods(sources: Sources) -> str:
@@ -394,12 +407,14 @@ def search_speed(sources: Sources) -> str:
         rate = {(m["engine"], m["batch"]): m["queries_per_second"] for m in measured[name]["one thread"]}
         times = [f"{rate['scan', batch] / rate['faiss', batch]:.1f}" for batch in (1, 32, 1000)]
         hashing = f"{rate['mih', 1] / rate['scan', 1]:.1f}"
-        rows.append([f"{int(items) // 1_000_000} M", bits, kind, f"{rate['scan', 1]:,.0f}", *times, hashing])
+        reading = f"{rate['scan', 1] / rate['memory', 1]:.0%}"
+        rows.append([f"{int(items) // 1_000_000} M", bits, kind, f"{rate['scan', 1]:,.0f}", reading, *times, hashing])
     columns = [
         "codes",
         "bits",
         "kind",
         "scan, queries/s",
+        "of reading",
         "scan × faiss",
         "batch of 32",
         "batch of 1,000",
@@ -433,11 +448,20 @@ def serving(sources: Sources) -> str:
     )
 
 
+def composed(sources: Sources) -> str:
+    """What composed queries find, by a model that has not seen the photographs."""
+    found = [row for row in sources.file("first_page/composed")["rows"] if row["model"] == "twin"]
+    sides = ("A", "B", "both")
+    rows = [[row["A, B"], row["query"], *(f"{row[s]:.2f} ({row[f'{s} chance']:.2f})" for s in sides)] for row in found]
+    return table(["A and B", "query", "show A (chance)", "show B (chance)", "show both (chance)"], rows)
+
+
 BLOCKS: dict[str, Callable[[Sources], str]] = {
     "table-1": table_1,
     "unseen": unseen,
     "nest-paper": nest_paper,
     "nest-robustness": nest_robustness,
+    "nest-ablation": nest_ablation,
     "all-methods": all_methods,
     "rmsh-presets": rmsh_presets,
     "rmsh-ablation": rmsh_ablation,
@@ -450,6 +474,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "glint-scale": glint_scale,
     "search-speed": search_speed,
     "serving": serving,
+    "composed": composed,
 }
 
 

@@ -21,9 +21,9 @@ from types import FrameType
 from typing import Any
 
 from lab.data import write_measurement
+from lab.scenes import write_scenes
 from rmsh.cli.main import run
 from rmsh.data.synthetic.generated import generate_pairs
-from rmsh.data.synthetic.scenes import write_scenes
 from rmsh.methods import create
 
 LIMITS = {"search": 20, "training step": 8}

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
-import struct
 import uuid
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,16 +14,18 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np  # after the threads are limited
 import pytest
-from PIL import Image, features
+from PIL import Image
 
-from rmsh.codes import Codes
-from rmsh.core.types import FloatArray, Modality
+from lab.speed.hostile import large_avif, long_comment, long_png, progressive_jpeg
+from rmsh.core.types import FloatArray
+from rmsh.data.pairs import Pairs
 from rmsh.features import ENCODERS
 from rmsh.features.bag_of_words import BagOfWords
 from rmsh.features.images import ImageEncoder, ImageLike, read_image
-from rmsh.hash_function import HashFunction, Layer
+from rmsh.hash_function import HashFunction, JointLayer, Layer
 from rmsh.library import Item, Library
 from rmsh.model import Model
+from rmsh.pipeline import codes_of
 
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED_DATA = PROJECT.parent / "shared" / "data"
@@ -93,47 +92,11 @@ def new_address(milvus_server: str) -> Iterator[Callable[[], str]]:
 def hostile_images() -> dict[str, bytes]:
     """Small files that take a decoder very long, or very much memory."""
     return {
-        "progressive": _progressive_jpeg(7000, scans=2000),
-        "long": _long_png(50_000_000),
-        "comment": b"P6\n#" + b"a" * (15 << 20) + b"\n8 8\n255\n" + bytes(192),
-        "avif": _large_avif(4000),
+        "progressive": progressive_jpeg(7000, scans=2000),
+        "long": long_png(50_000_000),
+        "comment": long_comment(15 << 20),
+        "avif": large_avif(4000),
     }
-
-
-def _progressive_jpeg(side: int, *, scans: int) -> bytes:
-    """A progressive JPEG that claims to be large, with scans that hold nothing but are passed over pixel by pixel."""
-    file = io.BytesIO()
-    Image.new("L", (8, 8), 90).save(file, "JPEG", progressive=True)
-    content, position = file.getvalue(), 2
-    header, scan = b"\xff\xd8", b""
-    while position < len(content) - 2:
-        marker, length = content[position + 1], int.from_bytes(content[position + 2 : position + 4], "big")
-        segment = bytearray(content[position : position + 2 + length])
-        position += len(segment)
-        if marker == 0xC2:  # the frame: height and width
-            segment[5:9] = side.to_bytes(2, "big") * 2
-        if marker == 0xDA:
-            scan = bytes(segment)
-            position = content.index(b"\xff", position)
-        else:
-            header += bytes(segment)
-    return header + scan * scans + b"\xff\xd9"
-
-
-def _long_png(height: int) -> bytes:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, height, 8, 0, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(bytes(2 * height), 1)) + chunk(b"IEND", b"")
-
-
-def _large_avif(side: int) -> bytes:
-    if not features.check("avif"):
-        return b""
-    file = io.BytesIO()
-    Image.new("RGB", (side, side)).save(file, "AVIF", speed=10)
-    return file.getvalue()
 
 
 class MeanColour(ImageEncoder):
@@ -171,11 +134,16 @@ COLOURS = {"black": "", "red": "red", "green": "green", "blue": "blue"} | {
 _LIGHTS = ("red", "green", "blue")
 
 
-def colour_model(repeats: int = 4) -> Model:
-    """A picture and the words for the lights it is made of have the same code: one bit a light, so many times over."""
+def colour_model(repeats: int = 4, *, joint: bool = False) -> Model:
+    """A picture and the words for the lights it is made of have the same code: one bit a light, so many times over.
+
+    With a joint space, its three dimensions are the lights.
+    """
     layer = Layer(np.tile(np.eye(3, dtype=np.float32), repeats), np.full(3 * repeats, -0.5, np.float32), "none")
+    space = JointLayer(np.eye(3, dtype=np.float32), np.zeros(3, np.float32), np.zeros(1, np.float32))
+    function = HashFunction((space, layer) if joint else (layer,))
     encoders = {"image": MeanColour().describe(), "text": BagOfWords(_LIGHTS).describe()}
-    return Model({m: HashFunction((layer,)) for m in ("image", "text")}, "colours", {}, encoders=encoders)
+    return Model({"image": function, "text": function}, "colours", {}, encoders=encoders)
 
 
 @pytest.fixture(scope="session")
@@ -198,6 +166,12 @@ def colours(_colour_encoder: None, tmp_path: Path) -> Path:
     return make_colours(tmp_path / "colours", list(COLOURS))
 
 
+@pytest.fixture
+def joint_colours(_colour_encoder: None, tmp_path: Path) -> Path:
+    """The same with a joint space and vectors, in which queries can be composed."""
+    return make_colours(tmp_path / "joint colours", list(COLOURS), joint=True)
+
+
 @pytest.fixture(scope="session")
 def many_colours(_colour_encoder: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with eight shades of each colour: enough for a second page."""
@@ -205,22 +179,20 @@ def many_colours(_colour_encoder: None, tmp_path_factory: pytest.TempPathFactory
     return make_colours(tmp_path_factory.mktemp("many") / "colours", names)
 
 
-def make_colours(folder: Path, names: Sequence[str]) -> Path:
+def make_colours(folder: Path, names: Sequence[str], *, joint: bool = False) -> Path:
     """A library of items whose names begin with a colour."""
-    model, texts = colour_model(), [f"light that is {COLOURS[name.split()[0]] or 'off'}" for name in names]
+    model, texts = colour_model(joint=joint), [f"light that is {COLOURS[name.split()[0]] or 'off'}" for name in names]
     with Library.create(folder, model) as library:
         for name in names:
             _draw(name, folder / f"{name}.png")
         pictures = [str(folder / f"{name}.png") for name in names]
-        codes: dict[Modality, Codes] = {
-            "image": model.encode(MeanColour().encode(pictures), "image", ids=names),
-            "text": model.encode(BagOfWords(_LIGHTS).encode(texts), "text", ids=names),
-        }
+        features = (MeanColour().encode(pictures), BagOfWords(_LIGHTS).encode(texts))
+        pairs = Pairs(ids=np.array(names), images=features[0], texts=features[1], source="colours")
         items = [
             Item(name, text=text, picture=f"{name}.png", labels=tuple(light for light in _LIGHTS if light in text))
             for name, text in zip(names, texts, strict=True)
         ]
-        library.add(items, codes, model=model.fingerprint)
+        library.add(items, codes_of(model, pairs, vectors=joint), model=model.fingerprint)
     return folder
 
 

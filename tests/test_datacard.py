@@ -27,17 +27,15 @@ def opened(split: Split | None = None, labels=LABELS) -> Opened:
 
 
 def test_counts_labels_and_frequencies_are_worked_out():
-    card = make_card(opened(Split("s", [0, 2, 3], [1], [0])), bits=[8])
+    card = make_card(opened(Split("s", [0, 2, 3], [1], [0])))
     assert [*card.counts] == ["items", "with image", "with text", "labelled", "database", "query", "train"]
     assert [*card.counts.values()] == [4, 0, 4, 3, 3, 1, 1]
     assert (card.classes, card.labels_per_item, card.labels_histogram) == (3, 4 / 3, [1, 2, 1])
     assert card.frequencies == {"x": 0.5, "y": 0.25, "z": 0.25}
 
 
-def test_without_a_split_there_is_no_chance_level_and_all_items_bound_delta():
-    card = make_card(opened(), bits=[8, 16])
-    assert card.chance == {}
-    assert [choice.bits for choice in card.delta] == [8, 16]
+def test_without_a_split_there_is_no_chance_level():
+    assert make_card(opened()).chance == {}
 
 
 @given(arrays.arrays(np.uint8, st.tuples(st.integers(2, 12), st.integers(1, 3)), elements=st.integers(0, 1)))
@@ -63,7 +61,7 @@ def test_chance_is_what_an_evaluation_of_any_codes_states():
     labels, split, rng = made.pairs.labels, made.split, np.random.default_rng(0)
     codes = Codes.from_values(rng.normal(size=(300, 16)))
     scores = evaluate(codes.take(split.query), codes.take(split.database), labels[split.query], labels[split.database])
-    chance = make_card(made, bits=[16]).chance
+    chance = make_card(made).chance
     assert chance["NDCG@500"] == pytest.approx(scores.ndcg.chance)
     assert chance["mAP@all"] == pytest.approx(scores.map.chance)
 
@@ -74,8 +72,7 @@ def test_data_without_labels_has_no_card():
 
 
 def test_the_card_of_the_real_labels_has_the_published_figures(mirflickr_root: Path):
-    card = make_card(open_pairs(mirflickr_root), bits=[64])
+    card = make_card(open_pairs(mirflickr_root))
     assert (card.classes, round(card.labels_per_item, 2)) == (24, 3.78)
     assert round(card.entropy["independent"], 2) == 13.04
     assert round(card.dissimilar, 3) == 0.445
-    assert card.delta[0].delta == 13

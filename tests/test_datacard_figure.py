@@ -15,7 +15,7 @@ from rmsh.datacard import DataCard, make_card, plot_card
 
 @pytest.fixture(scope="module")
 def card() -> DataCard:
-    return make_card(open_pairs("generated:60"), bits=[16, 64])
+    return make_card(open_pairs("generated:60"))
 
 
 def drawn(card: DataCard, path: Path) -> str:
@@ -27,15 +27,15 @@ def drawn(card: DataCard, path: Path) -> str:
     return path.read_text()
 
 
-def test_the_figure_names_classes_chance_and_deltas(card: DataCard, tmp_path: Path):
+def test_the_figure_names_classes_and_chance(card: DataCard, tmp_path: Path):
     figure = drawn(card, tmp_path / "card.svg")
-    for words in (">person<", "a random ranking scores NDCG@500 0.", ">16 bits<", "labels per item, 2.", "12 classes"):
+    for words in (">person<", "a random ranking scores NDCG@500 0.", "labels per item, 2.", "12 classes"):
         assert words in figure
 
 
 def test_rarer_classes_are_counted_where_there_are_many(tmp_path: Path):
     pairs = Pairs(ids=np.arange(90).astype(str), labels=np.eye(90, dtype=np.uint8))
-    figure = drawn(make_card(Opened(pairs, None, (), "many"), bits=[16]), tmp_path / "card.svg")
+    figure = drawn(make_card(Opened(pairs, None, (), "many")), tmp_path / "card.svg")
     assert "(and 50 rarer classes)" in figure
     assert "random ranking" not in figure
 

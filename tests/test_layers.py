@@ -38,7 +38,6 @@ LAYERS = [
     "compare",
     "doctor",
     "cli",
-    "demo",
     "__main__",
 ]
 

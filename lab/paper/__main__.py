@@ -53,10 +53,10 @@ def paper(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
+    from lab.grid import read_grid
     from lab.paper.examples import make_examples, make_tsne
     from lab.paper.report import write_report
     from lab.paper.results import read_experiments
-    from rmsh.compare.grid import read_grid
     from rmsh.compare.runner import make_runs, missing_runs
     from rmsh.core.cache import cache_folder
 

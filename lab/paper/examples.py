@@ -29,7 +29,7 @@ from rmsh.metrics.directions import modalities
 from rmsh.metrics.relevance import shared_labels
 
 if TYPE_CHECKING:
-    from rmsh.compare.grid import Run
+    from rmsh.compare.run import Run
     from rmsh.core.types import Direction, IntArray, LabelArray
     from rmsh.data.open import Opened
     from rmsh.data.pairs import Pairs

@@ -29,7 +29,7 @@ from rmsh.core.files import write_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rmsh.compare.grid import Grid
+    from lab.grid import Grid
 
 _DRAWINGS = Path(__file__).resolve().parents[2] / "docs" / "figures"
 _LARGEST_SVG = 400_000  # bytes; the PNG of a larger figure is smaller

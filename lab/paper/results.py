@@ -22,7 +22,8 @@ from rmsh.metrics.evaluate import UNSEEN_RANKS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rmsh.compare.grid import Grid, Run
+    from lab.grid import Grid
+    from rmsh.compare.run import Run
     from rmsh.core.types import ScoreArray
 
 TABLE_1, UNSEEN, ABLATION, DELTA, WEIGHTS = "table 1", "unseen", "ablation", "delta", "weights"

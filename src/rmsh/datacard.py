@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmsh.codes import Codes
-from rmsh.coding.bounds import choose_delta
 from rmsh.coding.entropy import LabelStatistics
 from rmsh.coding.plot import figure_format
 from rmsh.core.errors import DataError
@@ -19,14 +18,10 @@ from rmsh.data.labels import class_frequency
 from rmsh.metrics.evaluate import evaluate
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from rmsh.coding.bounds import DeltaChoice
     from rmsh.core.types import LabelArray
     from rmsh.data.benchmarks.base import Benchmark
     from rmsh.data.open import Opened
 
-CODE_LENGTHS = (16, 32, 64, 128)
 BLOCK = 2048  # distinct label sets compared at a time
 SHOWN = 5  # classes named at either end
 MOST_CLASSES = 40  # bars with a readable name
@@ -45,20 +40,14 @@ class DataCard:
     entropy: Mapping[str, float]  # H(L) in bits of the labelled items, "independent" (the paper's form) and "joint"
     dissimilar: float  # share of the pairs of different items without a common label
     chance: Mapping[str, float]  # score of a random ranking for the split's queries, by metric; empty without a split
-    delta: tuple[DeltaChoice, ...]  # bounds and choice of delta from the training labels, for some code lengths
-
-    def to_json(self) -> dict[str, Any]:
-        """The card as plain values."""
-        return asdict(self) | {"delta": [choice.to_json() for choice in self.delta]}
 
 
-def make_card(opened: Opened, *, bits: Sequence[int] = CODE_LENGTHS) -> DataCard:
+def make_card(opened: Opened) -> DataCard:
     """Compute the card of opened data, which must have labels."""
     pairs, split = opened.pairs, opened.split
     if pairs.labels is None:
         raise DataError(f"{opened.name} has no labels, which a data card needs; give data with labels.")
     statistics = LabelStatistics.of(pairs.labels)
-    training = statistics if split is None else LabelStatistics.of(pairs.labels[split.train])
     masks = {"with image": pairs.has_image, "with text": pairs.has_text, "labelled": pairs.labelled}
     parts = {} if split is None else {part: len(getattr(split, part)) for part in ("database", "query", "train")}
     return DataCard(
@@ -71,7 +60,6 @@ def make_card(opened: Opened, *, bits: Sequence[int] = CODE_LENGTHS) -> DataCard
         entropy={form: statistics.entropy(form) for form in ("independent", "joint")},
         dissimilar=dissimilar_share(pairs.labels),
         chance={} if split is None else _chance(pairs.labels[split.query], pairs.labels[split.database]),
-        delta=tuple(choose_delta(training, length) for length in bits),
     )
 
 
@@ -126,21 +114,28 @@ def card_sentences(card: DataCard) -> list[str]:
         f"H(L) = {card.entropy['independent']:.2f} bits with independent classes, {card.entropy['joint']:.2f} jointly",
         f"{card.dissimilar:.1%} of all pairs of items have no label in common",
         f"a random ranking scores {_chance_text(card, 4)}" if card.chance else "no split, so no chance levels",
-        *(f"{choice.bits} bits: delta {choice.delta}, {choice.reason}" for choice in card.delta),
     ]
 
 
 def plot_card(card: DataCard, path: Path) -> None:
-    """Draw the class frequencies, the labels per item and delta of a card into a .pdf, .png or .svg file."""
+    """Draw the class frequencies and the labels per item of a card into a .pdf, .png or .svg file."""
     kind = figure_format(path)
     from matplotlib.figure import Figure
 
-    shown = min(len(card.frequencies), MOST_CLASSES)
-    figure = Figure(figsize=(8.4, max(4.6, 1.2 + 0.17 * shown)), layout="constrained")
-    grid = figure.add_gridspec(2, 2)
-    _draw_frequencies(figure.add_subplot(grid[:, 0]), card)
-    _draw_labels(figure.add_subplot(grid[0, 1]), card)
-    _draw_delta(figure.add_subplot(grid[1, 1]), card)
+    common = _by_frequency(card)[:MOST_CLASSES]
+    rarer = len(card.frequencies) - len(common)
+    figure = Figure(figsize=(8.4, max(4.6, 1.2 + 0.17 * len(common))), layout="constrained")
+    classes, labels = figure.subplots(1, 2)
+    classes.barh([name for name, _ in common], [100 * share for _, share in common], color="0.45")
+    classes.invert_yaxis()  # the most frequent class on top
+    classes.margins(y=0.01)
+    classes.tick_params(axis="y", labelsize="small", length=0)
+    classes.set_xlabel("% of the items" + (f" (and {rarer} rarer classes)" if rarer else ""))
+    labels.bar(range(len(card.labels_histogram)), card.labels_histogram, color="0.45", width=0.9)
+    labels.set_xlabel(f"labels per item, {card.labels_per_item:.2f} on average")
+    labels.set_ylabel("items")
+    labels.locator_params(axis="x", integer=True)
+    labels.yaxis.set_major_formatter("{x:,.0f}")
     title = (
         f"{card.name}: {card.counts['items']:,} items, {card.classes} classes, H(L) = "
         f"{card.entropy['independent']:.2f} bits, {card.dissimilar:.1%} of all pairs dissimilar"
@@ -149,38 +144,3 @@ def plot_card(card: DataCard, path: Path) -> None:
     figure.suptitle(title + chance, fontsize="medium")
     with atomic(path) as file:
         figure.savefig(file, format=kind, dpi=200)
-
-
-def _draw_frequencies(axes: Axes, card: DataCard) -> None:
-    """The most frequent classes, from top to bottom."""
-    common = _by_frequency(card)[:MOST_CLASSES]
-    axes.barh([name for name, _ in common], [100 * share for _, share in common], color="0.45")
-    axes.invert_yaxis()
-    axes.margins(y=0.01)
-    axes.tick_params(axis="y", labelsize="small", length=0)
-    rarer = len(card.frequencies) - len(common)
-    axes.set_xlabel("% of the items" + (f" (and {rarer} rarer classes)" if rarer else ""))
-
-
-def _draw_labels(axes: Axes, card: DataCard) -> None:
-    axes.bar(range(len(card.labels_histogram)), card.labels_histogram, color="0.45", width=0.9)
-    axes.set_xlabel(f"labels per item, {card.labels_per_item:.2f} on average")
-    axes.set_ylabel("items")
-    axes.locator_params(axis="x", integer=True)
-    axes.yaxis.set_major_formatter("{x:,.0f}")
-
-
-def _draw_delta(axes: Axes, card: DataCard) -> None:
-    """For each code length the paper's bounds, if they do not cross, and the chosen delta."""
-    for position, choice in enumerate(card.delta):
-        bounds = choice.paper
-        if bounds.feasible and bounds.upper is not None:
-            axes.bar(position, bounds.upper - bounds.lower, bottom=bounds.lower, color="0.8", width=0.6)
-        axes.plot(position, choice.delta, "o", color="black", fillstyle="full" if bounds.feasible else "none")
-        at = (position, choice.delta)
-        axes.annotate(str(choice.delta), at, xytext=(0, 6), textcoords="offset points", ha="center")
-    axes.set_xticks(range(len(card.delta)), [f"{choice.bits} bits" for choice in card.delta])
-    axes.set_xlim(-0.5, len(card.delta) - 0.5)
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("delta (bits)")
-    axes.set_title("bar: the paper's bounds; open circle: they cross", fontsize="small")

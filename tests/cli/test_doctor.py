@@ -8,40 +8,48 @@ import pytest
 from typer.testing import CliRunner
 
 from rmsh.cli.main import app
-from rmsh.doctor import CheckResult, Package, Report, Weights
+from rmsh.doctor import Finding, Report
 
 runner = CliRunner()
 
 
-def report(*checks: CheckResult) -> Report:
+def report(*checks: Finding) -> Report:
     """A small report: torch is missing."""
     return Report(
         rmsh="0.1",
         python="3.11",
         platform="Linux",
-        packages=(Package("numpy", None, "2.0"), Package("torch", "train", None)),
-        processor={"simd": ["X86_V3"], "blas": "openblas"},
-        threads={"processors": 2, "torch": None},
-        weights=(Weights("minilm", present=True),),
+        machine={"vector instructions": "X86_V3"},
+        packages=(Finding("numpy", "2.0"), Finding("torch", "missing", "train")),
+        weights=(Finding("minilm", "present"),),
         checks=checks,
     )
 
 
 @pytest.fixture
 def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rmsh.doctor.examine", lambda: report(CheckResult("codes", True, "counted", 0.5)))
+    monkeypatch.setattr("rmsh.doctor.examine", lambda: report(Finding("codes", "counted")))
 
 
 @pytest.fixture
 def unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rmsh.doctor.examine", lambda: report(CheckResult("codes", False, "five", 0.5)))
+    monkeypatch.setattr(
+        "rmsh.doctor.examine", lambda: report(Finding("codes", "failed", problem="the check of codes failed: five"))
+    )
 
 
 @pytest.mark.usefixtures("healthy")
 def test_a_healthy_installation_shows_its_parts_and_the_pip_line_of_what_is_missing() -> None:
     done = runner.invoke(app, ["doctor"])
     assert done.exit_code == 0
-    for shown in ("numpy", "missing torch: pip install", "[train]", "X86_V3", "minilm present", "passed codes"):
+    for shown in (
+        "numpy",
+        "missing torch: pip install",
+        "[train]",
+        "X86_V3",
+        "minilm present",
+        "check of codes: counted",
+    ):
         assert shown in done.stdout
 
 
@@ -49,7 +57,7 @@ def test_a_healthy_installation_shows_its_parts_and_the_pip_line_of_what_is_miss
 def test_a_failed_check_ends_with_one_and_a_sentence_even_when_quiet() -> None:
     done = runner.invoke(app, ["doctor", "--quiet"])
     assert done.exit_code == 1
-    assert "FAILED codes" in done.stdout
+    assert "check of codes: failed" in done.stdout
     assert done.stderr == "rmsh: found problems: the check of codes failed: five.\n"
 
 
@@ -71,4 +79,4 @@ def test_the_real_installation_is_healthy() -> None:
     assert done.exit_code == 0, done.stderr
     value = json.loads(done.stdout)
     assert value["healthy"]
-    assert all(check["passed"] for check in value["checks"])
+    assert [check["name"] for check in value["checks"]] == ["metrics", "learning"]

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rmsh.compare.grid import Run
 from rmsh.compare.measure import measure, parts_of, split_of
 from rmsh.compare.result import changed_options, stale_reason, unpack_scores
+from rmsh.compare.run import Run
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.open import Opened, open_pairs
 from rmsh.data.splits import fingerprint_ids

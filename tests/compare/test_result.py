@@ -10,7 +10,6 @@ import pytest
 
 from rmsh import __version__
 from rmsh.compare import result as results
-from rmsh.compare.grid import Run
 from rmsh.compare.provenance import code_hash
 from rmsh.compare.references import method_of
 from rmsh.compare.result import (
@@ -22,6 +21,7 @@ from rmsh.compare.result import (
     stale_reason,
     unpack_scores,
 )
+from rmsh.compare.run import Run
 from rmsh.methods.scm import SCM
 
 RUN = Run("a", "scm", 8)

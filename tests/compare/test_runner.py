@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from rmsh.compare import runner
-from rmsh.compare.grid import Run
 from rmsh.compare.result import read_result, write_result
+from rmsh.compare.run import Run
 from rmsh.compare.runner import Report, carry_out, make_runs, missing_runs, stale_runs
 from rmsh.core.errors import ConfigError, FormatError
 from rmsh.core.locks import try_lock

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rmsh.compare.grid import Run
 from rmsh.compare.result import failure
+from rmsh.compare.run import Run
 from rmsh.compare.table import cost_cells, score_table, summarise
 
 

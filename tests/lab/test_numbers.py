@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lab import numbers
+from lab.grid import read_grid
 from lab.numbers import Sources, generated, pages, problems
-from rmsh.compare.grid import read_grid
 from rmsh.compare.result import write_result
 from rmsh.methods.scm import SCM
 

@@ -14,7 +14,7 @@ from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, ConfigError, DataError
 from rmsh.core.progress import Progress
 from rmsh.metrics import evaluate, histogram, histograms
-from rmsh.metrics.evaluate import Definitions, per_query_arrays
+from rmsh.metrics.evaluate import Definitions
 from rmsh.metrics.ranking import average_precision, by_radius, ndcg, precision_within
 
 
@@ -72,17 +72,15 @@ def test_a_query_without_relevant_items_is_dropped_and_counted() -> None:
     assert (scores.queries, scores.dropped, others.dropped) == (20, 1, 0)
     assert asdict(scores.ndcg) == pytest.approx(asdict(others.ndcg))
     assert scores.rank_curve.precision == pytest.approx(others.rank_curve.precision)
-    assert scores.per_query is not None
-    assert np.isnan(scores.per_query.values["map"]).tolist() == [True] + [False] * 19
+    assert np.isnan(scores.per_query["map"]).tolist() == [True] + [False] * 19
 
 
 def test_values_of_each_query_average_to_the_scores() -> None:
     scores = evaluate(*random_set(5), per_query=True)
-    assert scores.per_query is not None
-    assert scores.per_query.ids.tolist() == [str(row) for row in range(20)]
-    assert scores.per_query.values["ndcg_pessimistic"].mean() == pytest.approx(scores.ndcg.pessimistic)
-    assert scores.per_query.values["precision_chance"].mean() == pytest.approx(scores.precision.chance)
-    assert evaluate(*random_set(5)).per_query is None
+    assert scores.per_query["ids"].tolist() == [str(row) for row in range(20)]
+    assert scores.per_query["ndcg_pessimistic"].mean() == pytest.approx(scores.ndcg.pessimistic)
+    assert scores.per_query["precision_chance"].mean() == pytest.approx(scores.precision.chance)
+    assert evaluate(*random_set(5)).per_query == {}
 
 
 def test_random_codes_reach_the_chance_level() -> None:
@@ -156,21 +154,12 @@ def test_every_score_has_a_definition() -> None:
     assert set(Definitions().names()) <= set(Definitions().describe())
 
 
-def test_values_of_each_query_are_named_by_direction() -> None:
-    scores = evaluate(ONE, TWO, [[1]], [[1], [0]], per_query=True)
-    arrays = per_query_arrays({"i2t": scores, "t2i": evaluate(ONE, TWO, [[1]], [[1], [0]])})
-    assert arrays["i2t_ids"].tolist() == ["q"]
-    assert arrays["i2t_ndcg"].tolist() == [1.0]
-    assert not [name for name in arrays if name.startswith("t2i")]
-
-
 def test_further_ranks_are_those_of_separate_evaluations() -> None:
     scores = evaluate(*random_set(7), k=(5, 20), per_query=True)
     assert scores.ndcg == evaluate(*random_set(7), k=5).ndcg
     assert scores.further["NDCG@20"] == evaluate(*random_set(7), k=20).ndcg
     assert list(scores.named()) == ["NDCG@5", "mAP@all", "P@5", "P(d<=2)", "NDCG@20"]
-    assert scores.per_query is not None
-    assert scores.per_query.values["ndcg@20"].mean() == pytest.approx(scores.further["NDCG@20"].value)
+    assert scores.per_query["ndcg@20"].mean() == pytest.approx(scores.further["NDCG@20"].value)
 
 
 def test_a_rank_beyond_the_database_is_shown_as_all() -> None:

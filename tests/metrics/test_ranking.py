@@ -12,11 +12,10 @@ from sklearn.metrics import ndcg_score
 
 from rmsh.core.errors import ConfigError
 from rmsh.metrics.ranking import (
+    ORDERS,
     found_within,
     ndcg,
-    ndcg_bounds,
     precision_at,
-    precision_at_bounds,
     precision_within,
 )
 
@@ -59,7 +58,7 @@ def test_expected_ndcg_is_that_of_scikit_learn(items: Items, k: int) -> None:
 def test_ndcg_and_its_bounds_are_the_mean_and_the_extremes_over_every_order(items: Items, k: int) -> None:
     assume(any(r for _, r in items))
     values = [plain_ndcg(order, k) for order in every_order(items)]
-    worst, best = ndcg_bounds(counted(items), k)
+    worst, best = (ndcg(counted(items), k, order=order) for order in ("worst", "best"))
     assert ndcg(counted(items), k)[0] == pytest.approx(np.mean(values), abs=1e-12)
     assert (worst[0], best[0]) == pytest.approx((min(values), max(values)), abs=1e-12)
 
@@ -68,7 +67,7 @@ def test_ndcg_and_its_bounds_are_the_mean_and_the_extremes_over_every_order(item
 def test_precision_and_its_bounds_are_the_mean_and_the_extremes_over_every_order(items: Items, k: int) -> None:
     assume(any(r for _, r in items))
     values = [np.mean([r > 0 for r in order[:k]]) for order in every_order(items)]
-    worst, best = precision_at_bounds(counted(items), k)
+    worst, best = (precision_at(counted(items), k, order=order) for order in ("worst", "best"))
     assert precision_at(counted(items), k)[0] == pytest.approx(np.mean(values), abs=1e-12)
     assert (worst[0], best[0]) == pytest.approx((min(values), max(values)), abs=1e-12)
 
@@ -79,17 +78,17 @@ def test_a_table_worked_by_hand() -> None:
     ideal = 3 + 1 / np.log2(3)
     tied = (1 / np.log2(3) + 1 / np.log2(4)) / 2
     assert ndcg(counted(items), 3)[0] == pytest.approx((3 + tied) / ideal)
-    assert ndcg_bounds(counted(items), 3)[0][0] == pytest.approx((3 + 1 / 2) / ideal)
-    assert ndcg_bounds(counted(items), 3)[1][0] == pytest.approx(1)
+    assert ndcg(counted(items), 3, order="worst")[0] == pytest.approx((3 + 1 / 2) / ideal)
+    assert ndcg(counted(items), 3, order="best")[0] == pytest.approx(1)
     assert precision_at(counted(items), 2)[0] == pytest.approx(3 / 4)
 
 
 @given(items=larger, k=st.integers(1, 70))
 def test_bounds_bracket_the_expected_value(items: Items, k: int) -> None:
     assume(any(r for _, r in items))
-    for value, bounds in ((ndcg, ndcg_bounds), (precision_at, precision_at_bounds)):
-        worst, best = bounds(counted(items), k)
-        assert worst[0] - 1e-12 <= value(counted(items), k)[0] <= best[0] + 1e-12
+    for measure in (ndcg, precision_at):
+        expected, worst, best = (measure(counted(items), k, order=order)[0] for order in ORDERS)
+        assert worst - 1e-12 <= expected <= best + 1e-12
 
 
 def test_a_perfect_ranking_scores_one() -> None:
@@ -113,7 +112,7 @@ def test_a_cut_behind_the_database_is_a_cut_at_its_end() -> None:
 def test_a_query_without_a_relevant_item_has_no_value() -> None:
     nothing = counted([(0, 0), (1, 0)])
     assert np.isnan([ndcg(nothing, 2)[0], precision_at(nothing, 2)[0], precision_within(nothing, 2)[0]]).all()
-    assert np.isnan([*ndcg_bounds(nothing, 2), *precision_at_bounds(nothing, 2)]).all()
+    assert np.isnan([measure(nothing, 2, order="best")[0] for measure in (ndcg, precision_at)]).all()
 
 
 def test_precision_within_a_radius_counts_zero_where_nothing_is_found() -> None:
@@ -124,7 +123,7 @@ def test_precision_within_a_radius_counts_zero_where_nothing_is_found() -> None:
     assert found_within(items, 2).tolist() == [2]
 
 
-@pytest.mark.parametrize("measure", [ndcg, ndcg_bounds, precision_at, precision_at_bounds])
+@pytest.mark.parametrize("measure", [ndcg, precision_at])
 def test_a_cut_before_the_first_rank_is_refused(measure: object) -> None:
     with pytest.raises(ConfigError, match=r"k = 0.*from 1"):
         measure(counted([(0, 1)]), 0)  # type: ignore[operator]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from rmsh.core.errors import ConfigError
-from rmsh.metrics.ranking import NORMALISERS, Normaliser, average_precision, average_precision_bounds
+from rmsh.metrics.ranking import NORMALISERS, Normaliser, average_precision
 
 Items = list[tuple[int, int]]  # distance, and 1 where the item is relevant
 
@@ -46,7 +46,9 @@ def test_the_value_and_its_bounds_are_the_mean_and_the_extremes_over_every_order
     assume(any(r for _, r in items))
     ranked = [[r for _, r in o] for o in permutations(items) if [d for d, _ in o] == sorted(d for d, _ in items)]
     values = [plain_ap(order, k, normaliser) for order in ranked]
-    worst, best = average_precision_bounds(counted(items), k, normaliser=normaliser)
+    worst, best = (
+        average_precision(counted(items), k, normaliser=normaliser, order=order) for order in ("worst", "best")
+    )
     assert average_precision(counted(items), k, normaliser=normaliser)[0] == pytest.approx(np.mean(values), abs=1e-12)
     assert (worst[0], best[0]) == pytest.approx((min(values), max(values)), abs=1e-12)
 
@@ -70,7 +72,7 @@ def test_without_ties_it_is_the_value_of_scikit_learn(relevant: list[int]) -> No
     items = list(enumerate(relevant))
     wanted = average_precision_score(relevant, -np.arange(len(relevant)))
     assert average_precision(counted(items))[0] == pytest.approx(wanted, abs=1e-12)
-    assert average_precision_bounds(counted(items))[0][0] == pytest.approx(wanted, abs=1e-12)
+    assert average_precision(counted(items), order="worst")[0] == pytest.approx(wanted, abs=1e-12)
 
 
 @given(tiny)
@@ -104,7 +106,7 @@ def test_a_query_without_a_hit_before_the_cut_counts_zero() -> None:
 def test_a_query_without_a_relevant_item_has_no_value(normaliser: Normaliser) -> None:
     nothing = counted([(0, 0), (1, 0)])
     assert np.isnan(average_precision(nothing, 1, normaliser=normaliser)).all()
-    assert np.isnan(average_precision_bounds(nothing, 1, normaliser=normaliser)).all()
+    assert np.isnan(average_precision(nothing, 1, normaliser=normaliser, order="best")).all()
 
 
 @by_normaliser

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.cli.console import Console, table
 from rmsh.cli.evaluate import MapK, MapNormaliser, RankK, cut_rank, remarks, score_table
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 def audit(
+    console: Console,
     codes: Annotated[Path, typer.Argument(metavar="CODES", help="File with codes.")],
     labels: Annotated[Path | None, typer.Argument(metavar="LABELS", help="Labels, unless in CODES.")] = None,
     *,
@@ -37,13 +38,10 @@ def audit(
     k: RankK = 500,
     map_k: MapK = "all",
     map_normaliser: MapNormaliser = "relevant",
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     from rmsh.metrics import audit_codes
     from rmsh.retrieval_set import read_retrieval_set
 
-    console = Console(json=json, quiet=quiet)
     found = read_retrieval_set(
         codes,
         labels,

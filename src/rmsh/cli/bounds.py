@@ -9,12 +9,13 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.cli.console import Console, table
 from rmsh.codes import check_bits
 from rmsh.coding.bounds import choose_delta
 from rmsh.coding.entropy import LabelStatistics
@@ -25,6 +26,7 @@ DEFAULT_BITS = (16, 32, 64, 128)
 
 
 def bounds(
+    console: Console,
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data; only its labels are read.")],
     # An option takes one value, so the words after `--bits 16` arrive here.
     more: Annotated[list[str] | None, typer.Argument(metavar="K", help="More code lengths, after --bits.")] = None,
@@ -34,11 +36,8 @@ def bounds(
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence p of the lower bound, between 0.5 and 1.")] = 0.9,
     plot: Annotated[Path | None, typer.Option(help="Plot the bounds to this .pdf, .png or .svg file.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
-    console = Console(json=json, quiet=quiet)
-    lengths = _code_lengths([*(bits or []), *(more or [])])
+    lengths = code_lengths([*(bits or []), *(more or [])]) or DEFAULT_BITS
     opened = open_pairs(data, skip=("images", "texts"))
     console.note(*opened.notes)
     labels = opened.pairs.labels
@@ -88,10 +87,15 @@ def bounds(
     )
 
 
-def _code_lengths(words: list[str]) -> list[int]:
-    """Parse words such as "16" and "32,64" into sorted, distinct code lengths."""
-    parts = [part for word in words for part in word.split(",") if part]
+def code_lengths(words: Sequence[str]) -> list[int]:
+    """Parse words such as "16" and "32,64" into sorted, distinct code lengths.
+
+    Example:
+        >>> code_lengths(["32,64", "16"])
+        [16, 32, 64]
+    """
+    parts = [part.strip() for word in words for part in word.split(",") if part.strip()]
     for part in parts:
         if not part.isdecimal():
             raise ConfigError(f"{part!r} is not a code length; write DATA first, then --bits and whole numbers.")
-    return sorted({check_bits(int(part)) for part in parts}) or list(DEFAULT_BITS)
+    return sorted({check_bits(int(part)) for part in parts})

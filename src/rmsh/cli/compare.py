@@ -13,12 +13,14 @@ Example:
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsh.cli.console import Console, Json, Quiet, duration, table
+from rmsh.cli.bounds import code_lengths
+from rmsh.cli.console import Console, duration, table
 from rmsh.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 
 def compare(
+    console: Console,
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data to train on and to search in.")],
     *,
     out: Annotated[Path, typer.Option(help="Folder of the result files.")] = Path("results"),
@@ -40,25 +43,25 @@ def compare(
     text_encoder: Annotated[str, typer.Option(help="Encoder of raw texts: minilm or bag-of-words.")] = "minilm",
     retry_failed: Annotated[bool, typer.Option(help="Retry failed runs.")] = False,
     time_limit: Annotated[float | None, typer.Option(min=1, help="Seconds per run.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
-    from rmsh.compare.grid import Block, Grid
     from rmsh.compare.references import REFERENCES
+    from rmsh.compare.run import Run
     from rmsh.compare.runner import make_runs, missing_runs, stale_runs
     from rmsh.compare.table import summarise
     from rmsh.data.splits import PROTOCOLS
     from rmsh.methods import METHODS
 
-    console = Console(json=json, quiet=quiet)
-    names = {"methods": _names(methods, METHODS), "references": _names(references, REFERENCES)}
-    if not any(names.values()):
+    methods_named, references_named = _names(methods, METHODS), _names(references, REFERENCES)
+    if not methods_named and not references_named:
         raise ConfigError("The comparison names neither methods nor references; name at least one.")
-    protocols = [*PROTOCOLS] if protocol == "both" else [protocol]
-    lengths = {"bits": _lengths(bits), "seeds": list(range(seeds)), "protocols": protocols}
-    block = Block.parse({"name": "comparison", **names, **lengths, "train": train, "text": text_encoder})
+    protocols = PROTOCOLS if protocol == "both" else (protocol,)
     dataset = _short_name(data)
-    runs = Grid((dataset,), (block,), {}).runs()
+    shared: dict[str, Any] = {"train": train, "text": text_encoder}
+    runs = [Run(dataset, name, 0, protocol=p, **shared) for p, name in product(protocols, references_named)]
+    runs += [
+        Run(dataset, name, length, seed, protocol=p, **shared)
+        for seed, length, p, name in product(range(seeds), code_lengths([bits]), protocols, methods_named)
+    ]
     missing, stale = missing_runs(runs, out, retry_failed=retry_failed), stale_runs(runs, out)
     console.note(f"{len(runs)} runs on {data}, {len(runs) - len(missing)} already done; results are written to {out}.")
     if stale:
@@ -102,19 +105,6 @@ def _names(given: str, registry: Registry) -> list[str]:
         if name not in known:
             registry.load(name)  # raises an error that lists the known names
     return names
-
-
-def _lengths(given: str) -> list[int]:
-    """Comma-separated code lengths.
-
-    Example:
-        >>> _lengths("16,32")
-        [16, 32]
-    """
-    words = [word.strip() for word in given.split(",")]
-    if not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise ConfigError(f"--bits got {given!r}; give comma-separated lengths, such as 16,32,64.")
-    return [int(word) for word in words]
 
 
 def _short_name(data: str) -> str:

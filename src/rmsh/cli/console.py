@@ -6,9 +6,12 @@ progress. Progress is shown only on a terminal.
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither notes nor progress.")]
+# Control characters except tab and line feed, marks that reverse the direction of writing, and lone surrogates.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 LibraryFolder: TypeAlias = Annotated[Path, typer.Argument(metavar="LIBRARY", help="Library folder.")]
 
 
@@ -39,15 +44,15 @@ class Console:
         """Print lines on standard error, unless quiet."""
         if not self.quiet:
             for line in lines:
-                self._err.print(escape(line))
+                self._err.print(escape(printable(line)))
 
     def result(self, value: Mapping[str, Any], *readable: str | Table) -> None:
         """Print ``value`` as JSON with --json, and the readable form otherwise."""
         if self.json:
-            typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+            typer.echo(printable(json.dumps(value, ensure_ascii=False, allow_nan=False)))
             return
         for part in readable:
-            self._out.print(escape(part) if isinstance(part, str) else part)
+            self._out.print(escape(printable(part)) if isinstance(part, str) else part)
 
     @contextmanager
     def progress(self) -> Iterator[OnProgress]:
@@ -59,6 +64,35 @@ class Console:
             return
         with self._err.status("starting") as status:
             yield lambda progress: status.update(_line(progress))
+
+
+def with_console(function: Callable[..., None]) -> Callable[..., None]:
+    """Add --json and --quiet to a command whose first parameter is the console that they describe."""
+    signature = inspect.signature(function, eval_str=True)
+    if "console" not in signature.parameters:
+        return function
+
+    @wraps(function)
+    def run(*, json: bool, quiet: bool, **options: Any) -> None:
+        function(Console(json=json, quiet=quiet), **options)
+
+    kinds = {"json": Json, "quiet": Quiet}
+    added = [
+        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=k) for n, k in kinds.items()
+    ]
+    _, *own = signature.parameters.values()
+    run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    return run
+
+
+def printable(text: str) -> str:
+    r"""Text that is safe for a terminal: control characters, as in escape sequences, are shown as in JSON.
+
+    Example:
+        >>> printable("a\x1b[2Jb\x9b\n")
+        'a\\u001b[2Jb\\u009b\n'
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _line(progress: Progress) -> str:
@@ -87,9 +121,9 @@ def table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, words: Collection[str] = ()
 ) -> Table:
     """Build a table: the first column and those in ``words`` are aligned left, numbers right."""
-    built = Table(title=title, title_justify="left")
+    built = Table(title=escape(printable(title)), title_justify="left")
     for position, column in enumerate(columns):
         built.add_column(column, justify="left" if position == 0 or column in words else "right")
     for row in rows:
-        built.add_row(*(escape(str(cell)) for cell in row))
+        built.add_row(*(escape(printable(str(cell))) for cell in row))
     return built

@@ -12,32 +12,28 @@ from typing import Annotated
 
 import typer
 
-from rmsh.cli.console import Console, Json, Quiet
+from rmsh.cli.console import Console  # noqa: TC001  # typer reads it
 from rmsh.core.errors import ConfigError
 
-app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
-
-@app.command("list")
-def list_benchmarks(*, json: Json = False, quiet: Quiet = False) -> None:
+def list(console: Console) -> None:  # noqa: A001  # the name of the command
     """List the benchmarks, their publishers and their splits.
 
     Example:
         rmsh data list
     """
-    from rmsh.data.benchmarks import BENCHMARKS
+    from rmsh.data.benchmarks.base import BENCHMARKS
 
     lines = [
         f"{benchmark.name}: {benchmark.title}\n  {benchmark.published}\n"
         + "\n".join(f"  split {protocol.name}: {protocol.about}" for protocol in benchmark.protocols)
         for benchmark in BENCHMARKS.values()
     ]
-    console = Console(json=json, quiet=quiet)
-    console.result({name: asdict(benchmark) for name, benchmark in BENCHMARKS.items()}, *lines)
+    console.result({name: benchmark.model_dump() for name, benchmark in BENCHMARKS.items()}, *lines)
 
 
-@app.command()
 def prepare(
+    console: Console,
     name: Annotated[str, typer.Argument(metavar="NAME", help="mirflickr25k, nuswide or mscoco.")],
     root: Annotated[Path, typer.Option(help="Folder with the publisher's files, or with feature matrices.")],
     out: Annotated[Path, typer.Option(help="Folder to write the pairs to.")],
@@ -49,8 +45,6 @@ def prepare(
     texts: Annotated[str | None, typer.Option(metavar="FILE", help="Text features by ID.")] = None,
     without_images: Annotated[bool, typer.Option(help="Prepare without images and image features.")] = False,
     paper_inputs: Annotated[bool, typer.Option(help="Require features of the same width as in the paper.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Read a benchmark as published, draw its split, and write pairs for `rmsh train` and `rmsh bounds`.
 
@@ -61,7 +55,6 @@ def prepare(
     """
     from rmsh.data.benchmarks.prepare import prepare as write_pairs
 
-    console = Console(json=json, quiet=quiet)
     console.note(f"Reading {name} from {root}; writing pairs to {out}.")
     manifest = write_pairs(
         name,
@@ -85,31 +78,29 @@ def prepare(
     )
 
 
-@app.command()
 def card(
+    console: Console,
     data: Annotated[str, typer.Argument(metavar="NAME", help="Benchmark, prepared pairs, or any other data.")],
     *,
     plot: Annotated[Path | None, typer.Option(help="Draw the card into this .pdf, .png or .svg file.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
-    """Describe a data set: counts, labels, entropy, dissimilar pairs, chance levels, delta.
+    """Describe a data set: counts, labels, entropy, dissimilar pairs, chance levels.
 
-    The name of a benchmark shows its declaration; prepared pairs show their own figures as well.
+    The name of a benchmark shows its declaration; prepared pairs show their own figures as well. `rmsh bounds` computes
+    delta.
 
     Example:
         rmsh data card pairs --plot card.pdf
     """
-    from rmsh.data.benchmarks import BENCHMARKS
+    from rmsh.data.benchmarks.base import BENCHMARKS
     from rmsh.data.open import open_pairs
     from rmsh.datacard import card_sentences, declared_sentences, make_card, plot_card
 
-    console = Console(json=json, quiet=quiet)
     if data in BENCHMARKS:
         if plot is not None:
             raise ConfigError(f"{data} is only declared, there is nothing to draw; prepare it, and name the folder.")
         declared = BENCHMARKS[data]
-        console.result({"benchmark": asdict(declared), "card": None}, *declared_sentences(declared))
+        console.result({"benchmark": declared.model_dump(), "card": None}, *declared_sentences(declared))
         return
     opened = open_pairs(data)
     console.note(*opened.notes)
@@ -118,7 +109,7 @@ def card(
         plot_card(made, plot)
         console.note(f"The figure is in {plot}.")
     console.result(
-        {"benchmark": None if benchmark is None else asdict(benchmark), "card": made.to_json()},
+        {"benchmark": None if benchmark is None else benchmark.model_dump(), "card": asdict(made)},
         *card_sentences(made),
         *([] if benchmark is None else declared_sentences(benchmark)),
     )

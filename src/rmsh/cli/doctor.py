@@ -1,6 +1,6 @@
 """Check the installation.
 
-Lists versions, vector instructions, threads, extras and encoder weights, and runs a self-test that takes a few
+Lists versions, vector instructions, processors, extras and encoder weights, and runs a self-test that takes a few
 seconds. Exits with code 1 if a check fails.
 
 Example:
@@ -13,31 +13,29 @@ from dataclasses import asdict
 
 import typer
 
-from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.cli.console import Console, table
 from rmsh.core.errors import install_command
 
 
-def doctor(json: Json = False, quiet: Quiet = False) -> None:
-    from rmsh.doctor import examine
+def doctor(console: Console) -> None:
+    from rmsh.doctor import MISSING, examine
 
-    console = Console(json=json, quiet=quiet)
     console.note("Running the self-test; this takes a few seconds.")
     report = examine()
     problems = report.problems()
-    value = {"healthy": not problems, "problems": problems, **asdict(report)}
+    missing: dict[str, list[str]] = {}
+    for package in report.packages:
+        if package.extra and package.detail == MISSING:
+            missing.setdefault(package.extra, []).append(package.name)
     title = f"rmsh {report.rmsh}, Python {report.python}, {report.platform}"
-    rows = [[p.name, p.version or "missing", p.extra or "core"] for p in report.packages]
-    threads = [f"{name} {count or 'unknown'}" for name, count in report.threads.items()]
-    weights = [f"{w.name} {'present' if w.present else 'absent'}" for w in report.weights]
-    missing = report.missing_extras().items()
+    rows = [[p.name, p.detail, p.extra or "core"] for p in report.packages]
     console.result(
-        value,
+        {"healthy": not problems, "problems": problems, **asdict(report)},
         table(title, ["package", "version", "part"], rows, words=("version", "part")),
-        *(f"missing {', '.join(names)}: {install_command(extra)}" for extra, names in missing),
-        f"vector instructions: {', '.join(report.processor['simd'])}; matrix products: {report.processor['blas']}",
-        f"threads: {', '.join(threads)}",
-        f"encoder weights: {', '.join(weights)}",
-        *(f"{'passed' if c.passed else 'FAILED'} {c.name} in {c.seconds:.2f} s: {c.detail}" for c in report.checks),
+        *(f"missing {', '.join(names)}: {install_command(extra)}" for extra, names in missing.items()),
+        *(f"{name}: {value}" for name, value in report.machine.items()),
+        f"encoder weights: {', '.join(f'{w.name} {w.detail}' for w in report.weights)}",
+        *(f"check of {check.name}: {check.detail}" for check in report.checks),
     )
     if problems:
         typer.echo(f"rmsh: found problems: {'; '.join(problems)}.", err=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.cli.console import Console, table
 from rmsh.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ MapNormaliser = Annotated[str, typer.Option(help="Normaliser of AP: relevant, mi
 
 
 def evaluate(
+    console: Console,
     codes: Annotated[Path, typer.Argument(metavar="CODES", help="Codes file.")],
     *,
     labels: Annotated[Path | None, typer.Option(help="File with labels, if CODES has none.")] = None,
@@ -41,8 +42,6 @@ def evaluate(
     map_normaliser: MapNormaliser = "relevant",
     direction: Annotated[list[str] | None, typer.Option(help="i2t, t2i, i2i or t2t; may be repeated.")] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write the scores of each query to this .npz file.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     import numpy as np
 
@@ -52,9 +51,8 @@ def evaluate(
     from rmsh.data.splits import PROTOCOLS
     from rmsh.metrics import evaluate_directions
     from rmsh.metrics.counterparts import RECALL_RANKS
-    from rmsh.metrics.evaluate import UNSEEN_RANKS, per_query_arrays
+    from rmsh.metrics.evaluate import UNSEEN_RANKS
 
-    console = Console(json=json, quiet=quiet)
     coded = CodesFile.load(codes)
     if labels is not None:
         found = find_labels(labels)
@@ -80,8 +78,9 @@ def evaluate(
             **options,
         )
     if per_query is not None:
+        arrays: dict[str, Any] = {f"{d}_{name}": some for d, s in scores.items() for name, some in s.per_query.items()}
         with atomic(per_query) as file:
-            np.savez(file, **per_query_arrays(scores))
+            np.savez(file, **arrays)
     value: dict[str, Any] = {"codes": str(codes), "model": coded.model, "protocol": protocol}
     value["directions"] = {d: s.to_json() for d, s in scores.items()}
     console.result(value, score_table(scores), *remarks(scores))

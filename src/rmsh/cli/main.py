@@ -6,14 +6,16 @@ import importlib
 import inspect
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from types import ModuleType
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from rmsh import __version__
+from rmsh.cli.console import printable, with_console
 from rmsh.core.errors import InputError, RmshError
 
-# Each command is the function of the same name in this module; its help is the docstring of either.
+# The module of each command, whose function has the name of the command; its help is the docstring of either.
 COMMANDS = {
     "build": "build",
     "add": "build",
@@ -31,19 +33,22 @@ COMMANDS = {
     "doctor": "doctor",
     "speed": "speed",
 }
-# Each group is a typer app in the module of the same name.
-GROUPS = ("data", "library")
+# Commands of two words, in modules named by the first word.
+GROUPS = {
+    "data": ("list", "prepare", "card"),
+    "library": ("info", "verify", "compact", "backup", "restore", "repair", "share", "upgrade", "export", "push"),
+}
 
 _INTERRUPTED = 130
 _STOPPED = "stopped; run the same command again to continue."
 
+_SETTINGS: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None}
 app = typer.Typer(
     name="rmsh",
     help="Learn binary codes for images and texts, and search one with the other by Hamming distance.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    **_SETTINGS,
 )
 
 
@@ -73,16 +78,19 @@ def _options(
 ) -> None: ...
 
 
-for verb, name in COMMANDS.items():
-    module = importlib.import_module(f"rmsh.cli.{name}")
+def _add(to: typer.Typer, verb: str, module: ModuleType) -> None:
     function = getattr(module, verb)
-    app.command(name=verb, help=flowing(function.__doc__ or module.__doc__))(function)
+    to.command(name=verb, help=flowing(function.__doc__ or module.__doc__))(with_console(function))
 
-for group in GROUPS:
-    family: typer.Typer = importlib.import_module(f"rmsh.cli.{group}").app
-    for command in family.registered_commands:
-        command.help = flowing(command.help or getattr(command.callback, "__doc__", None))
-    app.add_typer(family, name=group)
+
+for verb, place in COMMANDS.items():
+    _add(app, verb, importlib.import_module(f"rmsh.cli.{place}"))
+for name, verbs in GROUPS.items():
+    module = importlib.import_module(f"rmsh.cli.{name}")
+    family = typer.Typer(help=flowing(module.__doc__), **_SETTINGS)
+    for verb in verbs:
+        _add(family, verb, module)
+    app.add_typer(family, name=name)
 
 
 # Old command names keep working for one release.
@@ -131,5 +139,5 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(sentence: str, code: int) -> int:
-    typer.echo(f"rmsh: {sentence}", err=True)
+    typer.echo(f"rmsh: {printable(sentence)}", err=True)
     return code

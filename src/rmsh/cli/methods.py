@@ -11,21 +11,19 @@ from typing import Annotated
 
 import typer
 
-from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.cli.console import Console, table
 
 METHOD_COLUMNS = ("name", "needs", "what it does", "reference")
 OPTION_COLUMNS = ("option", "values", "default", "what it does")
 
 
 def methods(
+    console: Console,
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Method whose options to show.")] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     from rmsh.methods import method_class
     from rmsh.methods.catalogue import catalogue, describe
 
-    console = Console(json=json, quiet=quiet)
     if name is not None:
         entry = describe(name, method_class(name))
         rows = [[o.name, o.allowed, "none" if o.default is None else o.default, o.description] for o in entry.options]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 import yaml
 
-from rmsh.cli.console import Console, Json, Quiet
+from rmsh.cli.console import Console  # noqa: TC001  # typer reads it
 from rmsh.core.errors import ConfigError
 from rmsh.methods import DEFAULT_METHOD
 
@@ -24,6 +24,7 @@ _SEPARATE_OPTIONS = ("bits", "seed")  # have command-line options of their own
 
 
 def train(
+    console: Console,
     data: Annotated[str, typer.Argument(metavar="DATA", help="Training data.")],
     out: Annotated[Path, typer.Option(help="Model folder to create.")],
     *,
@@ -37,8 +38,6 @@ def train(
     protocol: Annotated[str, typer.Option(help="paper, or unseen: never train on the database.")] = "paper",
     validation: Annotated[bool, typer.Option(help="Hold out 2,000 pairs for choosing options.")] = False,
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Train a hashing method on pairs of images and texts.
 
@@ -53,7 +52,6 @@ def train(
     from rmsh.data.open import open_pairs
     from rmsh.methods import create
 
-    console = Console(json=json, quiet=quiet)
     length = {} if bits is None else {"bits": bits}
     learner = create(method, preset=preset, seed=seed, **length, **parse_options(options or []))
     opened = open_pairs(data, strict=strict)
@@ -119,14 +117,13 @@ def _summary(facts: Any) -> list[str]:
 
 
 def encode(
+    console: Console,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data to encode, as for `rmsh train`.")],
     out: Annotated[Path, typer.Option(help="Codes file to write (.npz).")],
     *,
     protocol: Annotated[str, typer.Option(help="As for `rmsh train`.")] = "paper",
     validation: Annotated[bool, typer.Option(help="Use the split of `rmsh train --validation`.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Encode images and texts with a trained model.
 
@@ -140,7 +137,6 @@ def encode(
     from rmsh.data.open import open_pairs
     from rmsh.model import load
 
-    console = Console(json=json, quiet=quiet)
     learned = load(model)
     opened = open_pairs(data)
     console.note(*opened.notes)

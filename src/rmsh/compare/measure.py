@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rmsh.compare.grid import Run
-    from rmsh.compare.references import Reference
     from rmsh.compare.result import Result
+    from rmsh.compare.run import Run
     from rmsh.core.types import Direction
     from rmsh.data.open import Opened
     from rmsh.data.pairs import Pairs
@@ -191,7 +190,7 @@ def _score_codes(method: Method, parts: Parts, clock: _Stopwatch, run: Run) -> d
         "scores": _named(scores),
         "prefixes": prefixes,
         "queries": {d: {"asked": s.queries, "dropped": s.dropped, "database": s.database} for d, s in scores.items()},
-        "per_query": {d: {ndcg: pack_scores(s.per_query.values["ndcg"])} for d, s in scores.items() if s.per_query},
+        "per_query": {d: {ndcg: pack_scores(s.per_query["ndcg"])} for d, s in scores.items() if s.per_query},
         "curves": {
             d: {
                 "rank": s.rank_curve.at.tolist(),
@@ -231,7 +230,7 @@ def distances(query: LabelledCodes, database: LabelledCodes) -> dict[str, list[i
 
 def _score_reference(method: Method, parts: Parts, clock: _Stopwatch, run: Run) -> dict[str, Any]:
     """The scores of a reference line in the form of _score_codes; without ties both bounds are the value."""
-    query, database, line = parts.query, parts.database, cast("Reference", method)
+    query, database, line = parts.query, parts.database, cast("Any", method)
     queries = {m: line.vectors(query.features(m), m) for m in MODALITIES}
     items = {m: line.vectors(database.features(m), m) for m in MODALITIES}
     clock.lap("encode")

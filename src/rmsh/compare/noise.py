@@ -11,34 +11,22 @@ from rmsh.core.errors import DataError
 from rmsh.data.pairs import moments
 
 if TYPE_CHECKING:
-    from rmsh.core.types import LabelArray, Modality
+    from rmsh.core.types import Modality
     from rmsh.data.pairs import Pairs
 
 
-def swap_labels(labels: LabelArray, share: float, *, seed: int) -> LabelArray:
-    """Labels (n, C) in which a share of the items has the label set of another item.
+def with_noisy_labels(pairs: Pairs, share: float, *, seed: int) -> Pairs:
+    """The same pairs, in which a share of the items has the label set of another item.
 
     The label sets of the selected items are rotated among them, so the frequency of each class does not change.
-
-    Example:
-        >>> labels = np.eye(4, dtype=np.uint8)
-        >>> noisy = swap_labels(labels, 0.5, seed=0)
-        >>> int((noisy != labels).any(axis=1).sum()), noisy.sum(axis=0).tolist()
-        (2, [1, 1, 1, 1])
     """
+    if not share:
+        return pairs
+    labels = np.asarray(pairs.labels)
     selected = np.random.default_rng(seed).permutation(len(labels))[: round(share * len(labels))]
     noisy = labels.copy()
     noisy[selected] = labels[np.roll(selected, 1)]
-    return noisy
-
-
-def with_noisy_labels(pairs: Pairs, share: float, *, seed: int) -> Pairs:
-    """The same pairs with a share of the label sets swapped."""
-    if not share:
-        return pairs
-    if pairs.labels is None:
-        raise DataError(f"{pairs.source} has no labels, so label noise of {share} is impossible; set label_noise to 0.")
-    return replace(pairs, labels=swap_labels(pairs.labels, share, seed=seed))
+    return replace(pairs, labels=noisy)
 
 
 def disturb_features(pairs: Pairs, modality: Modality, strength: float, *, seed: int) -> Pairs:

@@ -1,7 +1,8 @@
 """Methods and reference lines by the name in a run.
 
 A reference line shows what a ranking by real numbers reaches. It learns from the same pairs as the methods and ranks by
-the dot product of vectors, which take hundreds of bytes per item instead of a few:
+the dot product of vectors, which take hundreds of bytes per item instead of a few. It is a method that also has
+``vectors(features, modality)``, float32 (n, d):
 
 - ``cca-cosine``: cosine after canonical correlation, 64 dimensions;
 - ``logistic`` and ``mlp``: dot product of label probabilities, one classifier per modality.
@@ -9,7 +10,7 @@ the dot product of vectors, which take hundreds of bytes per item instead of a f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from rmsh.methods import method_class
 from rmsh.methods.cca_itq import CCAITQ
 
 if TYPE_CHECKING:
-    from rmsh.compare.grid import Run
+    from rmsh.compare.run import Run
     from rmsh.core.types import Features, FloatArray, Modality
     from rmsh.methods.base import Method
 
@@ -45,13 +46,6 @@ def method_of(run: Run) -> Method:
     """The method or reference line of a run with its options, not fitted."""
     length = {"bits": run.bits} if run.bits else {}
     return class_of(run)(preset=run.preset, seed=run.seed, **length, **run.options)
-
-
-class Reference(Protocol):
-    """What a reference line has in addition to the contract of a method."""
-
-    def vectors(self, features: Features, modality: Modality) -> FloatArray:
-        """float32 (n, d): items are ranked by their dot product with the query."""
 
 
 class CCACosine(CCAITQ):

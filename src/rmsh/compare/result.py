@@ -3,7 +3,7 @@
     format          3
     status          "done" or "failed"; a failed run has only format, status, run, commit, error, seconds and versions
     error           reason of a failure, one sentence
-    run             all parameters of the run, see grid.py
+    run             all parameters of the run, see run.py
     commit          commit of the checkout, or "rmsh VERSION" for an installed package
     method_version  version of the method; it changes when the method learns something else from the same options
     code_hash       hash of the code of the method, see provenance.py; "carried over" if it was not recorded
@@ -49,9 +49,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from rmsh import __version__
-from rmsh.compare.grid import Run
 from rmsh.compare.provenance import code_hash, commit, versions
 from rmsh.compare.references import class_of, method_of
+from rmsh.compare.run import Run
 from rmsh.core.errors import FormatError
 from rmsh.core.files import read_json, write_text
 

@@ -15,14 +15,14 @@ from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.metrics import ranking
 from rmsh.metrics.histogram import histograms
-from rmsh.metrics.ranking import Curve, Normaliser  # pydantic reads Normaliser when the class is created
+from rmsh.metrics.ranking import ORDERS, Curve, Normaliser  # pydantic reads Normaliser when the class is created
 from rmsh.metrics.relevance import random_ranking
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from rmsh.codes import Codes
-    from rmsh.core.types import Direction, IdArray, ScoreArray
+    from rmsh.core.types import ScoreArray
     from rmsh.metrics.histogram import HistogramArray
 
 UNSEEN_RANKS = (10, 100)  # of NDCG in the protocol unseen: what a user looks at, and a rank that fits its database
@@ -87,14 +87,6 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False)
-class PerQuery:
-    """Every score of every query; NaN for a dropped one."""
-
-    ids: IdArray  # (Q,)
-    values: Mapping[str, ScoreArray]  # (Q,) by name: "ndcg", "ndcg_pessimistic", "ndcg_optimistic", "ndcg_chance", ...
-
-
-@dataclass(frozen=True, eq=False)
 class Scores:
     """The result of an evaluation, with everything needed to explain it."""
 
@@ -110,7 +102,9 @@ class Scores:
     empty_within: float  # share of the queries that find no item within the radius
     radius_curve: Curve
     rank_curve: Curve
-    per_query: PerQuery | None = None
+    # "ids", and each score of each query by name ("ndcg", "ndcg_pessimistic", "ndcg_optimistic", "ndcg_chance", ...),
+    # all (Q,), with NaN for a dropped query; empty unless asked for
+    per_query: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     further: Mapping[str, Score] = field(default_factory=dict)  # NDCG at further ranks, and recall, by name
 
     def by_name(self) -> dict[str, Score]:
@@ -142,16 +136,6 @@ def shown_name(name: str, database: int) -> str:
     kind, _, rank = name.partition("@")
     beyond = kind.lower() in ("ndcg", "p", "map") and rank.isdecimal() and int(rank) > database
     return f"{kind}@all" if beyond else name
-
-
-def per_query_arrays(scores: Mapping[Direction, Scores]) -> dict[str, Any]:
-    """The values per query as one flat mapping for an npz file: ``i2t_ids``, ``i2t_ndcg`` and so on."""
-    arrays: dict[str, Any] = {}
-    for direction, found in scores.items():
-        if found.per_query is not None:
-            arrays[f"{direction}_ids"] = found.per_query.ids
-            arrays |= {f"{direction}_{name}": values for name, values in found.per_query.values.items()}
-    return arrays
 
 
 def evaluate(
@@ -236,7 +220,7 @@ def evaluate(
         empty_within=empty / kept,
         radius_curve=Curve(np.arange(query_codes.bits + 1), *(by_radius / kept)),
         rank_curve=Curve(ranks, *(by_rank / kept)),
-        per_query=PerQuery(query_codes.ids, columns) if per_query else None,
+        per_query={"ids": query_codes.ids, **columns} if per_query else {},
         further={name: means[kind] for kind, name in chosen.names().items() if kind not in _KINDS},
     )
 
@@ -244,15 +228,15 @@ def evaluate(
 def _measure(block: HistogramArray, chosen: Definitions) -> dict[str, ScoreArray]:
     """The fields of Score, (4, Q), for each score."""
     random, at_k, ap = random_ranking(block), {"k": chosen.k}, {"k": chosen.map_k, "normaliser": chosen.map_normaliser}
-    measures: dict[str, tuple[Callable[..., ScoreArray], Callable[..., tuple[ScoreArray, ScoreArray]], Any]] = {
-        "ndcg": (ranking.ndcg, ranking.ndcg_bounds, at_k),
-        "map": (ranking.average_precision, ranking.average_precision_bounds, ap),
-        "precision": (ranking.precision_at, ranking.precision_at_bounds, at_k),
-        **{f"ndcg@{k}": (ranking.ndcg, ranking.ndcg_bounds, {"k": k}) for k in chosen.further_k},
+    measures: dict[str, tuple[Callable[..., ScoreArray], Any]] = {
+        "ndcg": (ranking.ndcg, at_k),
+        "map": (ranking.average_precision, ap),
+        "precision": (ranking.precision_at, at_k),
+        **{f"ndcg@{k}": (ranking.ndcg, {"k": k}) for k in chosen.further_k},
     }
     scores = {
-        name: np.stack([value(block, **options), *bounds(block, **options), value(random, **options)])
-        for name, (value, bounds, options) in measures.items()
+        name: np.stack([*(measure(block, order=order, **options) for order in ORDERS), measure(random, **options)])
+        for name, (measure, options) in measures.items()
     }
     within, chance = (ranking.precision_within(some, chosen.radius) for some in (block, random))
     return scores | {"within": np.stack([within, within, within, chance])}

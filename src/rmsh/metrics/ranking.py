@@ -1,8 +1,8 @@
 """Ranking measures from joint histograms: NDCG, average precision, precision and precision-recall curves.
 
 Short codes tie, and a sorting routine that breaks ties arbitrarily makes a score depend on luck. Here a measure is the
-exact expected value over all orders of items at equal distance, and its bounds are the worst and the best of these
-orders. Values are per query; a query without a relevant item gets NaN. If ``k`` exceeds the size of the database, the
+exact expected value over all orders of items at equal distance, or that in the worst or the best ``order`` of them.
+Values are per query; a query without a relevant item gets NaN. If ``k`` exceeds the size of the database, the
 whole database is ranked. Curves are macro averages: precision and recall of each query first, then the mean.
 
 AP@k sums the precision at the rank of each relevant item among the first k and divides by one of:
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 Normaliser: TypeAlias = Literal["relevant", "min(relevant,k)", "hits"]
 NORMALISERS: tuple[Normaliser, ...] = get_args(Normaliser)
+Order: TypeAlias = Literal["expected", "worst", "best"]  # of items at equal distance
+ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 class Buckets(NamedTuple):
@@ -69,26 +71,25 @@ def _check_rank(k: int, histograms: Histograms) -> int:
     return min(k, int(histograms[0].sum(dtype=np.int64))) if len(histograms) else k
 
 
-def ndcg(histograms: Histograms, k: int) -> ScoreArray:
-    """Expected NDCG@k of each query, (Q,): gain 2^r - 1, discount 1 / log2(1 + rank), ideal over the whole database.
+def ndcg(histograms: Histograms, k: int, *, order: Order = "expected") -> ScoreArray:
+    """NDCG@k of each query, (Q,): gain 2^r - 1, discount 1 / log2(1 + rank), ideal over the whole database.
 
     Example:
         >>> ndcg(np.array([[[0, 1], [1, 0]], [[1, 1], [0, 0]]]), 1)
         array([1. , 0.5])
     """
-    counts = histograms.sum(axis=2, dtype=np.int64)
-    mean_gain = (histograms @ gains(histograms.shape[2] - 1)) / np.maximum(counts, 1)
-    return _over_ideal(_dcg(counts, mean_gain, _check_rank(k, histograms)), histograms, k)
-
-
-def ndcg_bounds(histograms: Histograms, k: int) -> tuple[ScoreArray, ScoreArray]:
-    """NDCG@k in the worst and in the best order of equal distances, each (Q,)."""
     gain, cut = gains(histograms.shape[2] - 1), _check_rank(k, histograms)
-    queries, distances, _ = histograms.shape
-    worst = _dcg(histograms.reshape(queries, -1), np.tile(gain, distances), cut)
-    # in the best order, items with the most shared labels come first within each distance
-    best = _dcg(histograms[:, :, ::-1].reshape(queries, -1), np.tile(gain[::-1], distances), cut)
-    return _over_ideal(worst, histograms, k), _over_ideal(best, histograms, k)
+    if order == "expected":
+        counts = histograms.sum(axis=2, dtype=np.int64)
+        found = _dcg(counts, (histograms @ gain) / np.maximum(counts, 1), cut)
+    else:
+        # in the worst order, items with the fewest shared labels come first within each distance
+        queries, distances, _ = histograms.shape
+        step = 1 if order == "worst" else -1
+        found = _dcg(histograms[:, :, ::step].reshape(queries, -1), np.tile(gain[::step], distances), cut)
+    ideal = _dcg(histograms.sum(axis=1, dtype=np.int64)[:, ::-1], gain[::-1], cut)
+    ratio: ScoreArray = np.divide(found, ideal, out=np.full(len(found), np.nan), where=ideal > 0)
+    return ratio
 
 
 def _dcg(counts: IntArray | Histograms, gain: ScoreArray, k: int) -> ScoreArray:
@@ -99,53 +100,25 @@ def _dcg(counts: IntArray | Histograms, gain: ScoreArray, k: int) -> ScoreArray:
     return np.asarray((weights * gain).sum(axis=1))
 
 
-def _over_ideal(dcg: ScoreArray, histograms: Histograms, k: int) -> ScoreArray:
-    by_shared = histograms.sum(axis=1, dtype=np.int64)[:, ::-1]
-    ideal = _dcg(by_shared, gains(histograms.shape[2] - 1)[::-1], _check_rank(k, histograms))
-    ratio: ScoreArray = np.divide(dcg, ideal, out=np.full(len(dcg), np.nan), where=ideal > 0)
-    return ratio
-
-
-# Sum of the precisions at the relevant items among the first ``taken`` of each bucket, for some order of its items.
-_PrecisionSum: TypeAlias = Callable[[Buckets, "ScoreArray"], "ScoreArray"]
-# Reduces the AP values of each possible number of hits to one value.
-_Reduce: TypeAlias = Callable[["ScoreArray", "ScoreArray"], float]
-
-
 def average_precision(
-    histograms: Histograms, k: int | None = None, *, normaliser: Normaliser = "relevant"
+    histograms: Histograms, k: int | None = None, *, normaliser: Normaliser = "relevant", order: Order = "expected"
 ) -> ScoreArray:
-    """Expected AP@k of each query, (Q,); ``k=None`` ranks the whole database.
+    """AP@k of each query, (Q,); ``k=None`` ranks the whole database.
 
     Example:
         >>> average_precision(np.array([[[0, 1], [1, 1]]]))  # the second relevant item is at rank 2 or 3
         array([0.91666667])
     """
-    return _average_precision(histograms, k, normaliser, _expected_sum, _mean_over_hits)
-
-
-def average_precision_bounds(
-    histograms: Histograms, k: int | None = None, *, normaliser: Normaliser = "relevant"
-) -> tuple[ScoreArray, ScoreArray]:
-    """AP@k in the worst and in the best order of equal distances, each (Q,)."""
-    worst = _average_precision(histograms, k, normaliser, _worst_sum, lambda values, _: float(values.min()))
-    best = _average_precision(histograms, k, normaliser, _best_sum, lambda values, _: float(values.max()))
-    return worst, best
-
-
-def _average_precision(
-    histograms: Histograms, k: int | None, normaliser: Normaliser, precision_sum: _PrecisionSum, reduce: _Reduce
-) -> ScoreArray:
     if normaliser not in NORMALISERS:
         raise ConfigError(f"The normaliser of AP is {normaliser!r}; give one of {', '.join(NORMALISERS)}.")
     near = buckets(histograms)
     cut = near.items.sum(axis=1).max(initial=1) if k is None else _check_rank(k, histograms)
     taken = np.clip(cut - near.before, 0, near.items)
     if normaliser == "hits":
-        return _where_relevant(_divided_by_hits(near, taken, precision_sum, reduce), histograms)
+        return _where_relevant(_divided_by_hits(near, taken, order), histograms)
     relevant = near.relevant.sum(axis=1)
     divisor = relevant if normaliser == "relevant" else np.minimum(relevant, cut)
-    return _where_relevant(precision_sum(near, taken).sum(axis=1) / np.maximum(divisor, 1), histograms)
+    return _where_relevant(_PRECISION_SUM[order](near, taken).sum(axis=1) / np.maximum(divisor, 1), histograms)
 
 
 def _harmonic(first: ScoreArray, count: ScoreArray) -> ScoreArray:
@@ -173,9 +146,17 @@ def _worst_sum(near: Buckets, taken: ScoreArray) -> ScoreArray:
     return np.asarray(hits + (near.relevant_before - ahead) * _harmonic(ahead, hits))
 
 
-def _divided_by_hits(near: Buckets, taken: ScoreArray, precision_sum: _PrecisionSum, reduce: _Reduce) -> ScoreArray:
+# Sum of the precisions at the relevant items among the first ``taken`` of each bucket, by the order of its items.
+_PRECISION_SUM: dict[Order, Callable[[Buckets, ScoreArray], ScoreArray]] = {
+    "expected": _expected_sum,
+    "worst": _worst_sum,
+    "best": _best_sum,
+}
+
+
+def _divided_by_hits(near: Buckets, taken: ScoreArray, order: Order) -> ScoreArray:
     """Sum of precisions over number of hits; only the hits in the bucket that k cuts are random."""
-    whole = taken == near.items
+    precision_sum, whole = _PRECISION_SUM[order], taken == near.items
     sums = np.where(whole, precision_sum(near, taken), 0).sum(axis=1)
     found = np.where(whole, near.relevant, 0).sum(axis=1)
     values = sums / np.maximum(found, 1)
@@ -185,45 +166,37 @@ def _divided_by_hits(near: Buckets, taken: ScoreArray, precision_sum: _Precision
         # given the number of hits, the items before the cut are a bucket of their own, taken whole
         part = Buckets(np.full_like(hits, drawn), hits, near.before[q, d, None], near.relevant_before[q, d, None])
         per_hits = (sums[q] + precision_sum(part, part.items)) / np.maximum(found[q] + hits, 1)
-        ways = _log_choose(relevant, hits) + _log_choose(items - relevant, drawn - hits)
-        values[q] = reduce(per_hits, ways)
+        if order == "expected":  # the mean, weighted by the number of draws with so many hits
+            ways = _log_choose(relevant, hits) + _log_choose(items - relevant, drawn - hits)
+            values[q] = np.average(per_hits, weights=np.exp(ways - ways.max()))
+        else:
+            values[q] = per_hits.min() if order == "worst" else per_hits.max()
     return np.asarray(values)
-
-
-def _mean_over_hits(values: ScoreArray, ways: ScoreArray) -> float:
-    """Mean over the possible numbers of hits; ``ways`` is the logarithm of the number of draws with so many hits."""
-    weights = np.exp(ways - ways.max())
-    return float(weights @ values / weights.sum())
 
 
 def _log_choose(n: int, k: ScoreArray) -> ScoreArray:
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
-def _expected_hits(near: Buckets, k: int) -> ScoreArray:
-    """The expected number of relevant items among the first k, (Q,)."""
+def _hits(near: Buckets, k: int, order: Order = "expected") -> ScoreArray:
+    """The number of relevant items among the first k, (Q,)."""
     taken = np.clip(k - near.before, 0, near.items)
+    if order == "worst":
+        return np.asarray(np.maximum(taken - (near.items - near.relevant), 0).sum(axis=1))
+    if order == "best":
+        return np.asarray(np.minimum(taken, near.relevant).sum(axis=1))
     return np.asarray((near.relevant / np.maximum(near.items, 1) * taken).sum(axis=1))
 
 
-def precision_at(histograms: Histograms, k: int) -> ScoreArray:
-    """Expected share of relevant items among the first k, (Q,).
+def precision_at(histograms: Histograms, k: int, *, order: Order = "expected") -> ScoreArray:
+    """The share of relevant items among the first k, (Q,).
 
     Example:
         >>> precision_at(np.array([[[1, 1], [0, 4]]]), 4)
         array([0.75])
     """
     cut = _check_rank(k, histograms)
-    return _where_relevant(_expected_hits(buckets(histograms), cut) / cut, histograms)
-
-
-def precision_at_bounds(histograms: Histograms, k: int) -> tuple[ScoreArray, ScoreArray]:
-    """Precision@k in the worst and in the best order of equal distances, each (Q,)."""
-    near, cut = buckets(histograms), _check_rank(k, histograms)
-    taken = np.clip(cut - near.before, 0, near.items)
-    worst = np.maximum(taken - (near.items - near.relevant), 0).sum(axis=1) / cut
-    best = np.minimum(taken, near.relevant).sum(axis=1) / cut
-    return _where_relevant(worst, histograms), _where_relevant(best, histograms)
+    return _where_relevant(_hits(buckets(histograms), cut, order) / cut, histograms)
 
 
 def found_within(histograms: Histograms, radius: int) -> ScoreArray:
@@ -278,6 +251,6 @@ def by_radius(histograms: Histograms) -> tuple[ScoreArray, ScoreArray]:
 def by_rank(histograms: Histograms, ranks: IntArray | Sequence[int]) -> tuple[ScoreArray, ScoreArray]:
     """Expected precision and recall of each query at some ranks, each (Q, ranks)."""
     near = buckets(histograms)
-    hits = np.stack([_expected_hits(near, int(rank)) for rank in ranks], axis=1)
+    hits = np.stack([_hits(near, int(rank)) for rank in ranks], axis=1)
     relevant = np.maximum(near.relevant.sum(axis=1, keepdims=True), 1)
     return _where_relevant(hits / np.asarray(ranks), histograms), _where_relevant(hits / relevant, histograms)

@@ -1,22 +1,23 @@
 """Scores of a ranking by dot products of real vectors, for reference lines without codes.
 
-The definitions are the same as for codes. Ties are so rare that they are broken by database order.
+The measures are those of codes, over histograms in which every item has a distance of its own: ties are so rare that
+they are broken by database order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmsh.metrics.ranking import average_precision, ndcg
-from rmsh.metrics.relevance import gains, shared_labels
+from rmsh.metrics.relevance import random_ranking, shared_labels
 
 if TYPE_CHECKING:
-    from rmsh.core.types import FloatArray, IntArray, LabelArray, ScoreArray
+    from rmsh.core.types import FloatArray, LabelArray, ScoreArray
 
-_BLOCK = 64  # queries at a time
+_BLOCK = 8  # queries at a time
 
 
 def score_vectors(
@@ -37,41 +38,18 @@ def score_vectors(
     """
     first, *others = np.atleast_1d(k).tolist()
     ranks = {"ndcg": first} | {f"ndcg@{other}": other for other in others}
-    blocks = []
+    blocks: list[dict[str, ScoreArray]] = []
     for start in range(0, len(query), _BLOCK):
         rows = slice(start, start + _BLOCK)
         similarities, shared = query[rows] @ database.T, shared_labels(query_labels[rows], database_labels)
         if leave_own_out:  # ranked last, where it is cut off
             similarities[np.arange(len(shared)), np.arange(len(query))[rows]] = -np.inf
         ranked = np.take_along_axis(shared, np.argsort(-similarities, axis=1, kind="stable"), axis=1)
-        blocks.append(_score_block(ranked[:, :-1] if leave_own_out else ranked, ranks))
+        ranked = ranked[:, :-1] if leave_own_out else ranked
+        histograms = (ranked[:, :, None] == np.arange(ranked.max(initial=0) + 1)).astype(np.int8)
+        random = random_ranking(histograms)
+        scores = {"map": average_precision(histograms), "map_chance": average_precision(random)}
+        for name, rank in ranks.items():
+            scores |= {name: ndcg(histograms, rank), f"{name}_chance": ndcg(random, rank)}
+        blocks.append(scores)
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-
-
-def _score_block(ranked: IntArray, ranks: Mapping[str, int]) -> dict[str, ScoreArray]:
-    """The scores of queries from the number of labels that each ranked item shares with its query, (Q, n)."""
-    most = int(ranked.max(initial=0))
-    # histograms (Q, 1, R + 1) of a random ranking, see relevance.random_ranking
-    random = np.stack([np.bincount(row, minlength=most + 1) for row in ranked])[:, None, :]
-    scores = {"map": _ranked_average_precision(ranked), "map_chance": average_precision(random, None)}
-    for name, k in ranks.items():
-        scores |= {name: _ranked_ndcg(ranked, k), f"{name}_chance": ndcg(random, k)}
-    return scores
-
-
-def _ranked_ndcg(shared: IntArray, k: int) -> ScoreArray:
-    """NDCG@k, (Q,), from the same counts."""
-    gain = gains(int(shared.max(initial=0)))
-    discount = 1 / np.log2(2 + np.arange(min(k, shared.shape[1])))
-    best = -np.sort(-shared, axis=1)[:, : len(discount)]
-    ideal = gain[best] @ discount
-    with np.errstate(invalid="ignore"):
-        return np.asarray(gain[shared[:, : len(discount)]] @ discount / ideal)
-
-
-def _ranked_average_precision(shared: IntArray) -> ScoreArray:
-    """AP over the whole ranking, (Q,), from the same counts."""
-    hits = (shared > 0).cumsum(axis=1)
-    precision = np.where(shared > 0, hits / np.arange(1, shared.shape[1] + 1), 0.0)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(precision.sum(axis=1) / hits[:, -1])

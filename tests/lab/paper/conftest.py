@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from lab.paper.results import Experiment, RunResult
-from rmsh.compare.grid import Run
 from rmsh.compare.result import FORMAT, failure, pack_scores
+from rmsh.compare.run import Run
 
 MakeResult: TypeAlias = Callable[..., RunResult]
 CHANCE = 0.13

@@ -7,7 +7,7 @@ import pytest
 from lab.paper.claims import Claim, check_claims
 from lab.paper.published import COMPARED
 from lab.paper.results import Experiment, RunResult
-from rmsh.compare.grid import Run
+from rmsh.compare.run import Run
 
 RISING = {method: 0.1 * number for number, method in enumerate(COMPARED)}  # RMSH is the last, and the best
 BEST, BY_MAP, ORDER, DELTA, PARTS, WEIGHTS = range(6)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from lab.grid import read_grid
 from lab.paper.__main__ import main
 from lab.paper.published import COMPARED
-from rmsh.compare.grid import read_grid
+from lab.scenes import write_scenes
 from rmsh.compare.result import failure, write_result
-from rmsh.data.synthetic.scenes import write_scenes
 
 GRID = """
 datasets: [scenes]

@@ -24,8 +24,8 @@ from lab.paper.examples import (
 )
 from lab.paper.results import Experiment
 from rmsh.codes import hamming
-from rmsh.compare.grid import Run
 from rmsh.compare.measure import Parts, parts_of
+from rmsh.compare.run import Run
 from rmsh.core.errors import DataError
 from rmsh.core.types import MODALITIES
 from rmsh.data.open import Opened

@@ -8,9 +8,9 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
+from lab.grid import Grid, read_grid
 from lab.paper.report import write_report
 from lab.paper.results import Experiment, RunResult
-from rmsh.compare.grid import Grid, read_grid
 from rmsh.compare.result import write_result
 from rmsh.core.errors import DataError
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.grid import read_grid
 from lab.paper.results import Experiment, Method, RunResult, deviation, mean_score, read_experiments
-from rmsh.compare.grid import read_grid
 from rmsh.compare.result import write_result
 from rmsh.core.errors import ConfigError, FormatError
 

@@ -14,7 +14,7 @@ from lab.paper.tables import (
     map_table,
     unseen_table,
 )
-from rmsh.compare.grid import Run
+from rmsh.compare.run import Run
 
 
 def _compared(*results: RunResult, dataset: str = "coco66k") -> Experiment:
