@@ -271,6 +271,16 @@ def test_a_filter_that_is_being_written_when_the_page_becomes_ready_stays(page: 
     expect(page.get_by_label("Only items where")).to_have_value("label=red")
 
 
+def test_the_warning_of_a_build_is_shown(page: Page) -> None:
+    def warned(route: Route) -> None:
+        route.fulfill(json={**route.fetch().json(), "warning": "Beware of <b>chance</b>."})
+
+    expect(page.locator("#warning")).to_be_hidden()
+    page.route("**/api/about", warned)
+    page.reload()
+    expect(page.locator("#warning")).to_have_text("Beware of <b>chance</b>.")
+
+
 def test_a_filter_that_cannot_be_read_is_explained(open_page: OpenPage) -> None:
     page = open_page("?q=red&where=colour")
     expect(page.get_by_role("alert")).to_contain_text("The filter cannot be read at character 1")

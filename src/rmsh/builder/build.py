@@ -22,19 +22,17 @@ import numpy as np
 from pydantic import Field
 
 from rmsh.builder.add import write_items
-from rmsh.builder.report import (
+from rmsh.builder.report import describe_delta, example_searches, render_report
+from rmsh.builder.scores import (
     LEAST_ITEMS,
     LEAST_RANKED,
-    REPORT,
     complete,
-    describe_delta,
-    example_searches,
     hold_out,
-    read_report,
     recall_of,
-    render_report,
     score,
     split_by,
+    warn_of,
+    word_precision,
 )
 from rmsh.builder.source import Signal, Source, encode_source, read_source
 from rmsh.builder.stages import Stages, digest
@@ -49,7 +47,7 @@ from rmsh.data.readers.folder import CREDIT, read_credit
 from rmsh.data.records import count_skipped, write_skipped
 from rmsh.library import Library
 from rmsh.library.database import translate_errors
-from rmsh.library.folder import MANIFEST
+from rmsh.library.folder import MANIFEST, REPORT, read_report
 from rmsh.methods import DEFAULT_METHOD, create
 from rmsh.model import Model, load
 from rmsh.models import wheel_model
@@ -234,12 +232,15 @@ def _run_stages(
     model_key = digest(key, model.fingerprint)
     judged = source.classes is None  # classes mined from the texts say nothing about the images
     recall = {} if source.named else recall_of(model, pairs, split)
-    scores = stages.run(
-        "scores", model_key, lambda: score(model, pairs, split, on_progress=on_progress) if judged else {}
-    )
+    scores, words = {}, {}
+    if judged:
+        scores = stages.run("scores", model_key, lambda: score(model, pairs, split, on_progress=on_progress))
+        words = stages.run(
+            "words", model_key, lambda: word_precision(model, source, split, seed=config.seed, work=stages.folder)
+        )
     folder = stages.folder / "library"
     stages.run("library", model_key, lambda: _write_library(folder, model, source, on_progress), exists=folder.is_dir())
-    facts = {"delta": delta, "recall": recall, "scores": scores, "seconds": dict(stages.seconds)}
+    facts = {"delta": delta, "recall": recall, "words": words, "scores": scores, "seconds": dict(stages.seconds)}
     return _write_report(folder, source, config, model, split, facts)
 
 
@@ -297,21 +298,24 @@ def _write_report(
 ) -> dict[str, Any]:
     """Complete the report, and write the files for people into the library's folder."""
     pairs, origin = source.pairs, source.origin
-    no_scores = ""
-    if source.learn_from == "nothing" and not facts["recall"]:
+    if facts["recall"] or facts["words"] or facts["scores"]:
+        no_scores = ""
+    elif source.learn_from == "nothing":
         no_scores = f"No scores: fewer than {LEAST_RANKED} items have an image and a text."
     elif not split.query.size:
         no_scores = (
             f"No scores: fewer than {LEAST_ITEMS} items have an image and a text, so all were used for training and "
             "none were held out."
         )
-    elif not facts["scores"] and not facts["recall"]:
+    else:
         no_scores = "No scores: no held-out item shares a label with another item."
     queries = split.query if split.query.size else np.flatnonzero(complete(pairs))
     with Library.open(folder) as library:
         searches = example_searches(library, pairs.ids[queries], seed=config.seed)
+    learned_from = 0 if source.learn_from == "nothing" else int(model.facts["items"])
     report = {
         "name": source.name,
+        "warning": warn_of(facts["recall"], facts["words"], learned_from=learned_from),
         "credit": read_credit(origin.folder),
         "bits": model.bits,
         "model": model.fingerprint,
@@ -321,7 +325,7 @@ def _write_report(
             "texts": int(pairs.has_text.sum()),
             "labelled": int(pairs.labelled.sum()),
             "classes": len(pairs.class_names),
-            "learned_from": 0 if source.learn_from == "nothing" else int(model.facts["items"]),
+            "learned_from": learned_from,
             "held_out": int(split.query.size),
         },
         "options": config.model_dump(mode="json"),

@@ -53,7 +53,8 @@ def build(
     """
     from rmsh.builder import BuildConfig
     from rmsh.builder import build as run
-    from rmsh.builder.report import DIRECTION_NAMES, RECALL
+    from rmsh.builder.report import DIRECTION_NAMES, describe_words
+    from rmsh.builder.scores import RECALL
 
     console = Console(json=json, quiet=quiet)
     config = BuildConfig.parse(
@@ -73,7 +74,8 @@ def build(
         built = run(data, out, config=config, overwrite=overwrite, tell=console.note, on_progress=progress)
     report = built.report
     counts, scores = report["counts"], report["scores"]
-    quality: list[Any] = [report["no_scores"]] if report["no_scores"] else []
+    quality: list[Any] = [f"Warning. {report['warning']}"] if report.get("warning") else []
+    quality += [report["no_scores"]] if report["no_scores"] else []
     if report["recall"]:
         rows = [
             [DIRECTION_NAMES[d], *(f"{found[f'recall@{k}'][what]:.3f}" for k in RECALL for what in ("value", "chance"))]
@@ -88,6 +90,8 @@ def build(
                 rows,
             )
         )
+    if report.get("words"):
+        quality.append(describe_words(report["words"]))
     if scores:
         k = next(iter(scores.values()))["settings"]["k"]
         rows = [
