@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,18 @@ PAGE = "# Title\n\n<!-- numbers: glint-scale -->\n<!-- end -->\n\nText.\n"
 
 def test_every_number_of_the_pages_is_current() -> None:
     assert problems(pages()) == []
+
+
+def test_every_result_names_a_commit_of_this_repository() -> None:
+    git = ["git", "-C", str(numbers.RESULTS)]
+    whole = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True).stdout
+    if whole.strip() != "false":
+        pytest.skip("this is not a checkout with its whole history")
+    files = {path: json.loads(path.read_text()) for path in numbers.RESULTS.rglob("*.json")}
+    named = {found["commit"]: path for path, found in files.items() if isinstance(found, dict) and found.get("commit")}
+    known = subprocess.run([*git, "cat-file", "--batch-check"], input="\n".join(named), capture_output=True, text=True)
+    missing = [line.split()[0] for line in known.stdout.splitlines() if line.split()[1] != "commit"]
+    assert [named[commit].name for commit in missing] == []
 
 
 def test_a_block_is_filled_and_the_rest_of_the_page_is_kept() -> None:
