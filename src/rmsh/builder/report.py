@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rmsh.builder.source import LEAST_ITEMS
 from rmsh.core.errors import DataError, FormatError
 from rmsh.core.files import read_json
 from rmsh.core.progress import OnProgress, ignore
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 REPORT = "report.json"
 RANK = 50  # cut-off of NDCG and precision: as many hits as a person may look through
 _MOST_QUERIES = 1000
-LEAST_ITEMS = 30  # with fewer complete items, all are needed for training
 DIRECTION_NAMES = {"t2i": "Text to image", "i2t": "Image to text", "i2i": "Image to image", "t2t": "Text to text"}
 RECALL = (1, 10)  # ranks
 RECALL_DIRECTIONS: tuple[Direction, ...] = ("t2i", "i2t")
