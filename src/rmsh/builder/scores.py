@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.builder.source import ENOUGH_PAIRS
+from rmsh.builder.source import LEAST_ITEMS
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import DIRECTIONS
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from rmsh.model import Model
 
 RANK = 50  # cut-off of NDCG and precision: as many hits as a person may look through
-LEAST_ITEMS = 30  # with fewer complete items, all are needed for training
 RECALL = (1, 10)  # ranks
 RECALL_DIRECTIONS: tuple[Direction, ...] = ("t2i", "i2t")
 LEAST_RANKED = 20  # pairs or images; a rank among fewer says little
@@ -221,7 +220,7 @@ def warn_of(recall: Mapping[Direction, Any], words: Mapping[str, Any], *, learne
         f"Learn from more than {learned_from:,} items, with captions that say what an image shows, and labels whose "
         "names are words; or try the model of the wheel (--learn-from nothing)."
         if learned_from
-        else "The model of the wheel does not seem to know what these images show or what these texts say; add "
-        f"captions to {ENOUGH_PAIRS:,} images or more, or labels, to learn from them."
+        else "The model of the wheel does not seem to know what these images show or what these texts say; give "
+        "more images captions or labels, to learn from them."
     )
     return f"Scores are near chance, so searches will find little: {'; '.join(low)}. {remedy}" if low else ""

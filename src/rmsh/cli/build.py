@@ -28,7 +28,7 @@ def build(
         str | None,
         typer.Option(
             metavar="labels|pairs|nothing",
-            help="What to learn from (default: labels of the data, else pairs; nothing for images alone or few pairs).",
+            help="What to learn from (default: labels, else pairs or nothing, whichever finds more held-out items).",
         ),
     ] = None,
     method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = DEFAULT_METHOD,
