@@ -37,6 +37,9 @@ def build(
     image_encoder: Annotated[str, typer.Option(help="Image encoder.")] = "efficientnet-lite0",
     text_encoder: Annotated[str, typer.Option(help="Text encoder.")] = "minilm",
     options: MethodOptions = None,
+    store: Annotated[
+        str, typer.Option(metavar="codes|codes+vectors", help="Store codes alone, or also vectors, which rank better.")
+    ] = "codes+vectors",
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace a library built from other items or options.")] = False,
     json: Json = False,
@@ -53,7 +56,7 @@ def build(
     """
     from rmsh.builder import BuildConfig
     from rmsh.builder import build as run
-    from rmsh.builder.report import DIRECTION_NAMES, describe_words
+    from rmsh.builder.report import DIRECTION_NAMES, describe_size, describe_words
     from rmsh.builder.scores import RECALL
 
     console = Console(json=json, quiet=quiet)
@@ -66,6 +69,7 @@ def build(
             "learn_from": learn_from,
             "image_encoder": image_encoder,
             "text_encoder": text_encoder,
+            "store": store,
             "strict": strict,
             "options": parse_options(options or []),
         }
@@ -101,6 +105,7 @@ def build(
         title = f"{counts['held_out']:,} held-out items as queries"
         quality.append(table(title, ["", f"NDCG@{k}", "chance", "mAP", "chance"], rows))
     summary = f"{out}: {counts['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
+    quality += [describe_size(report["bytes_per_item"])] if "bytes_per_item" in report else []
     console.result({"library": str(out), "is_new": built.is_new, "report": report}, *quality, summary)
 
 
