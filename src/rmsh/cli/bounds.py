@@ -4,13 +4,12 @@ A delta is chosen for each code length. DATA is a file or folder with labels, or
 its training items are used.
 
 Example:
-    rmsh bounds mirflickr25k-lall.mat --bits 16 32 64 128 --plot bounds.pdf
+    rmsh bounds mirflickr25k-lall.mat --bits 16 32 64 128
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,7 +34,6 @@ def bounds(
         typer.Option("--bits", "-b", metavar="K", show_default=False, help="Code lengths (default: 16 32 64 128)."),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence p of the lower bound, between 0.5 and 1.")] = 0.9,
-    plot: Annotated[Path | None, typer.Option(help="Plot the bounds to this .pdf, .png or .svg file.")] = None,
 ) -> None:
     lengths = code_lengths([*(bits or []), *(more or [])]) or DEFAULT_BITS
     opened = open_pairs(data, skip=("images", "texts"))
@@ -48,11 +46,6 @@ def bounds(
         labels = labels[opened.split.train]
     statistics = LabelStatistics.of(labels)
     choices = [choose_delta(statistics, length, confidence=confidence) for length in lengths]
-    if plot is not None:
-        from rmsh.coding.plot import plot_bounds
-
-        plot_bounds(statistics, choices, plot, confidence=confidence)
-        console.note(f"Figure written to {plot}.")
     rows = [
         [
             choice.bits,
