@@ -56,26 +56,16 @@ def bounds(
         ]
         for choice in choices
     ]
+    counts = {name: getattr(statistics, name) for name in ("items", "without_labels", "classes", "labels_per_item")}
     entropy = {form: statistics.entropy(form) for form in ("independent", "joint")}
+    title = f"Bounds of the paper at confidence {confidence:g}, and the delta chosen"
     console.result(
-        {
-            "items": statistics.items,
-            "without_labels": statistics.without_labels,
-            "classes": statistics.classes,
-            "labels_per_item": statistics.labels_per_item,
-            "entropy": entropy,
-            "confidence": confidence,
-            "choices": [choice.to_json() for choice in choices],
-        },
+        counts | {"entropy": entropy, "confidence": confidence, "choices": [choice.to_json() for choice in choices]},
         f"{statistics.items:,} items with labels, {statistics.without_labels:,} without; {statistics.classes} classes, "
         f"{statistics.labels_per_item:.2f} labels per item",
         f"H(L) = {entropy['independent']:.2f} bits with independent classes (the paper's form), "
         f"{entropy['joint']:.2f} jointly (biased low)",
-        table(
-            f"Bounds of the paper at confidence {confidence:g}, and the delta chosen",
-            ["bits", "lower", "upper", "feasible", "delta"],
-            rows,
-        ),
+        table(title, ["bits", "lower", "upper", "feasible", "delta"], rows),
         *(f"{choice.bits} bits, delta {choice.delta}: {choice.reason}" for choice in choices),
     )
 
