@@ -83,12 +83,8 @@ class Split:
     def save(self, path: Path, ids: IdArray) -> str:
         """Write the IDs of each part and a hash of all IDs as JSON, and return the SHA-256 of the content."""
         self.check(len(ids))
-        content: dict[str, Any] = {
-            "format": FORMAT,
-            "version": VERSION,
-            "name": self.name,
-            "items": fingerprint_ids(ids),
-        }
+        content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": self.name}
+        content["items"] = fingerprint_ids(ids)
         content |= {part: [str(name) for name in np.asarray(ids)[getattr(self, part)]] for part in PARTS}
         content["sha256"] = _content_hash(content)
         write_json(path, content)
@@ -109,7 +105,7 @@ class Split:
                 "split made for this data, or make a new one."
             )
         row_of = {str(name): row for row, name in enumerate(ids)}
-        return cls(content["name"], *([row_of[name] for name in content[part]] for part in PARTS))  # type: ignore[arg-type]
+        return cls(content["name"], *(np.array([row_of[name] for name in content[part]]) for part in PARTS))
 
 
 def random_split(n: int, queries: int, *, seed: int = 0, name: str = "random") -> Split:

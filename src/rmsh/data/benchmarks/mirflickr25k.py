@@ -29,9 +29,7 @@ def read(root: Path) -> Source:
     tag_folder, *topic_files = BENCHMARKS["mirflickr25k"].find_files(root, files).values()
     members = [_numbers(path) for path in topic_files]
     named = ((re.fullmatch(r"tags(\d+)\.txt", path.name), path) for path in tag_folder.iterdir())
-    tags = {
-        int(match[1]): text_lines(path) for match, path in named if match
-    }  # an image without tags has an empty file
+    tags = {int(match[1]): text_lines(path) for match, path in named if match}  # no tags: an empty file
     numbers = sorted({*tags}.union(*members))
     base = tag_folder.parent.parent
     vocabulary, note = _vocabulary(base / "doc" / "common_tags.txt", tags)

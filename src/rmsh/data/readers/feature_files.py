@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from rmsh.core.errors import DataError
-from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels, listed
+from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels, rows_by_id
 from rmsh.data.readers.matrix_files import SUFFIXES, MatrixKey, list_matrices, matrix_files, read_matrix
 from rmsh.data.splits import Split
 
@@ -247,14 +247,7 @@ def read_features(
     pairs, _ = _pairs_from_matrices(found, source=matrix.where)
     column = cast("Column", pairs.images if role == "images" else pairs.texts)
     if id_lists:
-        row_of = {canonical_id(str(name)): row for row, name in enumerate(pairs.ids)}
-        absent = [str(name) for name in ids[wanted] if str(name) not in row_of]
-        if absent:
-            raise DataError(
-                f"{matrix.where}: {len(absent):,} of {len(wanted):,} items have no row, such as {listed(absent)}; "
-                "features of all items are needed."
-            )
-        rows = [row_of[str(name)] for name in ids[wanted]]
+        rows = rows_by_id((canonical_id(str(name)) for name in pairs.ids), ids[wanted], matrix.where)
         return column[rows], f"{role} are features from {matrix}, rows by id"
     if len(pairs) != len(ids):
         raise DataError(
