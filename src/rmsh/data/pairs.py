@@ -45,8 +45,7 @@ def rows_by_id(ids: Iterable[object], wanted: Sequence[object] | IdArray, source
     missing = [str(name) for name in wanted if str(name) not in row_of]
     if missing:
         raise DataError(
-            f"{source}: {len(missing):,} of {len(wanted):,} items have no row, such as {listed(map(repr, missing))}; "
-            "give a row for every id."
+            f"{source}: {len(missing):,} of {len(wanted):,} items have no row, such as {missing[0]!r}; add them."
         )
     return [row_of[str(name)] for name in wanted]
 
@@ -232,20 +231,13 @@ class Pairs:
         return self.images if modality == "image" else self.texts
 
     def features(self, modality: Modality) -> Features:
-        """The feature matrix of a modality.
-
-        Raises:
-            DataError: the modality is absent or still raw.
-        """
+        """The feature matrix of a modality; DataError if it is absent or still raw."""
         column = self.column(modality)
         if column is None:
-            article = "an" if modality == "image" else "a"
-            raise DataError(f"{self.source}: no item has {article} {modality}; {modality} features are needed here.")
+            one = "an image" if modality == "image" else "a text"
+            raise DataError(f"{self.source}: no item has {one}; {modality} features are needed here.")
         if is_raw(column):
-            raise DataError(
-                f"{self.source}: the {modality}s are raw, but features are needed here; encode them first "
-                f"(--{modality}-encoder on the command line)."
-            )
+            raise DataError(f"{self.source}: the {modality}s are raw; encode them to features (--{modality}-encoder).")
         return cast("Features", column)
 
     def take(self, rows: IntArray | BitArray) -> Pairs:
