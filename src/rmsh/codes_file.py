@@ -19,7 +19,7 @@ from rmsh.core.errors import CodesError, DataError, FormatError, InputError
 from rmsh.core.files import atomic, checked_format, open_regular
 from rmsh.core.types import MODALITIES
 from rmsh.data.labels import pack_labels, unpack_labels
-from rmsh.data.pairs import checked_labels, checked_mask, checked_names
+from rmsh.data.pairs import checked_labels, checked_mask, checked_names, rows_by_id
 from rmsh.data.readers.matrix_files import list_matrices
 from rmsh.metrics.relevance import LabelledCodes
 
@@ -100,15 +100,8 @@ class CodesFile:
 
     def with_labels(self, labels: LabelArray, ids: IdArray | None = None) -> CodesFile:
         """The same codes with other labels, matched by id, or by row if there are no ids."""
-        if ids is None:
-            return replace(self, labels=labels, classes=())
-        row_of = {str(name): row for row, name in enumerate(ids)}
-        missing = [str(name) for name in self.ids if str(name) not in row_of]
-        if missing:
-            raise DataError(
-                f"{len(missing)} of {len(self)} items have no labels, such as {missing[0]!r}; give labels for every id."
-            )
-        return replace(self, labels=labels[[row_of[str(name)] for name in self.ids]], classes=())
+        rows = slice(None) if ids is None else rows_by_id(ids, self.ids, "The labels")
+        return replace(self, labels=labels[rows], classes=())
 
     def save(self, path: Path) -> None:
         """Write the file atomically."""

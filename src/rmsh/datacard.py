@@ -1,19 +1,16 @@
-"""Data cards: the statistics of a data set with labels, as values, as sentences and as a figure."""
+"""Data cards: the statistics of a data set with labels, as values and as sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmsh.codes import Codes
 from rmsh.coding.entropy import LabelStatistics
-from rmsh.coding.plot import figure_format
 from rmsh.core.errors import DataError
-from rmsh.core.files import atomic
 from rmsh.data.labels import class_frequency
 from rmsh.metrics.evaluate import evaluate
 
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 
 BLOCK = 2048  # distinct label sets compared at a time
 SHOWN = 5  # classes named at either end
-MOST_CLASSES = 40  # bars with a readable name
 
 
 @dataclass(frozen=True)
@@ -96,51 +92,15 @@ def declared_sentences(benchmark: Benchmark) -> list[str]:
     ]
 
 
-def _by_frequency(card: DataCard) -> list[tuple[str, float]]:
-    return sorted(card.frequencies.items(), key=lambda pair: -pair[1])
-
-
-def _chance_text(card: DataCard, digits: int = 3) -> str:
-    return ", ".join(f"{name} {value:.{digits}f}" for name, value in card.chance.items())
-
-
 def card_sentences(card: DataCard) -> list[str]:
     """The statistics of a card, one subject per line."""
-    common = [f"{name} {share:.1%}" for name, share in _by_frequency(card)]
+    common = [f"{n} {share:.1%}" for n, share in sorted(card.frequencies.items(), key=lambda pair: -pair[1])]
+    chance = ", ".join(f"{name} {value:.4f}" for name, value in card.chance.items())
     return [
         f"{card.name}: " + ", ".join(f"{count:,} {what}" for what, count in card.counts.items()),
         f"{card.classes} classes, {card.labels_per_item:.2f} labels per item, at most {len(card.labels_histogram) - 1}",
         f"most frequent: {', '.join(common[:SHOWN])}; rarest: {', '.join(common[-SHOWN:])}",
         f"H(L) = {card.entropy['independent']:.2f} bits with independent classes, {card.entropy['joint']:.2f} jointly",
         f"{card.dissimilar:.1%} of all pairs of items have no label in common",
-        f"a random ranking scores {_chance_text(card, 4)}" if card.chance else "no split, so no chance levels",
+        f"a random ranking scores {chance}" if chance else "no split, so no chance levels",
     ]
-
-
-def plot_card(card: DataCard, path: Path) -> None:
-    """Draw the class frequencies and the labels per item of a card into a .pdf, .png or .svg file."""
-    kind = figure_format(path)
-    from matplotlib.figure import Figure
-
-    common = _by_frequency(card)[:MOST_CLASSES]
-    rarer = len(card.frequencies) - len(common)
-    figure = Figure(figsize=(8.4, max(4.6, 1.2 + 0.17 * len(common))), layout="constrained")
-    classes, labels = figure.subplots(1, 2)
-    classes.barh([name for name, _ in common], [100 * share for _, share in common], color="0.45")
-    classes.invert_yaxis()  # the most frequent class on top
-    classes.margins(y=0.01)
-    classes.tick_params(axis="y", labelsize="small", length=0)
-    classes.set_xlabel("% of the items" + (f" (and {rarer} rarer classes)" if rarer else ""))
-    labels.bar(range(len(card.labels_histogram)), card.labels_histogram, color="0.45", width=0.9)
-    labels.set_xlabel(f"labels per item, {card.labels_per_item:.2f} on average")
-    labels.set_ylabel("items")
-    labels.locator_params(axis="x", integer=True)
-    labels.yaxis.set_major_formatter("{x:,.0f}")
-    title = (
-        f"{card.name}: {card.counts['items']:,} items, {card.classes} classes, H(L) = "
-        f"{card.entropy['independent']:.2f} bits, {card.dissimilar:.1%} of all pairs dissimilar"
-    )
-    chance = f"\na random ranking scores {_chance_text(card)}" if card.chance else ""
-    figure.suptitle(title + chance, fontsize="medium")
-    with atomic(path) as file:
-        figure.savefig(file, format=kind, dpi=200)

@@ -15,7 +15,7 @@ from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
 from rmsh.data.benchmarks.coco66k import check_held_out
-from rmsh.data.pairs import Pairs, is_raw
+from rmsh.data.pairs import Pairs, is_raw, rows_by_id
 from rmsh.data.records import Skipped
 from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, unseen_split
 from rmsh.features import extract
@@ -268,13 +268,7 @@ def _pairs_of_items(
 
 def _with_features(pairs: Pairs, features: Pairs, modalities: Sequence[Modality]) -> Pairs:
     """Take the columns of some modalities from features with the same ids."""
-    row_of = {str(name): row for row, name in enumerate(features.ids)}
-    missing = next((name for name in pairs.ids.tolist() if name not in row_of), None)
-    if missing is not None:
-        raise DataError(
-            f"{features.source}: the item {missing!r} has no features; give one row for each item of the library."
-        )
-    rows = np.array([row_of[name] for name in pairs.ids.tolist()], dtype=np.int64)
+    rows = np.array(rows_by_id(features.ids, pairs.ids, features.source))
     columns: dict[str, Any] = {}
     for modality in modalities:
         columns |= {f"{modality}s": features.features(modality)[rows], f"has_{modality}": features.has(modality)[rows]}

@@ -98,13 +98,6 @@ def test_quiet_prints_no_notes(bounds: Callable[..., Ended], data: Path) -> None
     assert "19 items with labels, 1 without" in out
 
 
-def test_a_plot_is_written_and_named(bounds: Callable[..., Ended], data: Path, tmp_path: Path) -> None:
-    code, _, err = bounds(data, "--bits", "16", "--plot", tmp_path / "bounds.svg")
-    assert code == 0
-    assert "bounds.svg" in err
-    assert (tmp_path / "bounds.svg").read_text().startswith("<?xml")
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -113,7 +106,6 @@ def test_a_plot_is_written_and_named(bounds: Callable[..., Ended], data: Path, t
         (["--bits", "0"], "cannot have 0 bits"),
         (["--bits", "1024"], "cannot have 1024 bits"),
         (["--confidence", "0.4"], "above 0.5 and below 1"),
-        (["--plot", "bounds.jpg"], ".pdf, .png or .svg"),
     ],
 )
 def test_a_wrong_option_is_refused_in_a_sentence(

@@ -328,7 +328,7 @@ def test_without_ids_one_row_an_item_is_taken_in_order(tmp_path: Path):
 
 def test_items_without_a_row_are_named(tmp_path: Path):
     np.savez(tmp_path / "a.npz", images=[[1.0]], ids=[2])
-    with pytest.raises(DataError, match=r"1 of 2 items .* im4"):
+    with pytest.raises(DataError, match=r"1 of 2 items .*im4"):
         features(tmp_path / "a.npz")
 
 

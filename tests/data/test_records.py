@@ -153,5 +153,5 @@ def test_each_kind_is_counted_with_an_example() -> None:
 
 def test_strict_names_the_first_ten() -> None:
     refuse_skipped([], "photos")
-    with pytest.raises(DataError, match=r"photos: 12 things would be left out.*row 11.*and 2 more"):
+    with pytest.raises(DataError, match=r"photos: 12 .*would be left out.*row 11.*and 2 more"):
         refuse_skipped([Skipped("m.csv", row, "", "item", "no") for row in range(2, 14)], "photos")

@@ -14,7 +14,7 @@ import numpy as np
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import FloatArray, Modality
 from rmsh.features.base import Unreadable
-from rmsh.features.shards import encode_shared
+from rmsh.features.extract import encode_shared
 
 
 class Lengths:

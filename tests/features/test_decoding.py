@@ -19,7 +19,7 @@ from PIL import Image, features
 
 from rmsh.core.errors import DataError, ImageLimitError, RmshError
 from rmsh.features import decoding, pixels
-from rmsh.features.decoding import Decoder, LimitExceededError, UnreadableError
+from rmsh.features.decoding import Decoder
 from rmsh.features.images import ImageEncoder, ImageLike, read_image, read_pixels
 
 MOST = 89_478_485
@@ -59,7 +59,7 @@ def test_an_image_that_takes_too_long_is_refused_and_its_worker_replaced(
     decoder.decode(_png(), most_pixels=MOST)
     (first,) = decoder.pids()
     start = time.monotonic()
-    with pytest.raises(LimitExceededError, match="more than 1 seconds"):
+    with pytest.raises(ImageLimitError, match="more than 1 seconds"):
         decoder.decode(hostile_images[name], size=(224, 224), most_pixels=MOST)
     assert time.monotonic() - start < 8
     assert _ends(first)
@@ -69,7 +69,7 @@ def test_an_image_that_takes_too_long_is_refused_and_its_worker_replaced(
 
 
 def test_a_slow_header_is_refused_too(hostile_images: dict[str, bytes], decoder: Decoder) -> None:
-    with pytest.raises(LimitExceededError, match="more than 1 seconds"):
+    with pytest.raises(ImageLimitError, match="more than 1 seconds"):
         decoder.size(hostile_images["comment"], most_pixels=MOST)
 
 
@@ -77,13 +77,13 @@ def test_a_worker_that_waits_without_computing_is_killed_too(decoder: Decoder) -
     decoder.decode(_png(), most_pixels=MOST)
     (worker,) = decoder.pids()
     os.kill(worker, signal.SIGSTOP)
-    with pytest.raises(LimitExceededError, match="more than 1 seconds"):
+    with pytest.raises(ImageLimitError, match="more than 1 seconds"):
         decoder.decode(_png(), most_pixels=MOST)
 
 
 def test_a_pipe_is_refused_at_once(tmp_path: Path, decoder: Decoder) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(UnreadableError, match="pipe"):
+    with pytest.raises(DataError, match="pipe"):
         decoder.decode(str(tmp_path / "pipe"), most_pixels=MOST)
 
 
@@ -104,7 +104,7 @@ def test_memory_is_bounded_and_not_kept(hostile_images: dict[str, bytes]) -> Non
             while not refused.done():
                 most = max(most, _resident(first))
                 time.sleep(0.001)
-        with pytest.raises((LimitExceededError, UnreadableError)):
+        with pytest.raises(DataError):
             refused.result()
         assert 0 < most < 150 << 20
         decoder.decode(_png(), most_pixels=MOST)
@@ -123,7 +123,7 @@ def _resident(pid: int) -> int:
 @needs_proc
 def test_an_image_beyond_the_memory_is_refused_with_the_limit() -> None:
     decoder = Decoder(workers=1, memory=64 << 20)
-    with pytest.raises(LimitExceededError, match="more than 64 MB of memory"):
+    with pytest.raises(ImageLimitError, match="more than 64 MB of memory"):
         decoder.decode(_png(size=(6000, 6000)), most_pixels=MOST)
     decoder.close()
 
@@ -216,7 +216,7 @@ def test_an_answer_of_the_wrong_size_is_rejected(monkeypatch: pytest.MonkeyPatch
     decoder = Decoder(workers=1)
     decoder.size(_png(), most_pixels=MOST)
     (first,) = decoder.pids()
-    with pytest.raises(UnreadableError, match="crashed"):
+    with pytest.raises(DataError, match="crashed"):
         decoder.decode(_png(), size=(4, 4), most_pixels=MOST)
     assert first not in decoder.pids()
     decoder.close()

@@ -16,8 +16,8 @@ import pytest
 
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import Progress
-from rmsh.features import shards
-from rmsh.features.shards import encode_shared
+from rmsh.features import extract
+from rmsh.features.extract import encode_shared
 
 WORKER = Path(__file__).with_name("shard_worker.py")
 spec = importlib.util.spec_from_file_location("shard_worker", WORKER)
@@ -94,7 +94,7 @@ def test_a_process_waits_for_the_shard_of_another(tmp_path: Path, monkeypatch: p
         pauses.append(seconds)
         held.__exit__(None, None, None)  # the other one ends without having written anything
 
-    monkeypatch.setattr(shards, "time", SimpleNamespace(sleep=pause, perf_counter=time.perf_counter))
+    monkeypatch.setattr(extract, "time", SimpleNamespace(sleep=pause, perf_counter=time.perf_counter))
     encode_shared(worker.Lengths(tmp_path / "log.txt"), worker.words(8), path, shard=4)
     assert len(pauses) == 1
     assert [len(word) for word in _encoded_words(tmp_path)] == [5, 6, 7, 8, 1, 2, 3, 4]
@@ -113,7 +113,7 @@ def test_the_shard_of_a_killed_process_is_taken_over_and_nothing_else_is_done_tw
             doomed.send_signal(signal.SIGKILL)
             doomed.wait()
 
-        monkeypatch.setattr(shards, "time", SimpleNamespace(sleep=pause, perf_counter=time.perf_counter))
+        monkeypatch.setattr(extract, "time", SimpleNamespace(sleep=pause, perf_counter=time.perf_counter))
         encode_shared(worker.Lengths(tmp_path / "log.txt"), worker.words(40), tmp_path / "words.npy", shard=4)
     np.testing.assert_array_equal(np.load(tmp_path / "words.npy")[:, 0], _wanted(40))
     counts = Counter(_encoded_words(tmp_path))

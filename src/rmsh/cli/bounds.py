@@ -4,13 +4,12 @@ A delta is chosen for each code length. DATA is a file or folder with labels, or
 its training items are used.
 
 Example:
-    rmsh bounds mirflickr25k-lall.mat --bits 16 32 64 128 --plot bounds.pdf
+    rmsh bounds mirflickr25k-lall.mat --bits 16 32 64 128
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,7 +34,6 @@ def bounds(
         typer.Option("--bits", "-b", metavar="K", show_default=False, help="Code lengths (default: 16 32 64 128)."),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence p of the lower bound, between 0.5 and 1.")] = 0.9,
-    plot: Annotated[Path | None, typer.Option(help="Plot the bounds to this .pdf, .png or .svg file.")] = None,
 ) -> None:
     lengths = code_lengths([*(bits or []), *(more or [])]) or DEFAULT_BITS
     opened = open_pairs(data, skip=("images", "texts"))
@@ -48,11 +46,6 @@ def bounds(
         labels = labels[opened.split.train]
     statistics = LabelStatistics.of(labels)
     choices = [choose_delta(statistics, length, confidence=confidence) for length in lengths]
-    if plot is not None:
-        from rmsh.coding.plot import plot_bounds
-
-        plot_bounds(statistics, choices, plot, confidence=confidence)
-        console.note(f"Figure written to {plot}.")
     rows = [
         [
             choice.bits,
@@ -63,26 +56,16 @@ def bounds(
         ]
         for choice in choices
     ]
+    counts = {name: getattr(statistics, name) for name in ("items", "without_labels", "classes", "labels_per_item")}
     entropy = {form: statistics.entropy(form) for form in ("independent", "joint")}
+    title = f"Bounds of the paper at confidence {confidence:g}, and the delta chosen"
     console.result(
-        {
-            "items": statistics.items,
-            "without_labels": statistics.without_labels,
-            "classes": statistics.classes,
-            "labels_per_item": statistics.labels_per_item,
-            "entropy": entropy,
-            "confidence": confidence,
-            "choices": [choice.to_json() for choice in choices],
-        },
+        counts | {"entropy": entropy, "confidence": confidence, "choices": [choice.to_json() for choice in choices]},
         f"{statistics.items:,} items with labels, {statistics.without_labels:,} without; {statistics.classes} classes, "
         f"{statistics.labels_per_item:.2f} labels per item",
         f"H(L) = {entropy['independent']:.2f} bits with independent classes (the paper's form), "
         f"{entropy['joint']:.2f} jointly (biased low)",
-        table(
-            f"Bounds of the paper at confidence {confidence:g}, and the delta chosen",
-            ["bits", "lower", "upper", "feasible", "delta"],
-            rows,
-        ),
+        table(title, ["bits", "lower", "upper", "feasible", "delta"], rows),
         *(f"{choice.bits} bits, delta {choice.delta}: {choice.reason}" for choice in choices),
     )
 

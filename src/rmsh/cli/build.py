@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsh.cli.console import Console, Json, LibraryFolder, Quiet, table
+from rmsh.cli.console import Console, LibraryFolder, table
 from rmsh.cli.train import MethodOptions, parse_options
 from rmsh.methods import DEFAULT_METHOD
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def build(
+    console: Console,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Images and texts.")],
     out: Annotated[Path, typer.Option(help="Library folder to create.")],
     *,
@@ -42,8 +43,6 @@ def build(
     ] = "codes+vectors",
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace a library built from other items or options.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Build a searchable library from images and texts.
 
@@ -59,64 +58,46 @@ def build(
     from rmsh.builder.report import DIRECTION_NAMES, describe_size, describe_words
     from rmsh.builder.scores import RECALL
 
-    console = Console(json=json, quiet=quiet)
-    config = BuildConfig.parse(
-        {
-            "method": method,
-            "bits": bits,
-            "seed": seed,
-            "labels_from": labels_from,
-            "learn_from": learn_from,
-            "image_encoder": image_encoder,
-            "text_encoder": text_encoder,
-            "store": store,
-            "strict": strict,
-            "options": parse_options(options or []),
-        }
-    )
+    training: dict[str, Any] = {"method": method, "bits": bits, "seed": seed, "options": parse_options(options or [])}
+    sources = {"labels_from": labels_from, "learn_from": learn_from, "store": store, "strict": strict}
+    encoders = {"image_encoder": image_encoder, "text_encoder": text_encoder}
+    config = BuildConfig.parse(training | sources | encoders)
     with console.progress() as progress:
         built = run(data, out, config=config, overwrite=overwrite, tell=console.note, on_progress=progress)
     report = built.report
-    counts, scores = report["counts"], report["scores"]
+    counts, scores, recall = report["counts"], report["scores"], report["recall"]
     quality: list[Any] = [f"Warning. {report['warning']}"] if report.get("warning") else []
     quality += [report["no_scores"]] if report["no_scores"] else []
-    if report["recall"]:
+
+    def add_table(title: str, found: dict[str, Any], headings: dict[str, str]) -> None:
+        columns = [column for heading in headings.values() for column in (heading, "chance")]
         rows = [
-            [DIRECTION_NAMES[d], *(f"{found[f'recall@{k}'][what]:.3f}" for k in RECALL for what in ("value", "chance"))]
-            for d, found in report["recall"].items()
+            [DIRECTION_NAMES[d], *(f"{of[s][kind]:.3f}" for s in headings for kind in ("value", "chance"))]
+            for d, of in found.items()
         ]
-        first = next(iter(report["recall"].values()))
-        headings = [heading for k in RECALL for heading in (f"recall@{k}", "chance")]
-        quality.append(
-            table(
-                f"{first['queries']:,} items not trained on find their own counterpart among {first['items']:,}",
-                ["", *headings],
-                rows,
-            )
-        )
+        quality.append(table(title, ["", *columns], rows))
+
+    if recall:
+        first = next(iter(recall.values()))
+        title = f"{first['queries']:,} items not trained on find their own counterpart among {first['items']:,}"
+        add_table(title, recall, {f"recall@{k}": f"recall@{k}" for k in RECALL})
     if report.get("words"):
         quality.append(describe_words(report["words"]))
     if scores:
         k = next(iter(scores.values()))["settings"]["k"]
-        rows = [
-            [DIRECTION_NAMES[d], *(f"{found[s][what]:.3f}" for s in ("ndcg", "map") for what in ("value", "chance"))]
-            for d, found in scores.items()
-        ]
-        title = f"{counts['held_out']:,} held-out items as queries"
-        quality.append(table(title, ["", f"NDCG@{k}", "chance", "mAP", "chance"], rows))
+        add_table(f"{counts['held_out']:,} held-out items as queries", scores, {"ndcg": f"NDCG@{k}", "map": "mAP"})
     summary = f"{out}: {counts['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
     quality += [describe_size(report["bytes_per_item"])] if "bytes_per_item" in report else []
     console.result({"library": str(out), "is_new": built.is_new, "report": report}, *quality, summary)
 
 
 def add(
+    console: Console,
     library: LibraryFolder,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Images and texts, old and new.")],
     *,
     skipped: Annotated[Path | None, typer.Option(help="Write skipped items to this .csv file.")] = None,
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Add images and texts to a library, encoded with its model.
 
@@ -129,7 +110,6 @@ def add(
     from rmsh.builder.add import add as run
     from rmsh.library import Library
 
-    console = Console(json=json, quiet=quiet)
     with Library.open(library, writable=True) as opened, console.progress() as progress:
         found = run(opened, data, strict=strict, on_progress=progress)
         total = opened.count()
@@ -149,11 +129,9 @@ def _report_skipped(skipped: Sequence[Skipped], file: Path | None, console: Cons
 
 
 def remove(
+    console: Console,
     library: LibraryFolder,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Items to remove; all of them or none.")],
-    *,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Remove items from a library by ID.
 
@@ -164,7 +142,6 @@ def remove(
     """
     from rmsh.library import Library
 
-    console = Console(json=json, quiet=quiet)
     with Library.open(library, writable=True) as opened:
         opened.remove(ids)
         total = opened.count()
@@ -172,14 +149,13 @@ def remove(
 
 
 def recode(
+    console: Console,
     library: LibraryFolder,
     model: Annotated[Path, typer.Option(help="Folder of the new model.")],
     *,
     features: Annotated[Path | None, typer.Option(help="Matrix file with the features of the items by ID.")] = None,
     skipped: Annotated[Path | None, typer.Option(help="Write unreadable images to this .csv file.")] = None,
     strict: Annotated[bool, typer.Option(help="Fail if an image cannot be read.")] = False,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Re-encode a library with another model.
 
@@ -199,7 +175,6 @@ def recode(
     from rmsh.model import load
     from rmsh.pipeline import item_coder
 
-    console = Console(json=json, quiet=quiet)
     lost: list[Skipped] = []
     learned, given = load(model), None
     if features is not None:

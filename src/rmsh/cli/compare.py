@@ -100,10 +100,8 @@ def _names(given: str, registry: Registry) -> list[str]:
     if given in ("all", "none"):
         return registry.names() if given == "all" else []
     names = [name.strip() for name in given.split(",")]
-    known = registry.names()
-    for name in names:
-        if name not in known:
-            registry.load(name)  # raises an error that lists the known names
+    for name in {*names}.difference(registry):
+        registry.load(name)  # raises an error that lists the known names
     return names
 
 
@@ -127,7 +125,6 @@ def _line(report: Report) -> str:
     left = "" if not report.seconds_left else f"; about {duration(report.seconds_left)} left"
     if result["status"] == "failed":
         return f"{label}, seed {run.seed}: failed: {result['error']}{left}"
-    scores = " / ".join(f"{result['scores'][d][f'ndcg@{run.ranks[0]}']['value']:.4f}" for d in ("i2t", "t2i"))
-    return (
-        f"{label}, seed {run.seed}: NDCG@{run.ranks[0]} {scores}, trained in {duration(result['seconds']['fit'])}{left}"
-    )
+    k, seconds = run.ranks[0], duration(result["seconds"]["fit"])
+    scores = " / ".join(f"{result['scores'][d][f'ndcg@{k}']['value']:.4f}" for d in ("i2t", "t2i"))
+    return f"{label}, seed {run.seed}: NDCG@{k} {scores}, trained in {seconds}{left}"

@@ -69,8 +69,6 @@ class Console:
 def with_console(function: Callable[..., None]) -> Callable[..., None]:
     """Add --json and --quiet to a command whose first parameter is the console that they describe."""
     signature = inspect.signature(function, eval_str=True)
-    if "console" not in signature.parameters:
-        return function
 
     @wraps(function)
     def run(*, json: bool, quiet: bool, **options: Any) -> None:

@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 from rmsh.cli.console import Console  # noqa: TC001  # typer reads it
-from rmsh.core.errors import ConfigError
 
 
 def list(console: Console) -> None:  # noqa: A001  # the name of the command
@@ -81,8 +80,6 @@ def prepare(
 def card(
     console: Console,
     data: Annotated[str, typer.Argument(metavar="NAME", help="Benchmark, prepared pairs, or any other data.")],
-    *,
-    plot: Annotated[Path | None, typer.Option(help="Draw the card into this .pdf, .png or .svg file.")] = None,
 ) -> None:
     """Describe a data set: counts, labels, entropy, dissimilar pairs, chance levels.
 
@@ -90,24 +87,19 @@ def card(
     delta.
 
     Example:
-        rmsh data card pairs --plot card.pdf
+        rmsh data card pairs
     """
     from rmsh.data.benchmarks.base import BENCHMARKS
     from rmsh.data.open import open_pairs
-    from rmsh.datacard import card_sentences, declared_sentences, make_card, plot_card
+    from rmsh.datacard import card_sentences, declared_sentences, make_card
 
     if data in BENCHMARKS:
-        if plot is not None:
-            raise ConfigError(f"{data} is only declared, there is nothing to draw; prepare it, and name the folder.")
         declared = BENCHMARKS[data]
         console.result({"benchmark": declared.model_dump(), "card": None}, *declared_sentences(declared))
         return
     opened = open_pairs(data)
     console.note(*opened.notes)
     made, benchmark = make_card(opened), BENCHMARKS.get(opened.name)
-    if plot is not None:
-        plot_card(made, plot)
-        console.note(f"The figure is in {plot}.")
     console.result(
         {"benchmark": None if benchmark is None else benchmark.model_dump(), "card": asdict(made)},
         *card_sentences(made),

@@ -1,19 +1,10 @@
-"""Score codes: NDCG, mAP and precision, next to chance.
-
-CODES is a file written by `rmsh encode`. Scores are averaged over the order of ties, and shown with their values for
-the worst and the best order. With `--protocol unseen`, as for `rmsh train` and `rmsh encode`, they are NDCG at ranks 10
-and 100 and the recall of an item's own counterpart among the queries at 1, 5 and 10. For codes of other programs, use
-`rmsh audit`.
-
-Example:
-    rmsh evaluate codes.npz --k 10 --k 500 --direction i2t --direction t2i
-"""
+"""Score codes of rmsh, and examine codes of any program."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -23,10 +14,9 @@ from rmsh.core.errors import ConfigError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from rmsh.metrics.audit import BitAudit
     from rmsh.metrics.evaluate import Scores
 
-
-RankK = Annotated[int, typer.Option("--k", help="Rank at which NDCG and precision are cut off.")]
 MapK = Annotated[str, typer.Option(help="Rank at which mAP is cut off: a number, or all.")]
 MapNormaliser = Annotated[str, typer.Option(help="Normaliser of AP: relevant, min(relevant,k) or hits.")]
 
@@ -43,6 +33,16 @@ def evaluate(
     direction: Annotated[list[str] | None, typer.Option(help="i2t, t2i, i2i or t2t; may be repeated.")] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write the scores of each query to this .npz file.")] = None,
 ) -> None:
+    """Score codes: NDCG, mAP and precision, next to chance.
+
+    CODES is a file written by `rmsh encode`. Scores are averaged over the order of ties, and shown with their values
+    for the worst and the best order. With `--protocol unseen`, as for `rmsh train` and `rmsh encode`, they are NDCG at
+    ranks 10 and 100 and the recall of an item's own counterpart among the queries at 1, 5 and 10. For codes of other
+    programs, use `rmsh audit`.
+
+    Example:
+        rmsh evaluate codes.npz --k 10 --k 500 --direction i2t --direction t2i
+    """
     import numpy as np
 
     from rmsh.codes_file import CodesFile
@@ -61,36 +61,29 @@ def evaluate(
     if protocol not in PROTOCOLS:
         raise ConfigError(f"--protocol got {protocol!r}; give one of {', '.join(PROTOCOLS)}.")
     unseen = protocol == "unseen"
-    options: dict[str, Any] = {"map_k": cut_rank(map_k), "map_normaliser": map_normaliser}
+    options: dict[str, Any] = {"map_k": _cut_rank(map_k), "map_normaliser": map_normaliser, "directions": direction}
     options |= {"k": k or (UNSEEN_RANKS if unseen else 500), "recall": RECALL_RANKS if unseen else ()}
+    options |= {"per_query": per_query is not None}
     query = coded.part("query")
     # On the validation part of the protocol unseen, the queries are ranked among themselves.
     among_themselves = unseen and coded.split is not None and "database" not in coded.split
     database = query if among_themselves else coded.part("database")
     with console.progress() as report:
-        scores = evaluate_directions(
-            query,
-            database,
-            directions=direction,  # type: ignore[arg-type]  # an unknown one is refused by name
-            per_query=per_query is not None,
-            leave_own_out=among_themselves,
-            on_progress=report,
-            **options,
-        )
+        scores = evaluate_directions(query, database, leave_own_out=among_themselves, on_progress=report, **options)
     if per_query is not None:
         arrays: dict[str, Any] = {f"{d}_{name}": some for d, s in scores.items() for name, some in s.per_query.items()}
         with atomic(per_query) as file:
             np.savez(file, **arrays)
     value: dict[str, Any] = {"codes": str(codes), "model": coded.model, "protocol": protocol}
     value["directions"] = {d: s.to_json() for d, s in scores.items()}
-    console.result(value, score_table(scores), *remarks(scores))
+    console.result(value, _score_table(scores), *_remarks(scores))
 
 
-def cut_rank(text: str) -> int | None:
+def _cut_rank(text: str) -> int | None:
     """Parse a rank; "all" is None.
 
     Example:
-        >>> cut_rank("all"), cut_rank("50")
+        >>> _cut_rank("all"), _cut_rank("50")
         (None, 50)
     """
     if text == "all":
@@ -100,7 +93,7 @@ def cut_rank(text: str) -> int | None:
     return int(text)
 
 
-def score_table(scores: Mapping[Any, Scores]) -> Table:
+def _score_table(scores: Mapping[Any, Scores]) -> Table:
     """A table of scores next to chance, one row per score and direction."""
     rows = [
         [f"{direction} {name}".strip(), *(f"{value:.4f}" for value in (s.value, s.pessimistic, s.optimistic, s.chance))]
@@ -110,7 +103,7 @@ def score_table(scores: Mapping[Any, Scores]) -> Table:
     return table("Scores", ["score", "expected", "worst ties", "best ties", "chance"], rows)
 
 
-def remarks(scores: Mapping[Any, Scores]) -> list[str]:
+def _remarks(scores: Mapping[Any, Scores]) -> list[str]:
     """One line per direction: number of queries, queries left out, size of the database."""
     return [
         f"{direction or 'codes'}: {found.queries:,} queries, {found.dropped:,} dropped because nothing is relevant; "
@@ -118,3 +111,63 @@ def remarks(scores: Mapping[Any, Scores]) -> list[str]:
         f"item within distance {found.definitions.radius}."
         for direction, found in scores.items()
     ]
+
+
+def audit(
+    console: Console,
+    codes: Annotated[Path, typer.Argument(metavar="CODES", help="File with codes.")],
+    labels: Annotated[Path | None, typer.Argument(metavar="LABELS", help="Labels, unless in CODES.")] = None,
+    *,
+    query_codes: Annotated[Path | None, typer.Option(help="Codes of the queries; CODES is then the database.")] = None,
+    query_labels: Annotated[Path | None, typer.Option(help="Labels of the queries.")] = None,
+    queries: Annotated[
+        int | None, typer.Option(help="Rows to use as queries (default: a tenth, at most 1,000).")
+    ] = None,
+    bits: Annotated[int | None, typer.Option(help="Code length, if the file leaves it open.")] = None,
+    direction: Annotated[str | None, typer.Option(help="i2t, t2i, i2i or t2t.")] = None,
+    k: Annotated[int, typer.Option(help="Rank at which NDCG and precision are cut off.")] = 500,
+    map_k: MapK = "all",
+    map_normaliser: MapNormaliser = "relevant",
+) -> None:
+    """Examine codes written by any program.
+
+    Reports dead, constant and duplicate bits, equal codes, and scores next to chance. CODES and LABELS are matrix files
+    (.npz, .npy, .mat, .h5) with packed bytes, 0/1, -1/+1 or real values; every guess about their form is printed. If
+    there is only one set of codes, a sample of its rows serves as queries.
+
+    Example:
+        rmsh audit codes.npz labels.npz --queries 500
+    """
+    from rmsh.metrics import audit_codes
+    from rmsh.retrieval_set import read_retrieval_set
+
+    of_queries: dict[str, Any] = {"query_codes": query_codes, "query_labels": query_labels, "queries": queries}
+    # An unknown direction is refused by name.
+    found = read_retrieval_set(codes, labels, bits=bits, direction=cast("Any", direction), **of_queries)
+    console.note(*found.notes)
+    options: dict[str, Any] = {"k": k, "map_k": _cut_rank(map_k), "map_normaliser": map_normaliser}
+    with console.progress() as report:
+        examined = audit_codes(found.query, found.database, on_progress=report, **options)
+    value = examined.to_json() | {"notes": list(found.notes)}
+    rows = [[name, show(examined.query), show(examined.database)] for name, show in _FACTS.items()]
+    facts = table(f"Codes of {examined.database.bits} bits", ["", "queries", "database"], rows)
+    console.result(value, facts, _score_table({"": examined.scores}), *_remarks({"": examined.scores}))
+
+
+def _listed(bits: tuple[object, ...]) -> str:
+    shown = ", ".join(str(bit) for bit in bits[:5])
+    return f"{len(bits)} ({shown}{', ...' if len(bits) > 5 else ''})" if bits else "0"
+
+
+_FACTS: dict[str, Callable[[BitAudit], str]] = {
+    "codes": lambda side: f"{side.items:,}",
+    "distinct codes": lambda side: f"{side.distinct:,}",
+    "items with the most frequent code": lambda side: f"{side.largest_bucket:,}",
+    "dead bits": lambda side: _listed(side.dead),
+    "nearly constant bits (98 %)": lambda side: _listed(side.nearly_constant),
+    "duplicate bits": lambda side: _listed(side.duplicates),
+    "share of ones": lambda side: f"{side.ones.min():.2f} to {side.ones.max():.2f}",
+    "mean absolute correlation of bits": lambda side: (
+        "-" if side.mean_correlation is None else f"{side.mean_correlation:.3f}"
+    ),
+}

@@ -21,17 +21,17 @@ COMMANDS = {
     "add": "build",
     "remove": "build",
     "bounds": "bounds",
-    "methods": "methods",
+    "methods": "train",
     "train": "train",
     "encode": "train",
     "evaluate": "evaluate",
-    "audit": "audit",
+    "audit": "evaluate",
     "compare": "compare",
     "search": "search",
     "serve": "search",
     "recode": "build",
     "doctor": "doctor",
-    "speed": "speed",
+    "speed": "doctor",
 }
 # Commands of two words, in modules named by the first word.
 GROUPS = {

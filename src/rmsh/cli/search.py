@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from rmsh.cli.console import Console, Json, Quiet, table
+from rmsh.cli.console import Console, table
 from rmsh.core.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ AddressModel: TypeAlias = Annotated[Path | None, typer.Option(help="Model folder
 
 
 def search(
+    console: Console,
     library: FolderOrAddress,
     text: Annotated[str, typer.Argument(metavar="[TEXT]", help="Words to search for.")] = "",
     *,
@@ -46,8 +47,6 @@ def search(
         Literal["best", "codes"], typer.Option(help="Order by image, text, labels and words, or by code alone.")
     ] = "best",
     model: AddressModel = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Search a library by words, images and its own items, together or alone.
 
@@ -64,7 +63,6 @@ def search(
     from rmsh.index.filters import parse
     from rmsh.search.searcher import Searcher
 
-    console = Console(json=json, quiet=quiet)
     words = " - ".join([text, *(minus or [])])
     if not (words or image or like):
         raise InputError("There is nothing to search for; give TEXT, --image FILE or --like ID.")
@@ -96,27 +94,20 @@ def search(
     ]
     readable: Any = f"No {target} found; the filter may exclude everything, or the library has no codes of {target}."
     if hits:
-
-        def score_text(hit: Hit) -> str:
-            return "" if hit.match is None else f"{hit.match.score:.1f}{' weak' if hit.match.weak else ''}"
-
+        scores = ("" if hit.match is None else f"{hit.match.score:.1f}{' weak' * hit.match.weak}" for hit in hits)
         rows = [
-            [hit.item.id, score_text(hit), hit.distance, ", ".join(hit.item.labels), hit.item.text or ""]
-            for hit in hits
+            [hit.item.id, score, hit.distance, ", ".join(hit.item.labels), hit.item.text or ""]
+            for hit, score in zip(hits, scores, strict=True)
         ]
-        columns = ["id", "score", "distance", "labels", "text"]
-        readable = table(
-            f"The {len(hits)} {'nearest' if rank == 'codes' else 'best'} {target}",
-            columns,
-            rows,
-            words=("labels", "text"),
-        )
+        title = f"The {len(hits)} {'nearest' if rank == 'codes' else 'best'} {target}"
+        readable = table(title, ["id", "score", "distance", "labels", "text"], rows, words=("labels", "text"))
     if hits and hits[0].match is not None and hits[0].match.weak:
         console.note("Nothing in the library matches well; these are the nearest.")
     console.result({"to": target, "hits": found}, readable)
 
 
 def serve(
+    console: Console,
     library: FolderOrAddress,
     *,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 means all.")] = "127.0.0.1",
@@ -134,8 +125,6 @@ def serve(
     images: Annotated[
         Path | None, typer.Option("--images", "--pictures", help="Folder of the images, if LIBRARY is an address.")
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Serve the search page and HTTP API of a library.
 
@@ -149,8 +138,6 @@ def serve(
         require(package, "serve")
     from rmsh.search.searcher import Searcher
     from rmsh.serve.server import serve as run
-
-    console = Console(json=json, quiet=quiet)
 
     def ready(server: Listening) -> None:
         console.note(*(f"Not available: {note}" for note in server.notes))

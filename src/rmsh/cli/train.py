@@ -1,4 +1,4 @@
-"""Train a method on pairs of images and texts, and encode data with the model."""
+"""List the methods, train one on pairs of images and texts, and encode data with the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 import yaml
 
-from rmsh.cli.console import Console  # noqa: TC001  # typer reads it
+from rmsh.cli.console import Console, table
 from rmsh.core.errors import ConfigError
 from rmsh.methods import DEFAULT_METHOD
 
@@ -20,7 +20,44 @@ MethodOptions: TypeAlias = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the method.")
 ]
 _MANY_DOUBTED = 0.05  # share of doubted labels that is worth a note
-_SEPARATE_OPTIONS = ("bits", "seed")  # have command-line options of their own
+_SEPARATE_OPTIONS = ("bits", "seed")  # which have their own command-line options
+_METHOD_COLUMNS = ("name", "needs", "what it does", "reference")
+_OPTION_COLUMNS = ("option", "values", "default", "what it does")
+
+
+def methods(
+    console: Console,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Method whose options to show.")] = None,
+) -> None:
+    """List the hashing methods, or show the options of one method.
+
+    Example:
+        rmsh methods
+        rmsh methods cmfh
+    """
+    from rmsh.methods import method_class
+    from rmsh.methods.catalogue import catalogue, describe
+
+    if name is not None:
+        entry = describe(name, method_class(name))
+        rows = [[o.name, o.allowed, "none" if o.default is None else o.default, o.description] for o in entry.options]
+        console.result(
+            entry.to_json(),
+            f"{entry.name}: {entry.summary}",
+            f"{entry.reference}; {'needs labels' if entry.supervised else 'needs no labels'}.",
+            f"Presets: {', '.join(entry.presets) or 'none'}.",
+            table("Options", _OPTION_COLUMNS, rows, words=_OPTION_COLUMNS),
+        )
+        return
+    entries, missing = catalogue()
+    console.note(*missing)
+    rows = [[e.name, "labels" if e.supervised else "no labels", e.summary, e.reference] for e in entries]
+    console.result(
+        {"methods": [entry.to_json() for entry in entries], "missing": missing},
+        table("Methods", _METHOD_COLUMNS, rows, words=_METHOD_COLUMNS),
+        "Options (--bits, --seed; others as --set NAME=VALUE); `rmsh methods NAME` explains them:",
+        *(f"{e.name}: {', '.join(option.name for option in e.options)}" for e in entries),
+    )
 
 
 def train(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -34,6 +35,17 @@ class Progress:
 
 
 OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+def counter(on_progress: OnProgress, stage: str, total: int, unit: str) -> Callable[[int], None]:
+    """A function to call with the number of finished units; a single unit, such as a query, is not reported."""
+    start = time.perf_counter()
+
+    def report(done: int) -> None:
+        if total > 1:
+            on_progress(Progress(stage, done, total, unit, time.perf_counter() - start))
+
+    return report
 
 
 def ignore(progress: Progress) -> None:

@@ -35,10 +35,8 @@ def pack_labels(labels: LabelArray) -> PackedArray:
 def unpack_labels(packed: PackedArray, classes: int) -> LabelArray:
     """Undo :func:`pack_labels`."""
     if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != -(-classes // 8):
-        raise DataError(
-            f"Got packed labels of dtype {packed.dtype} and shape {packed.shape}; {classes} classes need uint8 of "
-            f"shape (n, {-(-classes // 8)})."
-        )
+        found = f"packed labels of dtype {packed.dtype} and shape {packed.shape}"
+        raise DataError(f"Got {found}; {classes} classes need uint8 of shape (n, {-(-classes // 8)}).")
     return np.unpackbits(packed, axis=1, count=classes, bitorder="big")
 
 
@@ -101,8 +99,7 @@ def mine_classes(texts: Sequence[str], *, most: int = MOST_CLASSES) -> Classes:
     frequent = sorted((c for c, n in counts.items() if least <= n <= largest), key=lambda name: (-counts[name], name))
     if not frequent:
         raise DataError(
-            f"No word or tag recurs in the {len(texts)} texts, so no labels can be mined; give labels in a column "
-            "'labels' or as one folder per class."
+            f"No word or tag recurs in the {len(texts)} texts; give labels in a column or folder per class."
         )
     return {name: sorted(words_of[name]) for name in frequent[:most]}
 
@@ -157,9 +154,8 @@ def read_classes(path: Path) -> Classes:
         if not name and not words.strip():
             continue
         if not name or name in classes:
-            raise DataError(
-                f"{path}, line {number} has {f'{name!r} again' if name else 'no name'}; name each class once."
-            )
+            found = f"{name!r} again" if name else "no name"
+            raise DataError(f"{path}, line {number} has {found}; name each class once.")
         classes[name] = [word for piece in words.split(",") if (word := " ".join(piece.split()))] or [name]
     if not classes:
         raise DataError(f"{path} has no class; write one per line, such as 'dog: dog, dogs, puppy'.")

@@ -75,10 +75,8 @@ def open_pairs(spec: str | Path, *, skip: Collection[Role] = (), strict: bool = 
         refuse_skipped(opened.origin.skipped, opened.name)
     unlabelled = np.flatnonzero(~opened.pairs.labelled)
     if strict and unlabelled.size:
-        raise DataError(
-            f"{opened.name}: {unlabelled.size} of {len(opened.pairs)} items have no label (rows {listed(unlabelled)}), "
-            "but all items need labels here. Remove these items, or allow items without labels."
-        )
+        found = f"{unlabelled.size} of {len(opened.pairs)} items have no label (rows {listed(unlabelled)})"
+        raise DataError(f"{opened.name}: {found}; remove them, or allow items without labels.")
     if opened.pairs.labels is None or not unlabelled.size:
         return opened
     note = f"{unlabelled.size:,} of {len(opened.pairs):,} items have no label; supervised methods skip them"

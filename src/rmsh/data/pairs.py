@@ -39,6 +39,17 @@ def listed(problems: Iterable[object]) -> str:
     return ", ".join(texts[:MOST_PROBLEMS]) + (f" and {more} more" if more > 0 else "")
 
 
+def rows_by_id(ids: Iterable[object], wanted: Sequence[object] | IdArray, source: str) -> list[int]:
+    """The rows at which the wanted IDs are found among ``ids``; DataError if one is missing."""
+    row_of = {str(name): row for row, name in enumerate(ids)}
+    missing = [str(name) for name in wanted if str(name) not in row_of]
+    if missing:
+        raise DataError(
+            f"{source}: {len(missing):,} of {len(wanted):,} items have no row, such as {missing[0]!r}; add them."
+        )
+    return [row_of[str(name)] for name in wanted]
+
+
 def checked_ids(ids: IdArray | Sequence[str], source: str) -> IdArray:
     """IDs as an array of unique strings (n,)."""
     array = np.asarray(ids, dtype=np.str_) if len(ids) else np.empty(0, dtype=np.str_)
@@ -74,14 +85,10 @@ def _check_features(values: Features, source: str) -> None:
     if values.shape[1] == 0:
         raise DataError(f"{source}: the matrix has no columns; at least one feature is needed.")
     flat = values.reshape(-1) if isinstance(values, np.ndarray) else values.data
-    found = [np.empty(0, dtype=np.int64)]
-    for start in range(0, len(flat), CHECKED_TOGETHER):
-        finite = np.isfinite(flat[start : start + CHECKED_TOGETHER])
-        if not finite.all():
-            found.append(start + np.flatnonzero(~finite))
-    places = np.concatenate(found)
-    if not places.size:
+    blocks = np.split(flat, range(CHECKED_TOGETHER, len(flat), CHECKED_TOGETHER))
+    if all(np.isfinite(block).all() for block in blocks):
         return
+    places = np.flatnonzero(~np.isfinite(flat))
     if isinstance(values, np.ndarray):
         rows, columns = np.divmod(places, values.shape[1])
     else:
@@ -224,20 +231,13 @@ class Pairs:
         return self.images if modality == "image" else self.texts
 
     def features(self, modality: Modality) -> Features:
-        """The feature matrix of a modality.
-
-        Raises:
-            DataError: the modality is absent or still raw.
-        """
+        """The feature matrix of a modality; DataError if it is absent or still raw."""
         column = self.column(modality)
         if column is None:
-            article = "an" if modality == "image" else "a"
-            raise DataError(f"{self.source}: no item has {article} {modality}; {modality} features are needed here.")
+            one = "an image" if modality == "image" else "a text"
+            raise DataError(f"{self.source}: no item has {one}; {modality} features are needed here.")
         if is_raw(column):
-            raise DataError(
-                f"{self.source}: the {modality}s are raw, but features are needed here; encode them first "
-                f"(--{modality}-encoder on the command line)."
-            )
+            raise DataError(f"{self.source}: the {modality}s are raw; encode them to features (--{modality}-encoder).")
         return cast("Features", column)
 
     def take(self, rows: IntArray | BitArray) -> Pairs:

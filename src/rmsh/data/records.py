@@ -72,10 +72,8 @@ def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:
 def refuse_skipped(skipped: Sequence[Skipped], source: str) -> None:
     """Raise a DataError if anything would be left out."""
     if skipped:
-        raise DataError(
-            f"{source}: {len(skipped)} things would be left out in strict mode: {listed(skipped)}; correct them, or "
-            "turn strict mode off."
-        )
+        found = f"{len(skipped)} items or parts of items would be left out"
+        raise DataError(f"{source}: {found}: {listed(skipped)}; correct them, or turn strict mode off.")
 
 
 @dataclass(frozen=True)

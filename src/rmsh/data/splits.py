@@ -54,10 +54,8 @@ class Split:
         for part in ("database", "train"):
             shared = np.intersect1d(self.query, getattr(self, part))
             if shared.size:
-                raise DataError(
-                    f"split {self.name!r}: {shared.size} rows are both in query and in {part}, the first is row "
-                    f"{shared[0]}; queries must not be in the database or the training rows."
-                )
+                found = f"{shared.size} rows are both in query and in {part}, the first is row {shared[0]}"
+                raise DataError(f"split {self.name!r}: {found}; a query must not be in another part.")
 
     @property
     def sha256(self) -> str:
@@ -74,21 +72,15 @@ class Split:
         for part in PARTS:
             rows = getattr(self, part)
             if rows.size and rows.max() >= n:
-                raise DataError(
-                    f"split {self.name!r}: {part} has row {rows.max()}, but there are {n} items; use the split made "
-                    "for this data."
-                )
+                found = f"{part} has row {rows.max()}, but there are {n} items"
+                raise DataError(f"split {self.name!r}: {found}; use the split of this data.")
         return self
 
     def save(self, path: Path, ids: IdArray) -> str:
         """Write the IDs of each part and a hash of all IDs as JSON, and return the SHA-256 of the content."""
         self.check(len(ids))
-        content: dict[str, Any] = {
-            "format": FORMAT,
-            "version": VERSION,
-            "name": self.name,
-            "items": fingerprint_ids(ids),
-        }
+        content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": self.name}
+        content["items"] = fingerprint_ids(ids)
         content |= {part: [str(name) for name in np.asarray(ids)[getattr(self, part)]] for part in PARTS}
         content["sha256"] = _content_hash(content)
         write_json(path, content)
@@ -104,12 +96,10 @@ class Split:
         if content.get("sha256") != _content_hash(content):
             raise FormatError(f"{path} was changed after it was written; restore it or make a new split.")
         if content["items"] != fingerprint_ids(ids):
-            raise DataError(
-                f"{path} splits {content['items']['count']} items, whose ids differ from the {len(ids)} given; use the "
-                "split made for this data, or make a new one."
-            )
+            found = f"{content['items']['count']} items, whose ids differ from the {len(ids)} given"
+            raise DataError(f"{path} splits {found}; use the split of this data, or make a new one.")
         row_of = {str(name): row for row, name in enumerate(ids)}
-        return cls(content["name"], *([row_of[name] for name in content[part]] for part in PARTS))  # type: ignore[arg-type]
+        return cls(content["name"], *(np.array([row_of[name] for name in content[part]]) for part in PARTS))
 
 
 def random_split(n: int, queries: int, *, seed: int = 0, name: str = "random") -> Split:
@@ -130,9 +120,7 @@ def hold_out_validation(split: Split, n: int | None = None, *, seed: int = 0) ->
     if n is None:
         n = min(_MOST_VALIDATION, max(1, len(split.train) // 10))
     if not 1 <= n < len(split.train):
-        raise DataError(
-            f"Got {n} validation queries for {len(split.train)} training rows; give at least 1 and fewer than these."
-        )
+        raise DataError(f"Got {n} validation queries for {len(split.train)} training rows; give 1 or more, but fewer.")
     query = _drawn(split.train, n, seed=seed)
     database, train = (rows[~np.isin(rows, query)] for rows in (split.database, split.train))
     return Split(f"{split.name}-validation", database, query, train)

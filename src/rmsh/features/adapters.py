@@ -7,7 +7,6 @@ preprocessing, so that a model of the same name with other weights is detected.
 from __future__ import annotations
 
 import re
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from rmsh.core.errors import ConfigError, RmshError, require
-from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.features.base import check_fingerprint
 from rmsh.features.images import ImageEncoder, ImageLike, read_image
 
@@ -146,14 +145,12 @@ class _TextAdapter(_Adapter):
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> FloatArray:
         """Features, float32 (n, dim)."""
-        start = time.perf_counter()
+        report = counter(on_progress, "encode texts", len(items), "text")
         features = np.empty((len(items), self.dim), dtype=np.float32)
         for done in range(0, len(items), _BATCH):
             texts = [str(item) for item in items[done : done + _BATCH]]
             features[done : done + len(texts)] = self._embed(texts)
-            if len(items) > 1:  # a query needs no progress
-                seconds = time.perf_counter() - start
-                on_progress(Progress("encode texts", done + len(texts), len(items), "text", seconds))
+            report(done + len(texts))
         return features
 
 

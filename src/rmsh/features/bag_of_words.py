@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from rmsh.core.errors import DataError
-from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.features.base import check_fingerprint
 
 if TYPE_CHECKING:
@@ -94,6 +94,5 @@ class BagOfWords:
         ends = np.cumsum([0, *map(len, rows)])
         columns = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]) if rows else np.empty(0, np.int64)
         values = np.ones(len(columns), dtype=np.float32)
-        if len(rows) > 1:  # a query needs no progress
-            on_progress(Progress("encode texts", len(rows), len(rows), "text", 0.0))
+        counter(on_progress, "encode texts", len(rows), "text")(len(rows))
         return sparse.csr_array((values, columns, ends), shape=(len(rows), self.dim))

@@ -37,26 +37,21 @@ class Encoder(Protocol):
     @property
     def name(self) -> str:
         """Name by which users select it, such as ``minilm`` or ``timm:resnet152``."""
-        ...
 
     @property
     def dim(self) -> int:
         """Number of features."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Identifies weights and preprocessing: equal fingerprints give equal features."""
-        ...
 
     @classmethod
     def prepare(cls, items: Sequence[str]) -> Self:
         """Create an encoder for data like these training items."""
-        ...
 
     def describe(self) -> dict[str, Any]:
         """Plain values from which :meth:`restore` creates the same encoder."""
-        ...
 
     @classmethod
     def restore(cls, description: Mapping[str, Any]) -> Self:
@@ -65,11 +60,9 @@ class Encoder(Protocol):
         Raises:
             FormatError: the installed weights are not those of the description.
         """
-        ...
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ...) -> Features:
         """Features of items, (n, dim): dense float32, or CSR."""
-        ...
 
 
 @dataclass(frozen=True)

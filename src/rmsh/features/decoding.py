@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
-from rmsh.core.errors import RmshError
+from rmsh.core.errors import DataError, ImageLimitError, RmshError
 from rmsh.features.decoding_worker import ANSWER, MEASURED, PIXELS, READY, REFUSED, REQUEST, UNREADABLE
 
 if TYPE_CHECKING:
@@ -36,14 +36,6 @@ _MOST_WORKERS = 16
 _START_SECONDS = 60.0  # for a worker to load Pillow, from a slow disk perhaps
 _LONGEST_REASON = 1 << 14  # bytes; a worker that announces more is not obeying the protocol
 _PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from rmsh.features.decoding_worker import main; main()"
-
-
-class UnreadableError(Exception):
-    """The file cannot be decoded; the message is the reason, without a subject."""
-
-
-class LimitExceededError(Exception):
-    """The image exceeds a limit; the message says which, without a subject."""
 
 
 class _Worker:
@@ -96,7 +88,7 @@ class _Worker:
                 if kind in (REFUSED, UNREADABLE) and width <= _LONGEST_REASON:
                     reason = self._read(width).decode(errors="replace")
                     reason = reason or f"decoding it takes more than {self._memory >> 20} MB of memory"
-                    raise LimitExceededError(reason) if kind == REFUSED else UnreadableError(reason)
+                    raise ImageLimitError(reason) if kind == REFUSED else DataError(reason)
                 # A compromised decoder could send anything.
                 expected = (width, height) == size if size else max(width, height) <= most_side
                 if kind not in (PIXELS, MEASURED) or not expected or not 0 < width * height <= most_pixels:
@@ -107,9 +99,9 @@ class _Worker:
         except (OSError, EOFError):
             self.stop()
             if self._expired or self.process.returncode == -getattr(signal, "SIGPROF", 0):
-                raise LimitExceededError(f"decoding it takes more than {self._seconds:g} seconds") from None
-            raise UnreadableError(f"the decoder crashed on it (exit code {self.process.returncode})") from None
-        except (UnreadableError, LimitExceededError):
+                raise ImageLimitError(f"decoding it takes more than {self._seconds:g} seconds") from None
+            raise DataError(f"the decoder crashed on it (exit code {self.process.returncode})") from None
+        except DataError:
             raise
         except BaseException:  # interrupted in the middle of an answer
             self.stop()
@@ -213,8 +205,9 @@ class Decoder:
             most_pixels: an image with more is refused before it is decoded.
 
         Raises:
-            LimitExceededError: the image takes more time, memory or pixels than allowed.
-            UnreadableError: the file is damaged, or not an image.
+            ImageLimitError: the image takes more time, memory or pixels than allowed. The message of this and the
+                next error is the reason only, without a subject.
+            DataError: the file is damaged, or not an image.
         """
         return cast("_Pixels", self._ask(image, True, size, fit, most_pixels))
 

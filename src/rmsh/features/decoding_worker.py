@@ -23,8 +23,9 @@ from typing import IO
 
 from PIL import Image, UnidentifiedImageError
 
+from rmsh.core.errors import ImageLimitError
 from rmsh.core.files import open_regular
-from rmsh.features.pixels import TooLargeError, decode, image_size, strips
+from rmsh.features.pixels import decode, image_size, strips
 
 REQUEST = struct.Struct("<BBIIIQQ")  # decode or measure, path or content, width, height, fit, most pixels, length
 ANSWER = struct.Struct("<BBII")  # kind, whether this process ends now, width or length of the reason, height
@@ -101,7 +102,7 @@ def _answer(head: bytes, requests: IO[bytes], answers: IO[bytes], seconds: float
                 width, height = image_size(file, most_pixels=most_pixels)
     except MemoryError:
         kind, exhausted = REFUSED, True
-    except TooLargeError as error:
+    except ImageLimitError as error:
         kind, reason = REFUSED, str(error)
     except UnidentifiedImageError:  # Pillow's own sentence shows a Python object
         kind, reason = UNREADABLE, "its format is not recognized"

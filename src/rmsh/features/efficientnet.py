@@ -31,16 +31,11 @@ _EPSILON = 1e-3  # of batch normalisation
 _OPSET, _IR = 17, 8  # supported by every onnxruntime we allow
 
 
-def build_graph(weights: Mapping[str, NDArray[Any]]) -> bytes:
-    """The network from pixels, uint8 (n, 224, 224, 3), to pooled features, float32 (n, 1280).
-
-    ``weights`` have the names of the package efficientnet_lite_pytorch.
-    """
-    return _Graph(weights).model()
-
-
 class _Graph:
-    """Collects nodes and constants; a method that adds a node takes and returns names of values."""
+    """Collects nodes and constants; a method that adds a node takes and returns names of values.
+
+    The weights have the names of the package efficientnet_lite_pytorch.
+    """
 
     def __init__(self, weights: Mapping[str, NDArray[Any]]) -> None:
         self._onnx = require("onnx", "encoders")
@@ -50,6 +45,7 @@ class _Graph:
         self._side = SIDE
 
     def model(self) -> bytes:
+        """The network from pixels, uint8 (n, 224, 224, 3), to pooled features, float32 (n, 1280)."""
         helper, types = self._onnx.helper, self._onnx.TensorProto
         self._network()
         graph = helper.make_graph(
@@ -156,7 +152,7 @@ class EfficientNet(PackagedEncoder, ImageEncoder):
         runtime = require("onnxruntime", "encoders")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = 1  # the images are distributed over the processors
-        graph = build_graph(read_tensors(locate(self.name)))
+        graph = _Graph(read_tensors(locate(self.name))).model()
         return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
     def _read(self, image: ImageLike) -> NDArray[np.uint8]:

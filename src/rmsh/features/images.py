@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,10 +13,10 @@ import numpy as np
 from PIL import Image
 
 from rmsh.core.errors import DataError, ImageLimitError
-from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.features.base import Unreadable, refuse
-from rmsh.features.decoding import LimitExceededError, UnreadableError, processors, shared_decoder
-from rmsh.features.pixels import FORMATS, TooLargeError, check_pixels, fitted, to_rgb
+from rmsh.features.decoding import processors, shared_decoder
+from rmsh.features.pixels import FORMATS, check_pixels, fitted, to_rgb
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,13 +64,13 @@ def read_pixels(
             return _open_pixels(image, size, fit, most_pixels)
         # Pipes, which would block, and files with too many bytes are refused here.
         if not isinstance(image, bytes) and not Path(image).is_file():
-            raise UnreadableError("there is no such file")
+            raise DataError("there is no such file")
         count = len(image) if isinstance(image, bytes) else Path(image).stat().st_size
         if count > MOST_BYTES:
-            raise LimitExceededError(f"it has {count >> 20} MB, and at most {MOST_BYTES >> 20} are allowed")
+            raise ImageLimitError(f"it has {count >> 20} MB, and at most {MOST_BYTES >> 20} are allowed")
         source = image if isinstance(image, bytes) else str(image)
         return shared_decoder().decode(source, size=size, fit=fit, most_pixels=most_pixels)
-    except (LimitExceededError, TooLargeError, UnreadableError) as error:
+    except DataError as error:
         raise _refusal(image, error) from error
 
 
@@ -94,7 +93,7 @@ def read_size(content: bytes, *, most_pixels: int) -> tuple[int, int]:
     """
     try:
         return shared_decoder().size(content, most_pixels=most_pixels)
-    except (LimitExceededError, UnreadableError) as error:
+    except DataError as error:
         raise _refusal(content, error) from error
 
 
@@ -108,12 +107,13 @@ def _open_pixels(
         rgb = to_rgb(image, size)
         return np.array(rgb if fit is None else rgb.resize(fitted(rgb.size, fit), Image.Resampling.HAMMING))
     except Exception as error:  # damaged files make decoders raise anything
-        raise UnreadableError(str(error).rstrip(".") or type(error).__name__) from error
+        raise DataError(str(error).rstrip(".") or type(error).__name__) from error
 
 
-def _refusal(image: ImageLike, error: Exception) -> DataError:
+def _refusal(image: ImageLike, error: DataError) -> DataError:
+    """The error with the name of the image and what to do."""
     name = str(image) if isinstance(image, (str, Path)) else "The given file"
-    if not isinstance(error, UnreadableError):
+    if isinstance(error, ImageLimitError):
         return ImageLimitError(f"{name} is refused as an image: {error}; give a smaller or simpler copy of it.")
     formats = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
     return DataError(f"{name} cannot be read as an image: {error}; give a {formats} file.")
@@ -157,7 +157,7 @@ class ImageEncoder(ABC):
         self, items: Sequence[Any], *, on_progress: OnProgress = ignore
     ) -> tuple[FloatArray, list[Unreadable]]:
         """Features with zeros for images that cannot be read, and the list of these."""
-        start = time.perf_counter()
+        report = counter(on_progress, "encode images", len(items), "image")
         features = np.zeros((len(items), self.dim), dtype=np.float32)
         unreadable: list[Unreadable] = []
 
@@ -178,9 +178,7 @@ class ImageEncoder(ABC):
         try:
             for rows, errors in zip(batches, encode_all(encode_batch, batches), strict=True):
                 unreadable += errors
-                if len(items) > 1:  # a query needs no progress
-                    seconds = time.perf_counter() - start
-                    on_progress(Progress("encode images", rows.stop, len(items), "image", seconds))
+                report(rows.stop)
         finally:
             pool.shutdown(cancel_futures=True)
         return features, unreadable

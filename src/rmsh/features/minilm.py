@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rmsh.core.errors import require
-from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.features.weights import PackagedEncoder, locate
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class MiniLM(PackagedEncoder):
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> FloatArray:
         """Features, float32 (n, 384)."""
-        start = time.perf_counter()
+        report = counter(on_progress, "encode texts", len(items), "text")
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([str(item) for item in items])]
         # Texts of similar length share a batch, so that little is spent on padding.
         by_length = np.argsort([len(ids) for ids in tokens], kind="stable")
@@ -54,9 +53,7 @@ class MiniLM(PackagedEncoder):
         for done in range(0, len(tokens), _BATCH):
             rows = by_length[done : done + _BATCH]
             features[rows] = self._embed([tokens[row] for row in rows])
-            if len(tokens) > 1:  # a query needs no progress
-                seconds = time.perf_counter() - start
-                on_progress(Progress("encode texts", done + len(rows), len(tokens), "text", seconds))
+            report(done + len(rows))
         return features
 
     def _embed(self, tokens: list[list[int]]) -> FloatArray:

@@ -1,7 +1,7 @@
 """Turns one image file into upright 8-bit RGB, inside the process that calls it.
 
 Image files are decoded in a process with limits, which :mod:`rmsh.features.decoding` runs. This module runs there, so
-it imports Pillow and numpy only.
+it imports little more than Pillow and numpy.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image, ImageOps
+
+from rmsh.core.errors import ImageLimitError
 
 if TYPE_CHECKING:
     from rmsh.core.types import FloatArray
@@ -24,12 +26,8 @@ _ORIENTATION = 0x0112
 _SWAPS_SIDES = {5, 6, 7, 8}  # EXIF orientations that exchange width and height
 
 
-class TooLargeError(Exception):
-    """The image has more pixels than allowed."""
-
-
 def image_size(file: IO[bytes], *, most_pixels: int) -> tuple[int, int]:
-    """Width and height as stored, read from the header; raises TooLargeError beyond the limits."""
+    """Width and height as stored, read from the header; raises ImageLimitError beyond the limits."""
     with Image.open(file, formats=_formats()) as opened:
         check_pixels(opened, most_pixels)
         return opened.size
@@ -47,7 +45,7 @@ def decode(
         most_pixels: an image with more is refused before it is decoded.
 
     Raises:
-        TooLargeError: the image has more pixels than allowed. Damaged files raise whatever Pillow raises.
+        ImageLimitError: the image has more pixels than allowed. Damaged files raise whatever Pillow raises.
     """
     with Image.open(file, formats=_formats()) as opened:
         check_pixels(opened, most_pixels)
@@ -68,14 +66,14 @@ def _formats() -> tuple[str, ...]:
 
 
 def check_pixels(image: Image.Image, most: int) -> None:
-    """Raise TooLargeError if an image has too many pixels, or is too long for its width."""
+    """Raise ImageLimitError if an image has too many pixels, or is too long for its width."""
     width, height = image.size
     if min(width, height) < 1:
         raise ValueError(f"it has {width} x {height} pixels")
     if width * height > most:
-        raise TooLargeError(f"it has {width} x {height} pixels, and at most {most:,} in all are allowed")
+        raise ImageLimitError(f"it has {width} x {height} pixels, and at most {most:,} in all are allowed")
     if max(width, height) > MOST_SIDE:
-        raise TooLargeError(f"it has {width} x {height} pixels, and at most {MOST_SIDE:,} per side are allowed")
+        raise ImageLimitError(f"it has {width} x {height} pixels, and at most {MOST_SIDE:,} per side are allowed")
 
 
 def fitted(size: tuple[int, int], side: int) -> tuple[int, int]:

@@ -105,11 +105,8 @@ BENCHMARKS = {name: Benchmark(name=name, **content) for name, content in yaml.sa
 
 def find(root: Path, *names: str) -> Path | None:
     """The first of some relative paths that exists under the root or up to two levels below it."""
-    for depth in range(DEEPEST + 1):
-        for name in names:
-            for found in sorted(root.glob("*/" * depth + name)):
-                return found
-    return None
+    patterns = ("*/" * depth + name for depth in range(DEEPEST + 1) for name in names)
+    return next((found for pattern in patterns for found in sorted(root.glob(pattern))), None)
 
 
 def text_lines(path: Path) -> list[str]:
@@ -139,7 +136,5 @@ def image_number(name: str) -> str:
 def image_columns(folders: Sequence[Path], names: Sequence[str]) -> dict[str, Any]:
     """Columns of Pairs: the path of each image in its folder, and a mask of those that exist; empty if none does."""
     paths = [os.path.join(folder, name) for folder, name in zip(folders, names, strict=True)]
-    folders_used = {os.path.dirname(path) for path in paths}
-    listed = {folder: {*os.listdir(folder)} if os.path.isdir(folder) else set() for folder in folders_used}
-    present = [os.path.basename(path) in listed[os.path.dirname(path)] for path in paths]
-    return {"images": np.array(paths), "has_image": np.array(present)} if any(present) else {}
+    present = np.array([os.path.isfile(path) for path in paths])
+    return {"images": np.array(paths), "has_image": present} if present.any() else {}

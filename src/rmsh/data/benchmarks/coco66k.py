@@ -58,9 +58,8 @@ def check_held_out(ids: IdArray, split: Split) -> None:
     found = fingerprint_ids(ids[split.database])
     if len(ids) == ITEMS and found != HELD_OUT:
         raise DataError(
-            f"The protocol unseen of coco66k holds out {HELD_OUT['count']} pairs, SHA-256 {HELD_OUT['sha256']}; this "
-            f"split has {found['count']}, SHA-256 {found['sha256']}. Use the published files, and the version of numpy "
-            f"in constraints.txt instead of {np.__version__}."
+            f"The protocol unseen of coco66k holds out {HELD_OUT}, but this split {found}. Use the published files and "
+            f"the version of numpy in constraints.txt instead of {np.__version__}."
         )
 
 
@@ -76,10 +75,7 @@ def _read_pairs(path: Path) -> tuple[NDArray[np.str_], ...]:
     fit = (len(row) == len(HEADER) and row[1] in ("database", "query") for row in rows)
     wrong = [f"line {i} ({lines[i - 2][:40]!r})" for i, fits in enumerate(fit, start=2) if not fits]
     if wrong:
-        raise DataError(
-            f"{path}: these lines are not an id, 'database' or 'query', and a caption, separated by tabs: "
-            f"{listed(wrong)}; correct or remove them."
-        )
+        raise DataError(f"{path}: an id, 'database' or 'query', and a caption are expected; found {listed(wrong)}.")
     return tuple(np.array([row[field] for row in rows], dtype=np.str_) for field in range(len(HEADER)))
 
 
@@ -91,10 +87,8 @@ def _read_labels(path: Path, ids: NDArray[np.str_]) -> tuple[LabelArray, tuple[s
         raise DataError(f"{path} has no key {missing[0]!r}, only {', '.join(map(repr, matrices))}; write it again.")
     label_ids, packed, names = (read_matrix(matrices[key]) for key in ("ids", "labels", "names"))
     if len(label_ids) != len(ids) or len(packed) != len(ids):
-        raise DataError(
-            f"{path} has {len(label_ids)} ids and {len(packed)} rows of labels, but {PAIRS} has {len(ids)} rows; both "
-            "files must have the same items."
-        )
+        found = f"{len(label_ids)} ids and {len(packed)} rows of labels"
+        raise DataError(f"{path} has {found}, but {PAIRS} has {len(ids)} rows; both must have the same items.")
     differing = np.flatnonzero(label_ids.astype(np.str_) != ids)
     if differing.size:
         rows = (f"row {row} ({label_ids[row]}, not {ids[row]})" for row in differing)
@@ -106,8 +100,6 @@ def _read_images(path: Path, n: int) -> FloatArray:
     (matrix,) = list_matrices(path)
     stored = read_matrix(matrix)
     if stored.dtype != np.uint8 or stored.ndim != 2 or len(stored) != n:
-        raise DataError(
-            f"{path} contains {stored.dtype} of shape {stored.shape}; uint8 of shape ({n}, features) is expected, "
-            f"one row per row of {PAIRS}."
-        )
+        found = f"{stored.dtype} of shape {stored.shape}"
+        raise DataError(f"{path} has {found}; uint8 of shape ({n}, features) is expected, as {PAIRS} has {n} rows.")
     return decompand(stored)

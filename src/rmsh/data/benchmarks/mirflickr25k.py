@@ -29,9 +29,7 @@ def read(root: Path) -> Source:
     tag_folder, *topic_files = BENCHMARKS["mirflickr25k"].find_files(root, files).values()
     members = [_numbers(path) for path in topic_files]
     named = ((re.fullmatch(r"tags(\d+)\.txt", path.name), path) for path in tag_folder.iterdir())
-    tags = {
-        int(match[1]): text_lines(path) for match, path in named if match
-    }  # an image without tags has an empty file
+    tags = {int(match[1]): text_lines(path) for match, path in named if match}  # no tags: an empty file
     numbers = sorted({*tags}.union(*members))
     base = tag_folder.parent.parent
     vocabulary, note = _vocabulary(base / "doc" / "common_tags.txt", tags)
@@ -64,8 +62,6 @@ def _vocabulary(path: Path, tags: Mapping[int, Iterable[str]]) -> tuple[tuple[st
     counts = Counter(tag for members in tags.values() for tag in {*members})
     words = tuple(sorted((t for t, n in counts.items() if n >= LEAST_IMAGES), key=lambda tag: (-counts[tag], tag)))
     if not words:
-        raise DataError(
-            f"{path} is missing, and no tag is on at least {LEAST_IMAGES} of the {len(tags)} images; give the "
-            "whole data set, or the published doc folder."
-        )
+        rare = f"no tag is on at least {LEAST_IMAGES} of the {len(tags)} images"
+        raise DataError(f"{path} is missing, and {rare}; give the whole data set, or the published doc folder.")
     return words, f"{len(words):,} tags are on at least {LEAST_IMAGES} images; doc/common_tags.txt is missing"

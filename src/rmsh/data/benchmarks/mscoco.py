@@ -24,11 +24,8 @@ CHUNK = 1 << 20  # bytes read at a time
 def read(root: Path) -> Source:
     """Read every image of both parts, with its categories and its first caption, from the folder with the files."""
     names = [f"{kind}_{part}2014.json" for kind in ("instances", "captions") for part in PARTS]
-    inputs = [
-        *BENCHMARKS["mscoco"]
-        .find_files(root, {f"annotations/{name}": (f"annotations/{name}", name) for name in names})
-        .values()
-    ]
+    files = {f"annotations/{name}": (f"annotations/{name}", name) for name in names}
+    inputs = tuple(BENCHMARKS["mscoco"].find_files(root, files).values())
     instances, captions = inputs[:2], inputs[2:]
     listed = [sorted(_fields(path, "images", "id", "file_name")) for path in instances]
     numbers = [number for part in listed for number, _ in part]
@@ -54,7 +51,7 @@ def read(root: Path) -> Source:
         **image_columns([folders[name] for name in part], [name for part in listed for _, name in part]),
     )
     notes = (f"{strays:,} annotations of images that are not listed were skipped",) if strays else ()
-    return Source(pairs, part, (), notes, tuple(inputs), image_number)
+    return Source(pairs, part, (), notes, inputs, image_number)
 
 
 def _read_labels(paths: Sequence[Path], images: Sequence[int], categories: Sequence[int]) -> tuple[LabelArray, int]:

@@ -65,10 +65,8 @@ def prepare(
     if without_images:
         pairs = replace(pairs, images=None, has_image=None)  # type: ignore[arg-type]  # filled in
     elif pairs.images is None or not pairs.has_image.any():
-        raise DataError(
-            f"{root} has no images. Give their features with --images, or omit them with --without-images. "
-            f"{benchmark.missing}"
-        )
+        advice = "Give their features with --images, or omit them with --without-images."
+        raise DataError(f"{root} has no images. {advice} {benchmark.missing}")
     counts = [int((~mask).sum()) for mask in (whole.labelled, source.worded, usable, pairs.has_image)]
     unlabelled, wordless, removed, missing = counts
     notes = [
@@ -132,10 +130,8 @@ def _with_frequent_classes(source: Source, count: int | None) -> Source:
     if count is None or count == labels.shape[1]:
         return source
     if labels.shape[1] < count:
-        raise DataError(
-            f"{source.pairs.source} has {labels.shape[1]} classes, but the split uses the {count} most frequent ones; "
-            "use another split."
-        )
+        found = f"{source.pairs.source} has {labels.shape[1]} classes"
+        raise DataError(f"{found}, but the split uses the {count} most frequent ones; use another split.")
     chosen = np.sort(np.argsort(-labels.sum(axis=0, dtype=np.int64), kind="stable")[:count])
     names = tuple(source.pairs.class_names[c] for c in chosen)
     note = f"the {count} most frequent of {labels.shape[1]} classes are {', '.join(names)}"
@@ -184,19 +180,17 @@ def draw_split(
     of_database = of_query = np.flatnonzero(usable)
     if protocol.parts is not None:
         if part is None:
-            raise DataError(
-                f"The split {protocol.name!r} consists of published parts ({', '.join(protocol.parts)}), which these "
-                "files do not name; give the published files, or use another split."
-            )
+            needed = f"The split {protocol.name!r} needs the published parts ({', '.join(protocol.parts)})"
+            raise DataError(f"{needed}; give the published files, or use another split.")
         of_database, of_query = (np.flatnonzero(usable & (part == name)) for name in protocol.parts)
     candidates = of_query[labels[of_query].any(axis=1)]
     queries = protocol.queries or max(1, len(candidates) // 10)
     needed = max(protocol.database or 1, protocol.train or 1)
     if len(candidates) < queries or len(of_database) - (0 if protocol.parts else queries) < needed:
+        found = f"there are {len(candidates):,} and {len(of_database):,} pairs to draw from"
         raise DataError(
-            f"The split {protocol.name!r} needs {queries:,} queries and {needed:,} other pairs, but there are "
-            f"{len(candidates):,} and {len(of_database):,} pairs to draw from; give the whole data set, or use the "
-            "split 'tenth'."
+            f"The split {protocol.name!r} needs {queries:,} queries and {needed:,} other pairs, but {found}; give the "
+            "whole data set, or use the split 'tenth'."
         )
     rng = np.random.default_rng(seed)
 

@@ -39,32 +39,25 @@ def decode_codes(values: Any, bits: int | None = None, *, source: str = "codes")
     """
     array = _dense(values)
     if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
-        raise CodesError(
-            f"{source}: got {array.dtype} of shape {array.shape}; codes are numbers (n, bits) or bytes (n, bits / 8)."
-        )
+        found = f"{array.dtype} of shape {array.shape}"
+        raise CodesError(f"{source}: got {found}; codes are numbers (n, bits) or bytes (n, bits / 8).")
     width = array.shape[1]
     if array.dtype == np.uint8 and (array.max() > 1 or (bits != width and 8 * width <= MAX_BITS)):
         return _unpacked(array, bits, source)
     if width != (bits or width) or width > MAX_BITS:
-        raise CodesError(
-            f"{source}: got {width} columns, one per bit; expected {bits or f'at most {MAX_BITS}'}. Check the "
-            "number of bits, and that each row is an item."
-        )
+        expected = bits or f"at most {MAX_BITS}"
+        raise CodesError(f"{source}: got {width} columns, one per bit; expected {expected}, one row per item.")
     return _signs(array, source)
 
 
 def _unpacked(array: NDArray[np.uint8], bits: int | None, source: str) -> tuple[BitArray, str]:
     width = array.shape[1]
     if bits is None and array.max() <= 1:
-        raise CodesError(
-            f"{source}: bytes of 0 and 1 may be {width} bits or {8 * width} packed bits; give the number (--bits)."
-        )
+        raise CodesError(f"{source}: bytes of 0 and 1 may be {width} bits or {8 * width} packed bits; give --bits.")
     length = bits or 8 * width
     if -(-length // 8) != width:
-        raise CodesError(
-            f"{source}: {width} columns of bytes have up to {8 * width} packed bits, but {length} were expected; give "
-            "the number of bits before packing."
-        )
+        found = f"{width} columns of bytes have up to {8 * width} packed bits"
+        raise CodesError(f"{source}: {found}, but {length} were expected; give the number of bits before packing.")
     for order in ("little", "big"):  # distances are the same in both; the padding shows which one it is
         unpacked = np.unpackbits(array, axis=1, bitorder=order).astype(np.bool_)
         if not unpacked[:, length:].any():
@@ -78,17 +71,14 @@ def _signs(array: NDArray[Any], source: str) -> tuple[BitArray, str]:
     if np.isin(array, (-1, 0, 1)).all():
         return array >= 0, "-1 and +1" + ("; 0 counts as +1" if (array == 0).any() else "")
     if array.dtype.kind != "f":
-        raise CodesError(
-            f"{source}: got integers from {array.min()} to {array.max()}; give 0/1, ±1, real numbers or packed uint8."
-        )
+        found = f"integers from {array.min()} to {array.max()}"
+        raise CodesError(f"{source}: got {found}; give 0/1, ±1, real numbers or packed uint8.")
     if not np.isfinite(array).all():
         row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
         raise CodesError(f"{source}: the values of row {row} are not finite; only finite numbers have a sign.")
     if array.min() >= 0:
-        raise CodesError(
-            f"{source}: got real numbers from {array.min():.3g} to {array.max():.3g}, none of them negative, so all "
-            "signs would be equal; subtract the threshold first (0.5 for probabilities)."
-        )
+        found = f"real numbers from {array.min():.3g} to {array.max():.3g}, none of them negative"
+        raise CodesError(f"{source}: got {found}; subtract the threshold first (0.5 for probabilities).")
     return array >= 0, "signs of real numbers"
 
 
@@ -120,10 +110,9 @@ def decode_labels(
     columns = max(needed, classes or 0, at_least)
     whole = numbers.astype(np.int64)
     if (whole != numbers).any() or whole.min() < 0 or columns > _MOST_CLASSES:
-        raise DataError(
-            f"{source}: got a list of numbers from {numbers.min()} to {numbers.max()}; class numbers are integers "
-            f"from 0 to {_MOST_CLASSES - 1}. Give those, or 0/1 with one column per class."
-        )
+        found = f"a list of numbers from {numbers.min()} to {numbers.max()}"
+        allowed = f"class numbers are integers from 0 to {_MOST_CLASSES - 1}"
+        raise DataError(f"{source}: got {found}; {allowed}. Give those, or 0/1 with one column per class.")
     labels = np.zeros((len(whole), columns), dtype=np.uint8)
     labels[np.arange(len(whole)), whole] = 1
     return labels, "class numbers"
@@ -185,10 +174,8 @@ class FoundLabels(NamedTuple):
         for part in parts:
             if part in self.labels:
                 return self.labels[part]
-        raise DataError(
-            f"There are labels for {' and '.join(sorted(self.labels))}, but none for {parts[0]}; give labels in the "
-            "same parts as the codes (keys 'labels', or 'query_labels' and 'database_labels')."
-        )
+        found = f"There are labels for {' and '.join(sorted(self.labels))}, but none for {parts[0]}"
+        raise DataError(f"{found}; give labels as 'labels', or as 'query_labels' and 'database_labels'.")
 
 
 def find_codes(path: Path, *, bits: int | None = None) -> FoundCodes:
@@ -237,10 +224,9 @@ def _select(path: Path, wanted: Literal["codes", "labels"]) -> tuple[dict[Meanin
     dimensions, lists = (1, 2) if wanted == "labels" else (2,), (("ids", "all"), ("class_names", "all"))
     fitting = [m for m in matrices if len(m.shape) in dimensions and role_of_key(m.key) not in lists]
     if len(fitting) != 1:
-        raise DataError(
-            f"{path} has no key for {wanted}; its keys are {', '.join(map(str, matrices)) or 'none'}. Name the array "
-            f"{wanted!r}, or two arrays 'query_{wanted}' and 'database_{wanted}'."
-        )
+        found = f"its keys are {', '.join(map(str, matrices)) or 'none'}"
+        names = f"{wanted!r}, or two arrays 'query_{wanted}' and 'database_{wanted}'"
+        raise DataError(f"{path} has no key for {wanted}; {found}. Name the array {names}.")
     return {("all", wanted): fitting[0]}, matrices
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from rmsh.core.errors import DataError
-from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels, listed
+from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels, rows_by_id
 from rmsh.data.readers.matrix_files import SUFFIXES, MatrixKey, list_matrices, matrix_files, read_matrix
 from rmsh.data.splits import Split
 
@@ -77,9 +77,8 @@ def select_matrices(matrices: Sequence[MatrixKey], *, skip: Collection[Role] = (
         found.pop("class_names", None)
     parts = {role: tuple(by_part) for role, by_part in found.items() if role != "class_names"}
     if not parts:
-        raise DataError(
-            f"{source}: no key is named like images, texts or labels; the keys are {_described(matrices)}. Rename them."
-        )
+        found = f"the keys are {_described(matrices)}"
+        raise DataError(f"{source}: no key is named like images, texts or labels; {found}. Rename them.")
     if len(set(parts.values())) > 1:
         shown = ", ".join(f"{role} for {' and '.join(names)}" for role, names in parts.items())
         raise DataError(f"{source}: the matrices come in different parts ({shown}); all need the same parts.")
@@ -247,18 +246,9 @@ def read_features(
     pairs, _ = _pairs_from_matrices(found, source=matrix.where)
     column = cast("Column", pairs.images if role == "images" else pairs.texts)
     if id_lists:
-        row_of = {canonical_id(str(name)): row for row, name in enumerate(pairs.ids)}
-        absent = [str(name) for name in ids[wanted] if str(name) not in row_of]
-        if absent:
-            raise DataError(
-                f"{matrix.where}: {len(absent):,} of {len(wanted):,} items have no row, such as {listed(absent)}; "
-                "features of all items are needed."
-            )
-        rows = [row_of[str(name)] for name in ids[wanted]]
+        rows = rows_by_id((canonical_id(str(name)) for name in pairs.ids), ids[wanted], matrix.where)
         return column[rows], f"{role} are features from {matrix}, rows by id"
     if len(pairs) != len(ids):
-        raise DataError(
-            f"{matrix.where} has {len(pairs):,} rows and the file has no ids, but there are {len(ids):,} items; add "
-            "the key 'ids' with one ID per row, or give one row per item in the published order."
-        )
+        found = f"has {len(pairs):,} rows without ids for {len(ids):,} items"
+        raise DataError(f"{matrix.where} {found}; add the key 'ids', or give one row per item in the published order.")
     return column[wanted], f"{role} are features from {matrix}, rows in the published order"

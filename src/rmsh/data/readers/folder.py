@@ -235,10 +235,9 @@ def check_parquet(metadata: Any, path: Path) -> list[str]:
     size = sum(chunk.total_uncompressed_size for chunk in chunks)
     values = max((chunk.num_values for chunk in chunks), default=0)
     if max(metadata.num_rows, values) > MOST_ROWS or size > LARGEST_METADATA:
-        raise DataError(
-            f"{path} has {metadata.num_rows:,} rows, up to {values:,} values in a column and {size:,} bytes when "
-            f"unpacked; at most {MOST_ROWS:,} rows and values and {LARGEST_METADATA:,} bytes are read. Divide it."
-        )
+        found = f"{metadata.num_rows:,} rows, up to {values:,} values in a column and {size:,} bytes when unpacked"
+        allowed = f"{MOST_ROWS:,} rows and values and {LARGEST_METADATA:,} bytes"
+        raise DataError(f"{path} has {found}; at most {allowed} are read. Divide it.")
     if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):  # could repeat a long prefix in every row
         raise DataError(f"{path} has a column in the encoding DELTA_BYTE_ARRAY; write it in the default encoding.")
     return sorted({chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"})

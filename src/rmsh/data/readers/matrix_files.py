@@ -135,10 +135,8 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], int]:
 
 def _check_size(size: int, source: object) -> None:
     if size > MOST_UNPACKED:
-        raise DataError(
-            f"{source} has {size:,} bytes when it is unpacked, {MOST_UNPACKED:,} are allowed; divide it, or store the "
-            "matrix as .npy, which is read without unpacking."
-        )
+        found = f"{size:,} bytes when it is unpacked, {MOST_UNPACKED:,} are allowed"
+        raise DataError(f"{source} has {found}; divide it, or store the matrix as .npy, which is not packed.")
 
 
 def _read_numpy(path: Path, key: str) -> Any:
@@ -174,9 +172,7 @@ def _read_matlab(path: Path, key: str) -> Any:
 
 
 def _not_strings(path: Path, key: str) -> DataError:
-    return DataError(
-        f"{path}, key {key!r} is a MATLAB cell array that contains more than strings; save a numeric matrix instead."
-    )
+    return DataError(f"{path}, key {key!r} is a MATLAB cell array of more than strings; save a numeric matrix.")
 
 
 def _hdf5_shapes(path: Path) -> Shapes:

@@ -84,9 +84,7 @@ def _read_members(
                 if problem:
                     skipped.append(Skipped(shard.name, None, key, "item", f"{member.name!r}: {problem}"))
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise DataError(
-            f"{shard} cannot be read as an uncompressed tar file ({error}); decompress it or download it again."
-        ) from error
+        raise DataError(f"{shard} cannot be read as an uncompressed tar file ({error}); decompress it.") from error
     return samples, skipped
 
 

@@ -49,10 +49,9 @@ def generate_pairs(
         ((100, 128), (100, 64), (100, 12), ('person', 'car', 'table'))
     """
     if n < 1 or not 4 <= classes <= len(CLASS_NAMES) or min(image_dim, text_dim) < 1 or not noise >= 0:
-        raise DataError(
-            f"Got n={n}, classes={classes}, image_dim={image_dim}, text_dim={text_dim}, noise={noise}; give at least "
-            f"1 item, 4 to {len(CLASS_NAMES)} classes, at least 1 dimension and a noise of at least 0."
-        )
+        given = f"n={n}, classes={classes}, image_dim={image_dim}, text_dim={text_dim}, noise={noise}"
+        allowed = f"1 item or more, 4 to {len(CLASS_NAMES)} classes, 1 dimension or more and a noise of 0 or more"
+        raise DataError(f"Got {given}; give {allowed}.")
     rng = np.random.default_rng(seed)
     labels = _draw_labels(n, classes, rng)
     prominence = labels * rng.uniform(0.5, 1.5, size=labels.shape)
