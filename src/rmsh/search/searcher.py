@@ -1,7 +1,6 @@
 """Search a library by texts, images and items: encode the query, find the nearest codes, order them by a finer score.
 
-The items are in a library folder or in a collection on a Milvus server, which is searched by codes alone. Nothing here
-needs torch.
+The items are in a library folder or in a collection on a Milvus server. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -70,6 +69,19 @@ class ItemStore(Protocol):
 
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
         """The k nearest items of each query."""
+
+    def candidates(
+        self,
+        codes: Codes,
+        count: int,
+        *,
+        to: Modality,
+        model: str,
+        words: Sequence[str] = (),
+        labels: Iterable[str] = (),
+        where: Filter | None = None,
+    ) -> Candidates:
+        """Items to compare more closely with a query, with their codes and vectors."""
 
     def close(self) -> None:
         """Release files and connections."""
@@ -178,7 +190,7 @@ class Searcher:
                 the model has no joint space.
             CodesError: the queries belong to different models.
         """
-        words = Words.parse(text) if isinstance(self.store, Library) else Words((text.strip(),) if text.strip() else ())
+        words = Words.parse(text)
         texts = [*words.plus, *words.minus]
         encoded = self._encode(texts, "text") if texts else []
         plus, minus = [*plus, *encoded[: len(words.plus)]], [*minus, *encoded[len(words.plus) :]]
@@ -277,7 +289,7 @@ class Searcher:
         if (condition := query.words.condition()) is not None:
             where = condition if where is None else where & condition
         ranked: list[Hit] = []
-        if rank == "best" and query.modality is not None and isinstance(self.store, Library):
+        if rank == "best" and query.modality is not None:
             found = self.store.candidates(
                 query.codes,
                 candidates,
