@@ -16,7 +16,9 @@ from rmsh.builder import BuildConfig, Built, build
 from rmsh.builder.add import add
 from rmsh.core.errors import DataError, InputError
 from rmsh.library import Library
+from rmsh.library.maintenance import describe
 from rmsh.model import Model, load
+from rmsh.search import Searcher
 
 Draw = Callable[..., Path]
 
@@ -37,6 +39,30 @@ def test_new_items_of_the_folder_are_added_and_found(of_folder: Path, drawings: 
         assert {"40.png", "41.png"} <= {hit.item.id for hit in hits}
         assert len({hit.distance for hit in hits if hit.item.id in ("40.png", "10.png")}) == 1  # the same drawing
         assert add(library, drawings).added == 0
+
+
+@pytest.mark.parametrize(("store", "vectors"), [("codes", None), ("codes+vectors", 42)])
+def test_new_items_are_stored_as_those_of_the_build(
+    store: str, vectors: int | None, *, drawings: Path, draw: Draw, quick: BuildConfig, tmp_path: Path
+) -> None:
+    built = build(drawings, tmp_path / "stored", config=quick.model_copy(update={"store": store}))
+    draw(drawings, 2, first=40)
+    with Library.open(built.library, writable=True) as library:
+        assert (add(library, drawings).added, library.count()) == (2, 42)
+        found = describe(library)
+        assert (found.store, found.counts.get("image vectors")) == (store, vectors)
+        assert found.bytes_per_item == built.report["bytes_per_item"]
+    assert built.report["bytes_per_item"]["codes"] == 4
+    assert (built.report["bytes_per_item"]["vectors"] > 0) == (store == "codes+vectors")
+    with Searcher.open(built.library) as searcher:
+        assert len(searcher.search(searcher.text("a red circle"), 5)) == 5
+
+
+def test_a_library_that_was_emptied_stores_vectors_again(of_folder: Path, drawings: Path) -> None:
+    with Library.open(of_folder, writable=True) as library:
+        library.remove([f"{number}.png" for number in range(40)])
+        add(library, drawings)
+        assert describe(library).counts["image vectors"] == 40
 
 
 def test_new_items_get_labels_from_their_texts_if_the_build_did(

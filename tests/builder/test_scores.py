@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,6 +41,10 @@ def _source(count: int = 40, *, named: bool = False) -> Source:
     return Source(pairs, Origin(Path(), records, ()), (), "test", learn_from="nothing", named=named)
 
 
+def _options(work: Path) -> dict[str, Any]:
+    return {"store": "codes+vectors", "seed": 0, "work": work}
+
+
 def test_held_out_items_find_those_that_share_their_labels(model: Model) -> None:
     pairs = _pairs(np.tile(np.eye(4, dtype=np.uint8), (3, 1)))
     found = score(model, pairs, split_by(pairs, np.array(["0", "1"])))
@@ -57,7 +62,7 @@ def test_there_are_no_scores_without_held_out_items_or_shared_labels(model: Mode
 
 def test_the_names_of_labels_find_images_that_have_them(model: Model, tmp_path: Path) -> None:
     source = _source()
-    found = word_precision(model, source, split_by(source.pairs, source.pairs.ids), seed=0, work=tmp_path)
+    found = word_precision(model, source, split_by(source.pairs, source.pairs.ids), **_options(tmp_path))
     assert (found["queries"], found["images"]) == (4, 40)
     assert (found["precision@10"]["value"], found["precision@10"]["chance"]) == (1.0, 0.25)
     assert (found["precision@10"]["best"], found["precision@10"]["error"]) == (1.0, pytest.approx(0.0601, abs=1e-4))
@@ -67,7 +72,7 @@ def test_the_names_of_labels_find_images_that_have_them(model: Model, tmp_path: 
 def test_neither_labels_nor_texts_made_of_them_answer_for_themselves(model: Model, tmp_path: Path) -> None:
     source = _source(named=True)
     blind = replace(source.pairs, images=np.zeros((40, 4), np.float32))  # every image looks the same
-    found = word_precision(model, replace(source, pairs=blind), split_by(blind, blind.ids), seed=0, work=tmp_path)
+    found = word_precision(model, replace(source, pairs=blind), split_by(blind, blind.ids), **_options(tmp_path))
     assert found["precision@10"]["value"] == found["precision@10"]["chance"] == 0.25
 
 
@@ -75,7 +80,7 @@ def test_only_images_that_were_not_trained_on_are_judged_and_few_are_none(model:
     source = replace(_source(), learn_from="labels")
     for held_out, images in ((24, 24), (19, None)):
         split = split_by(source.pairs, source.pairs.ids[:held_out])
-        assert word_precision(model, source, split, seed=0, work=tmp_path).get("images") == images
+        assert word_precision(model, source, split, **_options(tmp_path)).get("images") == images
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def test_a_library_is_built_searched_extended_and_reduced(photos: Path, capsys: 
     assert "1 picture was left out, such as 7.png" in said.err
     assert "trained on the pairs of 7 items; 0 were held out" in said.err
     assert "8 items, 16 bits; report:" in said.out
+    assert "4 bytes for codes and" in said.out
     assert run(["search", "library", "red", "--to", "images", "-k", "3"]) == 0
 
     Image.new("RGB", (8, 8), "red").save(photos / "8.png")
@@ -79,6 +80,7 @@ def test_results_as_json(photos: Path, capsys: Capture) -> None:
         (("--learn-from", "words"), "The option 'learn_from' got 'words'"),
         (("--learn-from", "nothing", *QUICK), "efficientnet-lite0, minilm"),
         (("--strict", *QUICK), "7.png"),
+        (("--store", "vectors"), "The option 'store' got 'vectors'"),
     ],
 )
 def test_what_is_refused_is_one_sentence_and_exit_code_2(

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rmsh.codes import to_int8
-from rmsh.core.errors import CodesError, InputError
-from rmsh.core.types import MODALITIES, Modality
+from rmsh.codes import Codes, to_int8
+from rmsh.core.errors import CodesError, FormatError, InputError
+from rmsh.core.types import MODALITIES, Modality, Store
 from rmsh.data.pairs import Pairs
 from rmsh.features.bag_of_words import BagOfWords
 from rmsh.hash_function import HashFunction, JointLayer, Layer
@@ -51,16 +51,16 @@ def _items() -> list[Item]:
     return [Item(name, text=text, labels=("animal",) if "cat" in text else ()) for name, text in TEXTS.items()]
 
 
-def _fill(folder: Path, *, vectors: bool, bias: float = 0.01) -> Path:
+def _fill(folder: Path, *, vectors: bool = True, bias: float = 0.01, store: Store = "codes+vectors") -> Path:
     model = _model(bias=bias)
-    with Library.create(folder, model) as library:
+    with Library.create(folder, model, store=store) as library:
         library.add(_items(), codes_of(model, _pairs(), vectors=vectors), model=model.fingerprint)
     return folder
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return _fill(tmp_path / "library", vectors=True)
+    return _fill(tmp_path / "library")
 
 
 @pytest.fixture
@@ -165,6 +165,57 @@ def test_without_vectors_real_values_meet_bits(tmp_path: Path) -> None:
         assert first.match.image == pytest.approx(1)
 
 
+@pytest.fixture
+def codes_alone(tmp_path: Path) -> Path:
+    """A library that stores codes alone, although it was given vectors."""
+    return _fill(tmp_path / "codes alone", store="codes")
+
+
+def test_both_kinds_of_library_have_the_same_candidates_and_one_has_no_vectors(folder: Path, codes_alone: Path) -> None:
+    found = []
+    for path in (folder, codes_alone):
+        with Searcher.open(path) as searcher, Library.open(path) as library:
+            query = searcher.text("red bus")
+            found.append(library.candidates(query.codes, 2, to="image", model=query.model, words=["bus"]))
+            assert _ids(searcher.search(query, 1)) == ["1"]
+            assert describe(library).bytes_per_item == {"codes": 4.0, "vectors": 10.0 if path == folder else 0.0}
+    assert found[0].items == found[1].items
+    assert [each.vectors["image"].shape[1] for each in found] == [5, 0]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_recoding_stores_what_the_library_was_created_for(codes_alone: Path, folder: Path, seed: int) -> None:
+    model = _model(seed)
+    for path, vectors in ((folder, 6), (codes_alone, None)):
+        with Library.open(path, writable=True) as library:
+            recode(library, model, encode=item_coder(model, image_path=lambda _: None, features=_pairs()))
+            assert library.generation().fingerprint == model.fingerprint
+            assert describe(library).counts.get("image vectors") == vectors
+        assert not verify(path).problems
+
+
+def test_a_library_from_before_there_was_a_choice_stores_vectors(folder: Path) -> None:
+    with Library.open(folder, writable=True) as library:
+        with library.transaction() as connection:
+            connection.execute("ALTER TABLE library DROP COLUMN store")
+        library.remove(["1"])
+        library.add(_items()[:1], _first_codes(), model=_model().fingerprint)
+        assert (describe(library).store, describe(library).counts["image vectors"]) == ("codes+vectors", 6)
+
+
+def _first_codes() -> dict[Modality, Codes]:
+    return {m: codes.take(np.array([0])) for m, codes in codes_of(_model(), _pairs(), vectors=True).items()}
+
+
+def test_an_unknown_kind_of_store_is_refused_and_a_damaged_one_noticed(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"'vectors'.*codes, codes\+vectors"):
+        Library.create(tmp_path / "new", _model(), store="vectors")  # type: ignore[arg-type]
+    with Library.open(folder, writable=True) as library, library.transaction() as connection:
+        connection.execute("UPDATE library SET store = 'modes'")
+    with pytest.raises(FormatError, match="its description of the library"):
+        Library.open(folder)
+
+
 def test_vectors_are_removed_and_replaced_with_their_items(folder: Path) -> None:
     model, pairs = _model(), _pairs()
     with Library.open(folder, writable=True) as library:
@@ -230,7 +281,7 @@ def test_one_byte_per_dimension_keeps_directions() -> None:
 
 def test_stored_captions_enter_the_joint_space_at_the_scale_of_their_features(tmp_path: Path) -> None:
     """With a bias, the joint space depends on the length of the features: 1 for a caption of one known word."""
-    folder, model, pairs = _fill(tmp_path / "library", vectors=True, bias=0.5), _model(bias=0.5), _pairs()
+    folder, model, pairs = _fill(tmp_path / "library", bias=0.5), _model(bias=0.5), _pairs()
     with Searcher.open(folder) as searcher:
         hits = {hit.item.id: hit.match for hit in searcher.search(searcher.item("2", by="image"), 6)}
     images, texts = (model.embed(pairs.features(modality), modality) for modality in MODALITIES)

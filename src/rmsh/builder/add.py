@@ -18,7 +18,7 @@ from rmsh.core.files import make_folder
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.library import Item
 from rmsh.library.folder import read_report
-from rmsh.library.queries import has_vectors, image_folder
+from rmsh.library.queries import count_items, has_vectors, image_folder
 from rmsh.pipeline import codes_of, restore_encoders
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def add(library: Library, data: str | Path, *, strict: bool = False, on_progress
     source, model = source.take(np.flatnonzero(is_new)), library.model()
     with library.reading() as connection:
         folder = image_folder(connection)  # None if the library keeps copies of its images
-        vectors = has_vectors(connection)
+        vectors = has_vectors(connection) or not count_items(connection)  # all items or none
     if folder is not None:
         source = _relative_to(source, Path(folder))
     encoders = restore_encoders(model, source.pairs)

@@ -42,11 +42,13 @@ from rmsh.core.errors import ConfigError, InputError, RmshError
 from rmsh.core.files import flush_folder, write_json, write_text
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, ignore
+from rmsh.core.types import Store  # noqa: TC001 (pydantic reads it)
 from rmsh.data.readers.folder import CREDIT, read_credit
 from rmsh.data.records import count_skipped, write_skipped
 from rmsh.library import Library
 from rmsh.library.database import translate_errors
 from rmsh.library.folder import MANIFEST, REPORT, read_report
+from rmsh.library.maintenance import bytes_per_item
 from rmsh.methods import DEFAULT_METHOD, create
 from rmsh.model import Model, load
 from rmsh.models import wheel_model
@@ -86,6 +88,9 @@ class BuildConfig(Config):
     )
     image_encoder: str = Field(DEFAULT_ENCODERS["image"], description="encoder of images")
     text_encoder: str = Field(DEFAULT_ENCODERS["text"], description="encoder of texts")
+    store: Store = Field(
+        "codes+vectors", description="what is stored of each image and text: codes, or also vectors, which rank better"
+    )
     strict: bool = Field(False, description="fail instead of skipping invalid items")
     options: Mapping[str, Any] = Field(default_factory=dict, description="further options of the method")
 
@@ -157,7 +162,8 @@ def build(
     for note in source.notes:
         tell(note)
     items_key = source.key()
-    key = digest(config.model_dump(mode="json", exclude={"strict"}), items_key)
+    unnamed = {"strict"} | ({"store"} if config.store == "codes+vectors" else set())  # as before there was a choice
+    key = digest(config.model_dump(mode="json", exclude=unnamed), items_key)
     finished = read_report(folder)
     if finished is not None and finished["key"] == key:
         tell(f"{out} is up to date: it was built from the same items with the same options")
@@ -229,16 +235,21 @@ def _run_stages(
 
     # Score, write the items, report.
     model_key = digest(key, model.fingerprint)
+    store_key = digest(model_key, config.store)
     judged = source.classes is None  # classes mined from the texts say nothing about the images
     recall = {} if source.named else recall_of(model, pairs, split)
     scores, words = {}, {}
     if judged:
         scores = stages.run("scores", model_key, lambda: score(model, pairs, split, on_progress=on_progress))
-        words = stages.run(
-            "words", model_key, lambda: word_precision(model, source, split, seed=config.seed, work=stages.folder)
-        )
+        options: dict[str, Any] = {"store": config.store, "seed": config.seed, "work": stages.folder}
+        words = stages.run("words", store_key, lambda: word_precision(model, source, split, **options))
     folder = stages.folder / "library"
-    stages.run("library", model_key, lambda: _write_library(folder, model, source, on_progress), exists=folder.is_dir())
+    stages.run(
+        "library",
+        store_key,
+        lambda: _write_library(folder, model, source, config.store, on_progress),
+        exists=folder.is_dir(),
+    )
     facts = {"delta": delta, "recall": recall, "words": words, "scores": scores, "seconds": dict(stages.seconds)}
     return _write_report(folder, source, config, model, split, facts)
 
@@ -321,10 +332,10 @@ def _train(
     return load(folder)
 
 
-def _write_library(folder: Path, model: Model, source: Source, on_progress: OnProgress) -> dict[str, Any]:
+def _write_library(folder: Path, model: Model, source: Source, store: Store, on_progress: OnProgress) -> dict[str, Any]:
     shutil.rmtree(folder, ignore_errors=True)
     origin = source.origin
-    with Library.create(folder, model, source=None if origin.unpacked else origin.folder) as library:
+    with Library.create(folder, model, source=None if origin.unpacked else origin.folder, store=store) as library:
         write_items(library, model, source, copy_images=origin.unpacked, on_progress=on_progress)
         library.write_snapshot()
     return {"items": len(source.pairs)}
@@ -349,6 +360,8 @@ def _write_report(
     queries = split.query if split.query.size else np.flatnonzero(complete(pairs))
     with Library.open(folder) as library:
         searches = example_searches(library, pairs.ids[queries], seed=config.seed)
+        with library.reading() as connection:
+            sizes = bytes_per_item(connection)
     learned_from = 0 if source.learn_from == "nothing" else int(model.facts["items"])
     report = {
         "name": source.name,
@@ -356,6 +369,7 @@ def _write_report(
         "credit": read_credit(origin.folder),
         "bits": model.bits,
         "model": model.fingerprint,
+        "bytes_per_item": sizes,
         "counts": {
             "items": len(pairs),
             "pictures": int(pairs.has_image.sum()),

@@ -80,7 +80,7 @@ def render_report(report: Mapping[str, Any], *, images: Path) -> str:
         f"<p class=warning role=note>{escape(report['warning'])}</p>" if report["warning"] else "",
         f"<p>{counts['items']:,} items: {counts['pictures']:,} with an image, {counts['texts']:,} with a text, "
         f"{counts['labelled']:,} with labels ({counts['classes']:,} classes). Codes have {report['bits']} bits; model "
-        f"{escape(report['model'])}.</p>",
+        f"{escape(report['model'])}. {escape(describe_size(report['bytes_per_item']))}</p>",
         f"<p class=muted>{escape(describe_delta(report['delta'], report['bits']))}</p>" if report["delta"] else "",
         "<h2>Retrieval quality</h2>",
         _recall_table(report["recall"]) if report["recall"] else "",
@@ -138,6 +138,17 @@ def _recall_table(recall: Mapping[str, Any]) -> str:
         f"<p class=muted>How often the text of an item finds its own image, and an image its own text, among "
         f"{first['items']:,} items; {first['queries']:,} items that the model was not trained on are the queries.</p>"
     )
+
+
+def describe_size(sizes: Mapping[str, float]) -> str:
+    """How much the codes and vectors of an item take, in a sentence.
+
+    Example:
+        >>> describe_size({"codes": 64, "vectors": 720})
+        'Each item takes 64 bytes for codes and 720 bytes for vectors, which --store codes leaves out.'
+    """
+    vectors = f" and {sizes['vectors']:,.0f} bytes for vectors, which --store codes leaves out"
+    return f"Each item takes {sizes['codes']:,.0f} bytes for codes{vectors if sizes['vectors'] else ''}."
 
 
 def describe_words(words: Mapping[str, Any]) -> str:

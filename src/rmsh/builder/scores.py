@@ -32,7 +32,7 @@ from rmsh.search import Searcher
 
 if TYPE_CHECKING:
     from rmsh.builder.source import Source
-    from rmsh.core.types import BitArray, Direction, IdArray, IntArray, Modality
+    from rmsh.core.types import BitArray, Direction, IdArray, IntArray, Modality, Store
     from rmsh.data.pairs import Pairs
     from rmsh.model import Model
 
@@ -121,7 +121,9 @@ def recall_of(model: Model, pairs: Pairs, split: Split) -> dict[Direction, Any]:
     return found
 
 
-def word_precision(model: Model, source: Source, split: Split, *, seed: int, work: Path) -> dict[str, Any]:
+def word_precision(
+    model: Model, source: Source, split: Split, *, store: Store, seed: int, work: Path
+) -> dict[str, Any]:
     """How many of the first ten images have the label whose name is the query, as plain values; empty if too few.
 
     At most 1,000 labelled images that the model was not trained on are searched for at most 100 labels. They are ranked
@@ -131,6 +133,7 @@ def word_precision(model: Model, source: Source, split: Split, *, seed: int, wor
         model: the model of the library.
         source: items with features.
         split: its held-out items.
+        store: whether the library stores vectors.
         seed: for drawing images and labels.
         work: folder for a temporary library.
     """
@@ -145,7 +148,8 @@ def word_precision(model: Model, source: Source, split: Split, *, seed: int, wor
     judged = np.sort(rng.permutation(judged)[:_MOST_CLASSES]).tolist()
     if not judged:
         return {}
-    pages = _first_pages(model, source, rows, [queries[label] for label in judged], work)
+    with tempfile.TemporaryDirectory(dir=work) as folder, Library.create(folder, model, store=store) as library:
+        pages = _first_pages(library, source, rows, [queries[label] for label in judged])
     shares = [has[page, label].sum() / FIRST_PAGE for label, page in zip(judged, pages, strict=True)]
     counts = has[:, judged].sum(axis=0)
     chances = counts / len(rows)
@@ -160,18 +164,18 @@ def word_precision(model: Model, source: Source, split: Split, *, seed: int, wor
     return {"queries": len(judged), "images": len(rows), f"precision@{FIRST_PAGE}": score}
 
 
-def _first_pages(model: Model, source: Source, rows: IntArray, queries: list[str], work: Path) -> list[list[int]]:
-    """For each query, the places of the first ten images in some rows."""
+def _first_pages(library: Library, source: Source, rows: IntArray, queries: list[str]) -> list[list[int]]:
+    """Fill an empty library with the images of some rows; for each query, the places of the first ten in these rows."""
+    model = library.model()
     codes = codes_of(model, source.pairs, rows, vectors=True)
     records = [source.origin.records[row] for row in rows.tolist()]
     if source.named:
         del codes["text"]
     items = [Item(record.id, text=None if source.named else record.text) for record in records]
     place_of = {item.id: place for place, item in enumerate(items)}
-    with tempfile.TemporaryDirectory(dir=work) as folder, Library.create(folder, model) as library:
-        library.add(items, codes, model=model.fingerprint)
-        searcher = Searcher(library)
-        pages = [searcher.search(searcher.text(query), FIRST_PAGE, to="image") for query in queries]
+    library.add(items, codes, model=model.fingerprint)
+    searcher = Searcher(library)
+    pages = [searcher.search(searcher.text(query), FIRST_PAGE, to="image") for query in queries]
     return [[place_of[hit.item.id] for hit in page] for page in pages]
 
 

@@ -38,6 +38,9 @@ def build(
     image_encoder: Annotated[str, typer.Option(help="Image encoder.")] = "efficientnet-lite0",
     text_encoder: Annotated[str, typer.Option(help="Text encoder.")] = "minilm",
     options: MethodOptions = None,
+    store: Annotated[
+        str, typer.Option(metavar="codes|codes+vectors", help="Store codes alone, or also vectors, which rank better.")
+    ] = "codes+vectors",
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace a library built from other items or options.")] = False,
 ) -> None:
@@ -52,11 +55,11 @@ def build(
     """
     from rmsh.builder import BuildConfig
     from rmsh.builder import build as run
-    from rmsh.builder.report import DIRECTION_NAMES, describe_words
+    from rmsh.builder.report import DIRECTION_NAMES, describe_size, describe_words
     from rmsh.builder.scores import RECALL
 
     training: dict[str, Any] = {"method": method, "bits": bits, "seed": seed, "options": parse_options(options or [])}
-    sources = {"labels_from": labels_from, "learn_from": learn_from, "strict": strict}
+    sources = {"labels_from": labels_from, "learn_from": learn_from, "store": store, "strict": strict}
     encoders = {"image_encoder": image_encoder, "text_encoder": text_encoder}
     config = BuildConfig.parse(training | sources | encoders)
     with console.progress() as progress:
@@ -84,6 +87,7 @@ def build(
         k = next(iter(scores.values()))["settings"]["k"]
         add_table(f"{counts['held_out']:,} held-out items as queries", scores, {"ndcg": f"NDCG@{k}", "map": "mAP"})
     summary = f"{out}: {counts['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
+    quality += [describe_size(report["bytes_per_item"])] if "bytes_per_item" in report else []
     console.result({"library": str(out), "is_new": built.is_new, "report": report}, *quality, summary)
 
 

@@ -32,6 +32,8 @@ def info(console: Console, library: LibraryFolder) -> None:
         table(title, ["content", "count"], [[name, f"{count:,}"] for name, count in found.counts.items()]),
         table("Files", ["file", "bytes"], [[name, f"{size:,}"] for name, size in found.bytes.items()]),
         f"images: in {found.source or 'the library itself'}",
+        f"stored: {found.store}; {found.bytes_per_item['codes']:,.0f} bytes of codes and "
+        f"{found.bytes_per_item['vectors']:,.0f} bytes of vectors per item",
         f"snapshot: {found.snapshot}; last change: {found.changes:,}",
     )
 

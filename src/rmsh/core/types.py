@@ -23,5 +23,7 @@ Features: TypeAlias = "FloatArray | csr_array[Any, tuple[int, int]]"  # dense, o
 Modality: TypeAlias = Literal["image", "text"]
 Direction: TypeAlias = Literal["i2t", "t2i", "i2i", "t2t"]  # query modality, "2", database modality
 
+Store: TypeAlias = Literal["codes", "codes+vectors"]  # what a library keeps of each image and text
+STORES: tuple[Store, ...] = get_args(Store)
 MODALITIES: tuple[Modality, ...] = get_args(Modality)
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import checked_format, flush_folder, make_folder, read_json, temporary_path, write_json
+from rmsh.core.types import STORES
 from rmsh.library.database import (
     ACKNOWLEDGED,
     DATABASE,
@@ -39,6 +40,7 @@ from rmsh.library.schema import VERSION, create_tables
 from rmsh.library.snapshot import SNAPSHOT
 
 if TYPE_CHECKING:
+    from rmsh.core.types import Store
     from rmsh.library.queries import Generation
     from rmsh.model import Model
 
@@ -139,13 +141,15 @@ def _fingerprint(folder: Path) -> str | None:
         return None
 
 
-def create_folder(folder: Path, model: Model, *, source: Path | None) -> None:
-    """Create an empty library; InputError if the folder exists and is not empty."""
+def create_folder(folder: Path, model: Model, *, source: Path | None, store: Store) -> None:
+    """Create an empty library; InputError if the folder exists and is not empty, or ``store`` is unknown."""
+    if store not in STORES:
+        raise InputError(f"A library cannot store {store!r}; give one of {', '.join(STORES)}.")
     with new_folder(folder) as unfinished:
         model.save(unfinished / MODEL)
         with closing(connect_writer(unfinished, timeout=0, create=True)) as connection:
             images = None if source is None else str(source.resolve())
-            create_tables(connection, model.fingerprint, bits=model.bits, source=images)
+            create_tables(connection, model.fingerprint, bits=model.bits, source=images, store=store)
             write_acknowledged(unfinished, *last_change(connection))
             write_manifest(unfinished, connection)
 

@@ -49,7 +49,7 @@ from rmsh.model import load
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
-    from rmsh.core.types import BitArray, IntArray, Modality
+    from rmsh.core.types import BitArray, IntArray, Modality, Store
     from rmsh.index.base import Hits
     from rmsh.index.filters import Filter
     from rmsh.index.store import StoredIndex
@@ -87,18 +87,21 @@ class Library:
         self._writer: Writer | None = None
 
     @classmethod
-    def create(cls, folder: Path | str, model: Model, *, source: Path | str | None = None) -> Self:
+    def create(
+        cls, folder: Path | str, model: Model, *, source: Path | str | None = None, store: Store = "codes+vectors"
+    ) -> Self:
         """Create an empty library for the codes of a model, and open it for writing.
 
         Args:
             folder: a new or empty folder.
             model: the model that computes the codes; the library keeps a copy.
             source: folder that contains the images of the items; None for the folder of the library.
+            store: whether the vectors of codes are stored too, if they have any; this cannot be changed later.
 
         Raises:
-            InputError: the folder is not empty.
+            InputError: the folder is not empty, or ``store`` is unknown.
         """
-        create_folder(Path(folder), model, source=None if source is None else Path(source))
+        create_folder(Path(folder), model, source=None if source is None else Path(source), store=store)
         return cls.open(folder, writable=True)
 
     @classmethod

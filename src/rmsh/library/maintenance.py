@@ -15,11 +15,20 @@ from rmsh.core.types import MODALITIES
 from rmsh.library import schema
 from rmsh.library.database import DATABASE, connect_writer, translate_errors, write_acknowledged
 from rmsh.library.folder import finish_restore, update_files
-from rmsh.library.queries import generation_of, has_vectors, image_folder, last_change, library_id
+from rmsh.library.queries import (
+    count_items,
+    generation_of,
+    has_vectors,
+    image_folder,
+    last_change,
+    library_id,
+    store_of,
+)
 from rmsh.library.snapshot import SNAPSHOT, Snapshot, open_snapshot
 from rmsh.library.verify import find_damage, is_text_index_intact
 
 if TYPE_CHECKING:
+    from rmsh.core.types import Store
     from rmsh.library.library import Library
 
 _DELETE_UNUSED = (
@@ -79,6 +88,8 @@ class Description:
     bits: int
     generation: int  # 1, plus the number of times the library was recoded
     source: str | None  # folder of the images; None for the folder of the library
+    store: Store  # whether vectors are stored next to the codes
+    bytes_per_item: dict[str, float]  # of codes and of vectors, on average
     changes: int  # number of the last change
     counts: dict[str, int]
     snapshot: str  # whether the snapshot is in use, and if not, why
@@ -98,11 +109,20 @@ def describe(library: Library) -> Description:
             bits=generation.bits,
             generation=generation.number,
             source=image_folder(connection),
+            store=store_of(connection),
+            bytes_per_item=bytes_per_item(connection),
             changes=seq,
             counts={name: int(connection.execute(sql).fetchone()[0]) for name, sql in counts.items()},
             snapshot=_snapshot_state(library, connection, seq),
             bytes={path.relative_to(library.folder).as_posix(): path.stat().st_size for path in files},
         )
+
+
+def bytes_per_item(connection: sqlite3.Connection) -> dict[str, float]:
+    """The average size of the codes and of the vectors of an item."""
+    size = "SELECT total(length(image)) + total(length(text)) FROM {} JOIN library USING (generation)"
+    items = max(count_items(connection), 1)
+    return {table: connection.execute(size.format(table)).fetchone()[0] / items for table in ("codes", "vectors")}
 
 
 def _snapshot_state(library: Library, connection: sqlite3.Connection, seq: int) -> str:

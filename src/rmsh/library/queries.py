@@ -17,7 +17,7 @@ import numpy as np
 
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError
-from rmsh.core.types import MODALITIES
+from rmsh.core.types import MODALITIES, STORES
 from rmsh.index.filters import Id, Label, Leaf, Phrase
 from rmsh.library.items import Item
 from rmsh.library.schema import is_code_row_intact, is_intact
@@ -25,7 +25,7 @@ from rmsh.library.schema import is_code_row_intact, is_intact
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.core.types import BitArray, IntArray, Modality, PackedArray
+    from rmsh.core.types import BitArray, IntArray, Modality, PackedArray, Store
     from rmsh.library.schema import CodeRow, StoredItem
 
 BLOCK = 1 << 16  # codes read at once: a few megabytes of Python objects, whatever the size of the library
@@ -80,13 +80,20 @@ def image_folder(connection: sqlite3.Connection) -> str | None:
     return _facts(connection)[2]
 
 
-def _facts(connection: sqlite3.Connection) -> tuple[str, int, str | None]:
-    """ID, generation and image folder; FormatError if they are damaged."""
+def store_of(connection: sqlite3.Connection) -> Store:
+    """Whether the library stores vectors next to its codes."""
+    return _facts(connection)[3]
+
+
+def _facts(connection: sqlite3.Connection) -> tuple[str, int, str | None, Store]:
+    """ID, generation, image folder and what is stored; FormatError if they are damaged."""
     found = connection.execute("SELECT * FROM library").fetchone()
     if found is None or (len(found) > 4 and not is_intact(found[1:4], found[4])):  # no checksum before format 3
         _refuse("its description of the library")
-    _, name, generation, source, *_ = found
-    return name, generation, source
+    store = found[5] if len(found) > 5 else "codes+vectors"
+    if store not in STORES:
+        _refuse("its description of the library")
+    return found[1], found[2], found[3], store
 
 
 def _refuse(part: str) -> NoReturn:

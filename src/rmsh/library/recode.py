@@ -20,7 +20,7 @@ from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import Modality
 from rmsh.library.folder import find_model, install_model, stage_model
 from rmsh.library.items import Batch, Item
-from rmsh.library.queries import Generation, count_items, generation_of, items_of_rows, select_codes
+from rmsh.library.queries import Generation, count_items, generation_of, items_of_rows, select_codes, store_of
 from rmsh.library.writing import insert_codes, log_new_codes
 
 if TYPE_CHECKING:
@@ -45,10 +45,12 @@ def recode(
 
     ``encode`` computes the codes of some items; if it returns none for an item, CodesError names it at the end, and the
     library keeps its old codes. ``on_progress`` is called with a Progress. With the model that the library has, items
-    without vectors get them.
+    without vectors get them, if the library stores vectors.
     """
     if library.generation().fingerprint == model.fingerprint:
-        if model.has_embedding:
+        with library.reading() as connection:
+            store = store_of(connection)
+        if model.has_embedding and store == "codes+vectors":
             _add_vectors(library, encode=encode, batch=batch, on_progress=on_progress)
         return
     start, last = time.perf_counter(), 0

@@ -10,7 +10,8 @@
 - ``labels``: the names, each with the number and the sum of the rows that have it.
 - ``texts``: the full-text index, updated by triggers.
 - ``vectors``: optional; int8 vectors (see codes.py) by row and generation. They follow from images, texts and model: a
-  damaged one is ignored, `rmsh library repair` deletes it, and recoding makes it again.
+  damaged one is ignored, `rmsh library repair` deletes it, and recoding makes it again. ``library.store`` says whether
+  vectors are stored; without this column, which the first libraries of format 3 lack, they are.
 
 SQLite checks the structure of its pages, not the values in them, so a flipped bit would go unnoticed without checksums:
 CRC-32 over an unambiguous encoding of the values. ``items.checksum`` covers an item with its labels; ``codes.checksum``
@@ -26,10 +27,13 @@ import sqlite3
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from zlib import crc32
 
 from rmsh.core.errors import FormatError
+
+if TYPE_CHECKING:
+    from rmsh.core.types import Store
 
 VERSION = 3
 
@@ -104,7 +108,8 @@ CREATE TABLE library (
     id TEXT NOT NULL,
     generation INTEGER NOT NULL REFERENCES generations,
     source TEXT,
-    checksum INTEGER NOT NULL DEFAULT 0
+    checksum INTEGER NOT NULL DEFAULT 0,
+    store TEXT NOT NULL
 );
 CREATE TABLE generations (
     generation INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -203,14 +208,17 @@ def is_code_row_intact(
         return False
 
 
-def create_tables(connection: sqlite3.Connection, fingerprint: str, *, bits: int, source: str | None) -> None:
+def create_tables(
+    connection: sqlite3.Connection, fingerprint: str, *, bits: int, source: str | None, store: Store
+) -> None:
     """Create the tables of a library without items."""
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.executescript(f"BEGIN; {_TABLES} {_CREATE_VECTORS}; {KEEP_ROWS};")
     connection.execute("INSERT INTO generations VALUES (1, ?, ?)", (fingerprint, bits))
     name = secrets.token_hex(8)
-    connection.execute("INSERT INTO library VALUES (1, ?, 1, ?, ?)", (name, source, checksum_of(name, 1, source)))
+    checksum = checksum_of(name, 1, source)
+    connection.execute("INSERT INTO library VALUES (1, ?, 1, ?, ?, ?)", (name, source, checksum, store))
     connection.execute("COMMIT")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmsh.core.errors import InputError
-from rmsh.library.queries import generation_of, last_change, rows_of_ids
+from rmsh.library.queries import generation_of, last_change, rows_of_ids, store_of
 from rmsh.library.schema import checksum_of, codes_checksum
 
 if TYPE_CHECKING:
@@ -60,11 +60,12 @@ def insert(connection: sqlite3.Connection, batch: Batch) -> int:
 
 
 def insert_codes(connection: sqlite3.Connection, generation: int, codes: Iterable[Blobs]) -> None:
-    """Add or replace the codes and vectors of rows; rows without an item are skipped."""
+    """Add or replace the codes of rows, and vectors if the library stores them; rows without an item are skipped."""
     of_codes, of_vectors = [], []
+    with_vectors = store_of(connection) == "codes+vectors"
     for row, image, text, image_vector, text_vector in codes:
         checksum = None
-        if image_vector is not None or text_vector is not None:
+        if with_vectors and (image_vector is not None or text_vector is not None):
             checksum = codes_checksum(row, generation, image_vector, text_vector)
             of_vectors.append((generation, image_vector, text_vector, checksum, row))
         of_codes.append(
