@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import re
+import socket
+import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 # Tests are small: a second thread would cost more in waiting than it brings, above all on a busy machine.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -27,8 +32,16 @@ from rmsh.library import Item, Library
 from rmsh.model import Model
 from rmsh.pipeline import codes_of
 
+if TYPE_CHECKING:
+    import uvicorn
+
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED_DATA = PROJECT.parent / "shared" / "data"
+
+
+def pytest_unconfigure() -> None:
+    """If the process does not end after the last test, print the stacks of what hangs, and end it."""
+    faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
 
 
 def _folder(name: str) -> Path:
@@ -97,6 +110,29 @@ def hostile_images() -> dict[str, bytes]:
         "comment": long_comment(15 << 20),
         "avif": large_avif(4000),
     }
+
+
+@contextmanager
+def _server_thread(config: uvicorn.Config, listener: socket.socket) -> Iterator[None]:
+    import uvicorn
+
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        if thread.is_alive():
+            faulthandler.dump_traceback()
+            pytest.fail("the server did not end within 60 seconds; the stacks of all threads are above")
+
+
+@pytest.fixture(scope="session")
+def server_thread() -> Callable[[uvicorn.Config, socket.socket], AbstractContextManager[None]]:
+    """A context in which a server listens in a thread of its own, which has ended afterwards."""
+    return _server_thread
 
 
 class MeanColour(ImageEncoder):

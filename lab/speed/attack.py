@@ -18,7 +18,6 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -26,7 +25,7 @@ import typer
 
 from lab.console import Seed  # noqa: TC001  # typer reads it
 from lab.data import PROJECT, write_measurement
-from lab.speed.serving import SHARES, make_library, make_request, percentiles
+from lab.speed.serving import SHARES, make_library, make_request, meanwhile, percentiles, start_server
 from rmsh.serve.limits import Connection
 
 CLIENTS, PAUSE = 4, 0.1  # ordinary clients, and the seconds between their requests
@@ -77,39 +76,33 @@ def measure(
     library: Path, captions: list[str], pictures: list[bytes], *, attack: tuple[int, int, int, int]
 ) -> dict[str, Any]:
     """Start a server, attack it with so many images and connections for some seconds with a seed, and summarise."""
-    command = [sys.executable, "-m", "rmsh", "serve", str(library), "--port", "0", "--json", "--quiet"]
     answered: list[Answered] = []
     memory: list[int] = []
     load = os.getloadavg()[0]  # of everything else on the machine
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None  # noqa: S101
-            port = int(json.loads(process.stdout.readline())["url"].rstrip("/").rpartition(":")[2])
+    with start_server(library) as (pid, port):
 
-            def search(stop: threading.Event) -> None:
-                chance = random.Random(threading.get_ident())  # noqa: S311
-                while not stop.wait(PAUSE):
-                    (kind,) = chance.choices(list(SHARES), list(SHARES.values()))
-                    answered.append(_ask(port, kind, make_request(kind, chance, captions, pictures)))
+        def search(stop: threading.Event) -> None:
+            chance = random.Random(threading.get_ident())  # noqa: S311
+            while not stop.wait(PAUSE):
+                (kind,) = chance.choices(list(SHARES), list(SHARES.values()))
+                answered.append(_ask(port, kind, make_request(kind, chance, captions, pictures)))
 
-            def check(stop: threading.Event) -> None:
-                while not stop.wait(PAUSE):
-                    answered.extend(_ask(port, path, ("GET", path)) for path in CHECKS)
+        def check(stop: threading.Event) -> None:
+            while not stop.wait(PAUSE):
+                answered.extend(_ask(port, path, ("GET", path)) for path in CHECKS)
 
-            def weigh(stop: threading.Event) -> None:
-                while not stop.wait(0.1):
-                    memory.append(_memory(process.pid))
+        def weigh(stop: threading.Event) -> None:
+            while not stop.wait(0.1):
+                memory.append(_memory(pid))
 
-            ordinary = [*[search] * CLIENTS, check, weigh]
-            _meanwhile(ordinary, lambda: time.sleep(WARM_UP))
-            before = max(memory)
-            answered.clear()
-            words = [sys.executable, "-m", "lab.speed.hostile", str(port), *map(str, attack)]
-            start = time.perf_counter()
-            told = _meanwhile(ordinary, lambda: subprocess.check_output(words, cwd=PROJECT, text=True))
-            spent = time.perf_counter() - start
-        finally:
-            process.terminate()
+        ordinary = [*[search] * CLIENTS, check, weigh]
+        meanwhile(ordinary, lambda: time.sleep(WARM_UP))
+        before = max(memory)
+        answered.clear()
+        words = [sys.executable, "-m", "lab.speed.hostile", str(port), *map(str, attack)]
+        start, longest = time.perf_counter(), attack[2] + 300
+        told = meanwhile(ordinary, lambda: subprocess.check_output(words, cwd=PROJECT, text=True, timeout=longest))
+        spent = time.perf_counter() - start
     found: dict[str, Any] = {
         "seed": attack[-1],
         "clients": CLIENTS,
@@ -123,20 +116,6 @@ def measure(
     return found | {"exceeded": exceeded(found)}
 
 
-def _meanwhile(workers: Sequence[Callable[[threading.Event], None]], action: Callable[[], Any]) -> Any:
-    """Run an action while each worker runs in a thread of its own; returns the result of the action."""
-    stop = threading.Event()
-    threads = [threading.Thread(target=worker, args=(stop,)) for worker in workers]
-    for thread in threads:
-        thread.start()
-    try:
-        return action()
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-
-
 def _ask(port: int, kind: str, request: tuple[Any, ...]) -> Answered:
     """Send a request on a connection of its own, as a client does that has not been here before."""
     start, status = time.perf_counter(), 0
@@ -146,7 +125,7 @@ def _ask(port: int, kind: str, request: tuple[Any, ...]) -> Answered:
         response = connection.getresponse()
         response.read()
         status = response.status
-    except OSError:
+    except (OSError, http.client.HTTPException):
         pass
     finally:
         connection.close()

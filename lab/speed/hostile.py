@@ -164,6 +164,8 @@ def _upload(port: int, content: bytes) -> int:
         kind = {"Content-Type": "multipart/form-data; boundary=x"}
         connection.request("POST", "/api/search", head + content + b"\r\n--x--\r\n", kind)
         return connection.getresponse().status
+    except (OSError, http.client.HTTPException):  # refused in the middle of the body
+        return 0
     finally:
         connection.close()
 

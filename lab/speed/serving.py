@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import quote_plus
 
 import numpy as np
@@ -36,11 +41,16 @@ if TYPE_CHECKING:
     from rmsh.core.types import Modality
     from rmsh.features.base import Encoder
 
+T = TypeVar("T")
+
 ITEMS, SCENES, BITS, CLIENTS = 100_000, 500, 64, 16
 SHARES = {"words": 50, "words and filter": 20, "picture": 20, "thumbnail": 10}  # of a hundred requests
 WARM_UP = 5.0  # seconds before requests are counted
 PARTS = 6  # memory is measured between them
+PROGRAM: Sequence[str] = ("-m", "rmsh")  # arguments of the interpreter that runs the server
+END_SECONDS = 20.0  # for a server to end by itself
 _PROCESSOR = "process_cpu_seconds_total"
+_THREAD_SECONDS = 150.0  # that a client may take for its last request
 
 
 class Seen(NamedTuple):
@@ -98,22 +108,49 @@ def _random_model() -> Model:
     return Model(functions, "random", {}, encoders={m: e.describe() for m, e in encoders.items()})
 
 
-def measure(library: Path, captions: list[str], pictures: list[bytes], *, seconds: float) -> dict[str, Any]:
-    """Start a server, send requests, and summarise the responses."""
-    command = [sys.executable, "-m", "rmsh", "serve", str(library), "--port", "0", "--json", "--quiet"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+@contextmanager
+def start_server(library: Path) -> Iterator[tuple[int, int]]:
+    """Run a server; yields its process id and port. Afterwards it and its decoder processes have ended."""
+    command = [sys.executable, *PROGRAM, "serve", str(library), "--port", "0", "--json", "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             assert process.stdout is not None  # noqa: S101
-            port = int(json.loads(process.stdout.readline())["url"].rstrip("/").rpartition(":")[2])
-            _load(port, captions, pictures, seconds=WARM_UP)
-            before, memory, start = _metrics(port), [_memory(process.pid)], time.perf_counter()
-            seen: list[Seen] = []
-            for _ in range(PARTS):
-                seen += _load(port, captions, pictures, seconds=seconds / PARTS)
-                memory.append(_memory(process.pid))
-            spent, after = time.perf_counter() - start, _metrics(port)
+            yield process.pid, int(json.loads(process.stdout.readline())["url"].rstrip("/").rpartition(":")[2])
         finally:
             process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(END_SECONDS)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def meanwhile(workers: Sequence[Callable[[threading.Event], None]], action: Callable[[], T]) -> T:
+    """Run an action while each worker runs in a thread of its own; returns the result of the action."""
+    stop = threading.Event()
+    threads = [threading.Thread(target=worker, args=(stop,), daemon=True) for worker in workers]
+    for thread in threads:
+        thread.start()
+    try:
+        return action()
+    finally:
+        stop.set()
+        deadline = time.monotonic() + _THREAD_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if hanging := [thread for thread in threads if thread.is_alive()]:
+            raise RuntimeError(f"{len(hanging)} of {len(threads)} clients did not end in {_THREAD_SECONDS:g} seconds")
+
+
+def measure(library: Path, captions: list[str], pictures: list[bytes], *, seconds: float) -> dict[str, Any]:
+    """Start a server, send requests, and summarise the responses."""
+    with start_server(library) as (pid, port):
+        _load(port, captions, pictures, seconds=WARM_UP)
+        before, memory, start = _metrics(port), [_memory(pid)], time.perf_counter()
+        seen: list[Seen] = []
+        for _ in range(PARTS):
+            seen += _load(port, captions, pictures, seconds=seconds / PARTS)
+            memory.append(_memory(pid))
+        spent, after = time.perf_counter() - start, _metrics(port)
     return {
         "items": ITEMS,
         "clients": CLIENTS,
@@ -141,12 +178,12 @@ def _memory(pid: int) -> int:
 def _load(port: int, captions: list[str], pictures: list[bytes], *, seconds: float) -> list[Seen]:
     """Let all clients send requests for some seconds, each as soon as the previous one is answered."""
     seen: list[Seen] = []
-    end = time.perf_counter() + seconds
+    seeds = count()
 
-    def send(seed: int) -> None:
-        chance = random.Random(f"{seed} {end}")  # noqa: S311
+    def send(stop: threading.Event) -> None:
+        chance = random.Random(f"{next(seeds)} {port}")  # noqa: S311
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        while time.perf_counter() < end:
+        while not stop.is_set():
             (kind,) = chance.choices(list(SHARES), list(SHARES.values()))
             start = time.perf_counter()
             connection.request(*make_request(kind, chance, captions, pictures))
@@ -154,11 +191,7 @@ def _load(port: int, captions: list[str], pictures: list[bytes], *, seconds: flo
             answer.read()
             seen.append(Seen(kind, time.perf_counter() - start, answer.status))
 
-    threads = [threading.Thread(target=send, args=(seed,)) for seed in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    meanwhile([send] * CLIENTS, lambda: time.sleep(seconds))
     return seen
 
 

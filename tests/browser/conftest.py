@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 import socket
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +20,14 @@ from rmsh.serve.service import SearchService
 
 expect.set_options(timeout=60_000)  # a busy machine is slow, and that is no fault of the page
 OpenPage = Callable[..., Page]
+ServeFolder = Callable[..., AbstractContextManager[str]]
+ServerThread = Callable[[uvicorn.Config, socket.socket], AbstractContextManager[None]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.slow)
-
-
-@contextmanager
-def running(
-    place: Path | str, *, model: Path | None = None, pictures: Path | None = None, **access: Any
-) -> Iterator[str]:
-    """A server of a library or of a collection, in a thread of its own."""
-    opened = Searcher.open(place, model=model, images=pictures)
-    with opened as searcher, socket.create_server(("127.0.0.1", 0)) as listener:
-        app = create_app(SearchService(searcher, name=Path(place).name), Access(**access))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        server.should_exit = True
-        thread.join()
 
 
 @pytest.fixture(scope="module")  # Playwright keeps an event loop in this thread; tests after these run one of their own
@@ -57,14 +42,27 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def address(many_colours: Path) -> Iterator[str]:
-    with running(many_colours) as url:
+def serve_folder(server_thread: ServerThread) -> ServeFolder:
+    """A context with the URL of a server of a library or of a collection."""
+
+    @contextmanager
+    def serve(
+        place: Path | str, *, model: Path | None = None, pictures: Path | None = None, **access: Any
+    ) -> Iterator[str]:
+        opened = Searcher.open(place, model=model, images=pictures)
+        with opened as searcher, socket.create_server(("127.0.0.1", 0)) as listener:
+            app = create_app(SearchService(searcher, name=Path(place).name), Access(**access))
+            config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+            with server_thread(config, listener):
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+    return serve
+
+
+@pytest.fixture(scope="module")  # no server is left running next to other tests
+def address(many_colours: Path, serve_folder: ServeFolder) -> Iterator[str]:
+    with serve_folder(many_colours) as url:
         yield url
-
-
-@pytest.fixture(scope="session")
-def serve_folder() -> Callable[..., Any]:
-    return running
 
 
 @pytest.fixture

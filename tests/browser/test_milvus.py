@@ -33,4 +33,4 @@ def test_words_find_pictures_that_are_shown(
         first.locator("img").evaluate("image => image.decode()")
         assert first.locator("img").evaluate("image => image.naturalWidth") == 64
         first.locator(".onward").click()
-        expect(page.locator("#title")).to_have_text("7 nearest images like this item")
+        expect(page.locator("#title")).to_have_text("7 best images like this item")

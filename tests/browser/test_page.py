@@ -88,7 +88,7 @@ def test_words_find_pictures_of_those_things(page: Page) -> None:
 
 def test_typing_alone_searches(page: Page) -> None:
     page.get_by_role("searchbox").press_sequentially("blue")
-    expect(page.locator("#title")).to_have_text("24 nearest images for “blue”")
+    expect(page.locator("#title")).to_have_text("24 best images for “blue”")
     expect(page).to_have_url(re.compile(r"\?q=blue$"))
 
 
@@ -119,7 +119,7 @@ def test_a_dropped_picture_finds_texts(page: Page) -> None:
     _drop(page, _png("yellow"), event="dragenter")
     expect(page.get_by_text("Drop the image to search with it")).to_be_visible()
     _drop(page, _png("yellow"))
-    expect(page.locator("#title")).to_have_text("24 nearest texts for your image")
+    expect(page.locator("#title")).to_have_text("24 best texts for your image")
     expect(_cards(page).first.locator(".onward")).to_have_text("light that is red and green")
     expect(page.get_by_text("Drop the image to search with it")).to_be_hidden()
     expect(page.locator("#parts img")).to_be_visible()
@@ -166,7 +166,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_sent(page: Page) -> No
 def test_a_hit_is_searched_onward_from(page: Page) -> None:
     _search(page, "red")
     _cards(page).first.locator(".onward").click()
-    expect(page.locator("#title")).to_have_text("24 nearest images like this item")
+    expect(page.locator("#title")).to_have_text("24 best images like this item")
     expect(page.locator("#parts img")).to_be_visible()
     page.go_back()
     expect(page.locator("#title")).to_contain_text("“red”")
@@ -199,7 +199,7 @@ def test_an_image_is_given_together_with_words(
         page = open_page(base=url)
         _search(page, "blue")
         _drop(page, _png("red"))
-        expect(page.locator("#title")).to_have_text("8 nearest images for this query")
+        expect(page.locator("#title")).to_have_text("8 best images for this query")
         expect(_cards(page).first.locator(".onward")).to_have_text("light that is red and blue")
         expect(page.locator("#parts img")).to_be_visible()
         link = page.url
@@ -231,7 +231,7 @@ def test_a_hit_is_added_to_the_query_and_another_subtracted_by_keyboard(
 def test_a_library_without_a_joint_space_offers_no_parts(page: Page) -> None:
     _search(page, "red")
     _drop(page, _png("blue"))
-    expect(page.locator("#title")).to_have_text("24 nearest texts for your image")
+    expect(page.locator("#title")).to_have_text("24 best texts for your image")
     expect(page.locator("#parts li")).to_have_count(1)
     expect(page.get_by_title("Add to the query")).to_have_count(0)
     expect(page.locator("#composing")).to_be_hidden()
@@ -269,6 +269,16 @@ def test_a_filter_that_is_being_written_when_the_page_becomes_ready_stays(page: 
     held[0].continue_()
     expect(_cards(page)).to_have_count(24)
     expect(page.get_by_label("Only items where")).to_have_value("label=red")
+
+
+def test_the_warning_of_a_build_is_shown(page: Page) -> None:
+    def warned(route: Route) -> None:
+        route.fulfill(json={**route.fetch().json(), "warning": "Beware of <b>chance</b>."})
+
+    expect(page.locator("#warning")).to_be_hidden()
+    page.route("**/api/about", warned)
+    page.reload()
+    expect(page.locator("#warning")).to_have_text("Beware of <b>chance</b>.")
 
 
 def test_a_filter_that_cannot_be_read_is_explained(open_page: OpenPage) -> None:
@@ -359,7 +369,7 @@ def test_text_that_holds_html_is_shown_as_text(
         expect(page.get_by_role("dialog").get_by_role("heading", level=2)).to_have_text(nasty)
         page.keyboard.press("Escape")
         _cards(page).nth(1).locator(".onward").click()
-        expect(page.locator("#title")).to_have_text("8 nearest texts like this item")
+        expect(page.locator("#title")).to_have_text("8 best texts like this item")
 
 
 def test_a_picture_that_is_gone_is_said_to_be(

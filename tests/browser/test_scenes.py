@@ -67,7 +67,7 @@ def _with(page: Page, words: str, *, nearest: int) -> int:
 @pytest.mark.parametrize("thing", ["guitar", "cat", "mountain", "helicopter"])
 def test_typed_words_find_pictures_that_show_those_things(thing: str, page: Page) -> None:
     page.get_by_role("searchbox").press_sequentially(f"a {thing}")
-    expect(page.locator("#title")).to_have_text(f"24 nearest images for “a {thing}”")
+    expect(page.locator("#title")).to_have_text(f"24 best images for “a {thing}”")
     expect(_cards(page).first.locator(".labels .matches")).to_contain_text(thing)
     assert _with(page, thing, nearest=4) == 4
     picture = _cards(page).first.locator("img")
@@ -85,10 +85,10 @@ def test_two_things_find_pictures_of_either_and_both_are_marked(open_page: OpenP
 
 def test_a_picture_that_is_new_finds_captions_of_what_it_shows(page: Page, served: Served) -> None:
     page.locator("#file").set_input_files(served.picture_of("guitar"))
-    expect(page.locator("#title")).to_have_text("24 nearest texts for your image")
+    expect(page.locator("#title")).to_have_text("24 best texts for your image")
     assert _with(page, "guitar|strings|music", nearest=4) == 4
     page.get_by_role("radio", name="Images").check()
-    expect(page.locator("#title")).to_have_text("24 nearest images for your image")
+    expect(page.locator("#title")).to_have_text("24 best images for your image")
     assert _with(page, "guitar", nearest=4) == 4
 
 
@@ -120,7 +120,7 @@ def test_a_bad_upload_is_explained_and_the_next_good_one_works(page: Page, serve
         page.locator("#file").set_input_files({"name": "q.jpg", "mimeType": "image/jpeg", "buffer": bad})
         expect(page.get_by_role("alert")).to_contain_text("cannot be read as an image")
     page.locator("#file").set_input_files({"name": "q.jpg", "mimeType": "image/jpeg", "buffer": content})
-    expect(page.locator("#title")).to_have_text("24 nearest texts for your image")
+    expect(page.locator("#title")).to_have_text("24 best texts for your image")
 
 
 def test_a_phone_shows_whole_pictures_side_by_side(open_page: OpenPage, served: Served) -> None:

@@ -1,4 +1,4 @@
-"""The report: scores of held-out items, and a page that escapes the data and loads nothing."""
+"""The report: a page that escapes the data, loads nothing, and warns first."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pytest
 from PIL import Image
 
 from rmsh.builder import Built
-from rmsh.builder.report import data_address, render_report, score, split_by
-from rmsh.data.pairs import Pairs
-from rmsh.hash_function import HashFunction, Layer
-from rmsh.model import Model
+from rmsh.builder.report import data_address, render_report
 
 EVIL = '<script>alert("x")</script>'
 
@@ -67,32 +62,8 @@ def test_the_credit_of_the_images_is_shown(built: Built, tmp_path: Path) -> None
     assert "Drawings: nobody, CC0." in page
 
 
-DIRECTIONS = ["i2t", "t2i", "i2i", "t2t"]
-
-
-@pytest.fixture
-def model() -> Model:
-    """One bit per class, for images and texts whose features are their labels."""
-    function = HashFunction((Layer(np.eye(4, dtype=np.float32), np.full(4, -0.5, np.float32), "none"),))
-    return Model({"image": function, "text": function}, "test", {})
-
-
-def _pairs(labels: np.ndarray) -> Pairs:
-    features = labels.astype(np.float32)
-    names = tuple("abcd")
-    return Pairs(ids=np.arange(len(labels)), images=features, texts=features, labels=labels, class_names=names)
-
-
-def test_held_out_items_find_those_that_share_their_labels(model: Model) -> None:
-    pairs = _pairs(np.tile(np.eye(4, dtype=np.uint8), (3, 1)))
-    found = score(model, pairs, split_by(pairs, np.array(["0", "1"])))
-    assert list(found) == DIRECTIONS
-    assert [found[direction]["ndcg"]["value"] for direction in DIRECTIONS] == [1.0] * 4
-    assert found["i2t"]["queries"] == 2
-    assert found["i2t"]["ndcg"]["chance"] < 1
-
-
-def test_there_are_no_scores_without_held_out_items_or_shared_labels(model: Model) -> None:
-    pairs = _pairs(np.eye(4, dtype=np.uint8))
-    assert score(model, pairs, split_by(pairs, np.array([], dtype=np.str_))) == {}
-    assert score(model, pairs, split_by(pairs, np.array(["2"]))) == {}
+def test_a_warning_comes_before_everything_else(built: Built, tmp_path: Path) -> None:
+    words = {"queries": 3, "images": 40, "precision@10": {"value": 0.2, "chance": 0.2, "best": 1.0, "error": 0.1}}
+    page = render_report({**built.report, "warning": "Beware.", "words": words}, images=tmp_path)
+    assert re.search(r"<h1>[^<]*</h1>\n<p class=warning[^>]*>Beware.</p>", page)
+    assert "0.200 of the first ten" in page

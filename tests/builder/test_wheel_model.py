@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +17,11 @@ from rmsh.builder import source as source_module
 from rmsh.builder.build import WHEEL
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.library.verify import verify
+from rmsh.methods import create
 from rmsh.models import wheel_model
 from rmsh.search import Searcher
 
+build_module = importlib.import_module("rmsh.builder.build")  # the package has a function of that name
 skimage = pytest.importorskip("skimage")
 PACKAGED = (
     Path(skimage.__file__).parent / "data",
@@ -121,13 +125,42 @@ def test_enough_captions_without_labels_are_learned_from_as_pairs(
     assert build(drawings, tmp_path / "mined", config=mined).report["learn_from"] == "labels"
 
 
-def test_the_number_of_pairs_decides(drawings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_few_pairs_to_hold_any_out_are_not_learned_from(
+    drawings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = {"labels_from": "text", "learn_from": None, "method": "nest", "strict": False, "wheel": True}
     read = source_module.read_source
-    assert read(drawings, **options, work=tmp_path / "work").learn_from == "nothing"
-    monkeypatch.setattr(source_module, "ENOUGH_PAIRS", 40)
     assert read(drawings, **options, work=tmp_path / "work").learn_from == "pairs"
     assert read(drawings, **{**options, "labels_from": None}, work=tmp_path / "work").learn_from == "labels"
+    monkeypatch.setattr(source_module, "LEAST_ITEMS", 41)
+    assert read(drawings, **options, work=tmp_path / "work").learn_from == "nothing"
+
+
+def test_photographs_that_the_model_of_the_wheel_knows_need_no_training(coco66k_root: Path, tmp_path: Path) -> None:
+    texts = dict(line.split("\t")[::2] for line in (coco66k_root / "pairs.tsv").read_text().splitlines())
+    with tarfile.open(coco66k_root / "images.tar") as tar:
+        members = [member for member in tar if member.isfile()][:40]
+        tar.extractall(tmp_path / "photographs", members, filter="data")
+    for path in (tmp_path / "photographs").rglob("*.jpg"):
+        path.with_suffix(".txt").write_text(texts[str(int(path.stem))])
+    report = build(tmp_path / "photographs", tmp_path / "library").report
+    assert (report["learn_from"], report["counts"]["learned_from"]) == ("nothing", 0)
+    assert report["recall"]["t2i"]["queries"] == 40  # all are scored, because none was trained on
+    assert report["recall"]["t2i"]["recall@10"]["value"] > 0.9
+
+
+@pytest.mark.parametrize(("recall", "used"), [((0.1, 0.4), "pairs"), ((0.4, 0.1), "nothing"), ((0.6, 0.0), "nothing")])
+def test_the_model_that_finds_more_held_out_items_is_used(
+    recall: tuple[float, float], used: str, *, drawings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, measured, said = drawings / "metadata.csv", list(recall), list[str]()
+    table.write_text("\n".join(line.rpartition(",")[0] for line in table.read_text().splitlines()))
+    monkeypatch.setattr(build_module, "_mean_recall", lambda *_: measured.pop(0))
+    monkeypatch.setattr(build_module, "create", lambda name, **o: create(name, epochs=1, hidden=16, **o))
+    report = build(drawings, tmp_path / "library", tell=said.append).report
+    assert report["learn_from"] == used
+    assert any("trained on the pairs" in line for line in said) == (recall[0] < build_module.KNOWN)
+    assert any("0.100" in line and "0.400" in line for line in said) == (recall == (0.4, 0.1))
 
 
 def test_texts_in_which_no_word_recurs_are_learned_from_without_filters(quick: BuildConfig, tmp_path: Path) -> None:

@@ -44,6 +44,18 @@ def test_a_library_is_built_searched_extended_and_reduced(photos: Path, capsys: 
     assert "2 items removed, 7 left" in capsys.readouterr().out
 
 
+def test_a_warning_comes_first(photos: Path, capsys: Capture) -> None:
+    assert run(["build", str(photos), "--out", "library", *QUICK]) == 0
+    report = json.loads(Path("library/report.json").read_text())
+    words = {"queries": 3, "images": 40, "precision@10": {"value": 0.2, "chance": 0.2, "best": 1.0, "error": 0.1}}
+    Path("library/report.json").write_text(json.dumps({**report, "warning": "Beware.", "words": words}))
+    capsys.readouterr()
+    assert run(["build", str(photos), "--out", "library", *QUICK]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Warning. Beware."
+    assert any("0.200 of the first ten" in line for line in lines[1:])
+
+
 def test_results_as_json(photos: Path, capsys: Capture) -> None:
     assert run(["build", str(photos), "--out", "library", *QUICK, "--json", "--quiet"]) == 0
     built = json.loads(capsys.readouterr().out)

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from lab import numbers
+from lab import numbers, tables
+from lab.data import GRIDS, RESULTS
 from lab.grid import read_grid
-from lab.numbers import Sources, generated, pages, problems
+from lab.numbers import generated, pages, problems
+from lab.tables import Sources
 from rmsh.compare.result import write_result
 from rmsh.methods.scm import SCM
 
-pytestmark = pytest.mark.skipif(not numbers.RESULTS.is_dir(), reason="a source distribution contains no results")
+pytestmark = pytest.mark.skipif(not RESULTS.is_dir(), reason="a source distribution contains no results")
 
 PAGE = "# Title\n\n<!-- numbers: glint-scale -->\n<!-- end -->\n\nText.\n"
 
 
 def test_every_number_of_the_pages_is_current() -> None:
     assert problems(pages()) == []
+
+
+def test_every_result_names_a_commit_of_this_repository() -> None:
+    git = ["git", "-C", str(RESULTS)]
+    whole = subprocess.run([*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True).stdout
+    if whole.strip() != "false":
+        pytest.skip("this is not a checkout with its whole history")
+    files = {path: json.loads(path.read_text()) for path in RESULTS.rglob("*.json")}
+    named = {found["commit"]: path for path, found in files.items() if isinstance(found, dict) and found.get("commit")}
+    known = subprocess.run([*git, "cat-file", "--batch-check"], input="\n".join(named), capture_output=True, text=True)
+    missing = [line.split()[0] for line in known.stdout.splitlines() if line.split()[1] != "commit"]
+    assert [named[commit].name for commit in missing] == []
 
 
 def test_a_block_is_filled_and_the_rest_of_the_page_is_kept() -> None:
@@ -62,7 +78,7 @@ def test_the_check_fails_when_a_page_differs(
     path = tmp_path / "page.md"
     path.write_text(generated(PAGE, Sources()).replace("0.930", text))
     monkeypatch.setattr(numbers, "pages", lambda: [path])
-    monkeypatch.setattr(numbers, "BLOCKS", {"glint-scale": numbers.glint_scale})
+    monkeypatch.setattr(numbers, "BLOCKS", {"glint-scale": tables.glint_scale})
     monkeypatch.setattr("sys.argv", ["numbers", "--check"])
     with pytest.raises(SystemExit) as ended:
         numbers.main()
@@ -71,15 +87,15 @@ def test_the_check_fails_when_a_page_differs(
 
 
 def test_unseen_runs_are_shown_as_far_as_they_are_made(tmp_path: Path) -> None:
-    grid = read_grid(numbers.GRIDS / "unseen.yaml")
-    assert "not been made" in numbers.unseen(Sources(tmp_path))
+    grid = read_grid(GRIDS / "unseen.yaml")
+    assert "not been made" in tables.unseen(Sources(tmp_path))
     names = ("ndcg@10", "ndcg@100", "map@all", "recall@1", "recall@5", "recall@10")
     for run in [run for run in grid.runs() if run.method in ("rmsh", "cca-itq")][:3]:
         score = {"value": 0.6 if run.method == "rmsh" else 0.5, "chance": 0.1}
         scores = {d: dict.fromkeys(names, score) for d in ("i2t", "t2i")}
         result = {"format": 3, "status": "done", "run": run.to_json(), "scores": scores, "seconds": {"fit_cpu": 7.0}}
         write_result(tmp_path / "runs" / run.path, result)
-    lines = numbers.unseen(Sources(tmp_path)).splitlines()
+    lines = tables.unseen(Sources(tmp_path)).splitlines()
     assert lines[0].startswith("| method | bits | NDCG@10, chance 0.100 |")
     assert lines[2] == "| RMSH | 64 | 0.600 / 0.600 | 0.600 / 0.600 | 0.600 / 0.600 | 7 |"
     assert [line.split(" | ")[0] for line in lines[-2:]] == ["| RMSH", "| CCA-ITQ"]

@@ -56,7 +56,7 @@ def test_a_copy_made_while_a_writer_works_is_one_of_its_states(
     for number in range(3):
         backup(library, tmp_path / f"copy{number}")
     stop.set()
-    writing.join()
+    writing.join(60)
     for number in range(3):
         assert verify(tmp_path / f"copy{number}").problems == ()
         with Library.open(tmp_path / f"copy{number}") as copy:

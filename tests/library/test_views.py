@@ -119,7 +119,7 @@ def test_threads_that_search_while_a_writer_works_see_whole_states(
                 library.remove([f"a{number}", f"b{number}"])
         stop.set()
         for thread in threads:
-            thread.join()
+            thread.join(60)
         assert errors == []
         assert [count for count in counts if count % 2] == []
         assert len(reader.within(code(["q"]), 16, to="text", model=model)[0]) == 32

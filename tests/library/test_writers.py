@@ -48,7 +48,7 @@ def test_a_second_writer_waits_for_the_first(library: Library, folder: Path, fil
             waiting = threading.Thread(target=fill, args=(second, ["a"]))
             waiting.start()
             assert second.count() == 0
-        waiting.join()
+        waiting.join(60)
         assert second.count() == 1
 
 
@@ -57,7 +57,7 @@ def test_threads_of_one_library_take_turns(library: Library, folder: Path, fill:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert library.count() == 8
 
 
@@ -74,7 +74,7 @@ def test_a_thread_that_waits_too_long_for_another_is_told(folder: Path, model: M
 
         thread = threading.Thread(target=attempt)
         thread.start()
-        thread.join()
+        thread.join(60)
         assert "Another thread is writing to the library" in refused[0]
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ collect_ignore = ["valid_requests.py"]  # imported by Schemathesis
 TOKEN = "a token of enough letters"  # noqa: S105
 Serve = Callable[..., TestClient]
 Listen = Callable[..., int]
+ServerThread = Callable[[uvicorn.Config, socket.socket], AbstractContextManager[None]]
 
 
 @pytest.fixture
@@ -39,20 +39,16 @@ def serve(colours: Path) -> Iterator[Serve]:
 
 
 @pytest.fixture
-def listen(colours: Path) -> Iterator[Listen]:
+def listen(colours: Path, server_thread: ServerThread) -> Iterator[Listen]:
     """Start a server with some rules of access on a free port, which is returned."""
     with ExitStack() as stack:
 
         def start(*, proxies: Sequence[str] = (), **access: Any) -> int:
             searcher = stack.enter_context(Searcher.open(colours))
             app = create_app(SearchService(searcher, name="colours"), Access(**access))
-            server = uvicorn.Server(configure(app, proxies=proxies))
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=256))
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # little waits in the kernel to be read
-            thread = threading.Thread(target=server.run, args=([listener],))
-            thread.start()
-            stack.callback(thread.join)
-            stack.callback(setattr, server, "should_exit", True)
+            stack.enter_context(server_thread(configure(app, proxies=proxies), listener))
             return int(listener.getsockname()[1])
 
         yield start

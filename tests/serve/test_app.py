@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,15 @@ def test_who_made_the_pictures_is_credited(client: TestClient, colours: Path) ->
     assert client.get("/api/about").json()["credit"] == ""
     (colours / "CREDIT.txt").write_text("Drawn by <b>somebody</b>.\n", encoding="utf-8")
     assert client.get("/api/about").json()["credit"] == "Drawn by <b>somebody</b>."
+
+
+def test_the_warning_of_the_build_is_told_until_the_library_has_another_model(
+    client: TestClient, colours: Path
+) -> None:
+    for model, told in ((client.get("/api/about").json()["model"], "Beware."), ("another", "")):
+        report = {"key": "", "model": model, "warning": "Beware."}
+        (colours / "report.json").write_text(json.dumps(report), encoding="utf-8")
+        assert client.get("/api/about").json()["warning"] == told
 
 
 def test_a_picture_is_sent_small_without_what_its_file_hides(client: TestClient, colours: Path) -> None:

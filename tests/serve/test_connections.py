@@ -84,7 +84,7 @@ def test_a_byte_now_and_then_does_not_extend_the_time(start: bytes, listen: List
     dripping.start()
     assert _refusal(_answers(client)) == 408
     assert time.monotonic() - begun < 4
-    dripping.join()
+    dripping.join(60)
 
 
 def test_a_connection_that_is_kept_alive_ends_when_nothing_follows(listen: Listen) -> None:

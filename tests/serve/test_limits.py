@@ -115,7 +115,7 @@ def test_who_waits_gets_a_turn_when_another_ends() -> None:
     threading.Timer(0.01, done.set).start()
     with turns.turn():
         assert done.is_set()
-    thread.join()
+    thread.join(60)
 
 
 def test_nobody_waits_for_ever() -> None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmsh.builder.report import read_report
 from rmsh.builder.source import Source, encode_source, read_raw, with_classes, with_texts
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import InputError
 from rmsh.core.files import make_folder
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.library import Item
+from rmsh.library.folder import read_report
 from rmsh.library.queries import has_vectors, image_folder
 from rmsh.pipeline import codes_of, restore_encoders
 

@@ -1,4 +1,4 @@
-"""The report of a build: scores of held-out items compared with chance, example searches, and a self-contained page."""
+"""The report of a build: scores next to chance, example searches, and a self-contained page."""
 
 from __future__ import annotations
 
@@ -10,121 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.core.errors import DataError, FormatError
-from rmsh.core.files import read_json
-from rmsh.core.progress import OnProgress, ignore
-from rmsh.core.types import DIRECTIONS
-from rmsh.data.splits import Split
+from rmsh.builder.scores import FIRST_PAGE, RECALL
+from rmsh.core.errors import DataError
 from rmsh.features.images import thumbnail
-from rmsh.library.folder import MANIFEST
-from rmsh.metrics import LabelledCodes, evaluate_directions
-from rmsh.metrics.counterparts import Places, rank_codes, recall_at
 from rmsh.metrics.directions import modalities
-from rmsh.pipeline import codes_of
-from rmsh.retrieval_set import default_query_count
 
 if TYPE_CHECKING:
-    from rmsh.core.types import BitArray, Direction, IdArray, Modality
-    from rmsh.data.pairs import Pairs
+    from rmsh.core.types import Direction, IdArray
     from rmsh.library import Item, Library
-    from rmsh.model import Model
 
-REPORT = "report.json"
-RANK = 50  # cut-off of NDCG and precision: as many hits as a person may look through
-_MOST_QUERIES = 1000
-LEAST_ITEMS = 30  # with fewer complete items, all are needed for training
 DIRECTION_NAMES = {"t2i": "Text to image", "i2t": "Image to text", "i2i": "Image to image", "t2t": "Text to text"}
-RECALL = (1, 10)  # ranks
-RECALL_DIRECTIONS: tuple[Direction, ...] = ("t2i", "i2t")
-LEAST_RANKED = 20  # pairs; a rank among fewer says little
 _SHOWN: dict[Direction, int] = {"t2i": 4, "i2t": 3, "i2i": 2, "t2t": 2}  # example queries
 _HITS = 5  # of each example query
 _SIDE = 144  # pixels of a thumbnail on the page
-
-
-def read_report(folder: Path) -> dict[str, Any] | None:
-    """The report of a library; None if it is unfinished, or was not made by a build."""
-    try:
-        report = read_json(folder / REPORT)
-        return report if (folder / MANIFEST).is_file() and "key" in report else None
-    except (OSError, FormatError, TypeError):
-        return None
-
-
-def hold_out(pairs: Pairs, *, seed: int, everything: bool = False) -> IdArray:
-    """The ids of items to hold out from training: a tenth of the complete ones, at most 1,000; none of fewer than 30.
-
-    If nothing is trained, ``everything`` is held out, at most 1,000.
-
-    Example:
-        >>> from rmsh.data.synthetic.generated import generate_pairs
-        >>> len(hold_out(generate_pairs(200), seed=0)), len(hold_out(generate_pairs(20), seed=0))
-        (20, 0)
-    """
-    rows = np.flatnonzero(complete(pairs))
-    count = default_query_count(len(rows)) if len(rows) >= LEAST_ITEMS else 0
-    if everything:
-        count = min(len(rows), _MOST_QUERIES)
-    drawn = np.random.default_rng(seed).choice(rows, count, replace=False)
-    held_out: IdArray = pairs.ids[np.sort(drawn)]
-    return held_out
-
-
-def complete(pairs: Pairs) -> BitArray:
-    """(n,) which items have an image and a text."""
-    return pairs.has_image & pairs.has_text
-
-
-def split_by(pairs: Pairs, held_out: IdArray) -> Split:
-    """Held-out items that are still complete are the queries; all other items are the training set and the database.
-
-    Example:
-        >>> from rmsh.data.synthetic.generated import generate_pairs
-        >>> split_by(generate_pairs(4), np.array(["item-2"])).train
-        array([0, 1, 3])
-    """
-    held = np.isin(pairs.ids, held_out)
-    rest = np.flatnonzero(~held)
-    return Split("held-out", rest, np.flatnonzero(held & complete(pairs)), rest)
-
-
-def score(model: Model, pairs: Pairs, split: Split, *, on_progress: OnProgress = ignore) -> dict[str, Any]:
-    """Scores of the held-out items in all directions as plain values; empty if nothing can be scored.
-
-    The database is the labelled part of the other items: an item without labels is relevant to no query.
-    """
-    if not pairs.labelled[split.query].any() or not pairs.labelled[split.database].any():
-        return {}
-    labels = np.asarray(pairs.labels)
-    sides: list[dict[Modality, LabelledCodes]] = []
-    for rows in (split.query, split.database):
-        rows = rows[pairs.labelled[rows]]
-        codes = codes_of(model, pairs, rows)
-        sides.append({m: LabelledCodes(found, labels[rows[pairs.has(m)[rows]]]) for m, found in codes.items()})
-    try:
-        found = evaluate_directions(*sides, directions=DIRECTIONS, k=RANK, on_progress=on_progress)
-    except DataError:  # no held-out item shares a label with any other item
-        return {}
-    return {direction: scores.to_json() for direction, scores in found.items()}
-
-
-def recall_of(model: Model, pairs: Pairs, split: Split) -> dict[str, Any]:
-    """How often held-out items find their own counterpart among at most 1,000 items, as plain values."""
-    others = split.database[complete(pairs)[split.database]][: _MOST_QUERIES - len(split.query)]
-    rows = np.concatenate([split.query, others])
-    if not split.query.size or len(rows) < LEAST_RANKED:
-        return {}
-    codes = codes_of(model, pairs, rows)
-    found: dict[str, Any] = {}
-    for direction in RECALL_DIRECTIONS:
-        query, other = modalities(direction)
-        places = rank_codes(codes[query], codes[other])
-        held_out = Places(*(ranks[: len(split.query)] for ranks in places))
-        found[direction] = {"queries": len(split.query), "items": len(rows)} | {
-            f"recall@{k}": {"value": float(recall_at(held_out, k).mean()), "chance": min(k / len(rows), 1.0)}
-            for k in RECALL
-        }
-    return found
 
 
 def example_searches(library: Library, ids: IdArray, *, seed: int) -> list[dict[str, Any]]:
@@ -167,6 +65,7 @@ th:first-child, td:first-child { text-align: left; } thead th { border-bottom: 1
 .hits li { list-style: none; width: 9rem; font-size: .85rem; overflow-wrap: anywhere; }
 .hits.texts { flex-direction: column; gap: .35rem; } .hits.texts li { width: auto; }
 img { max-width: 9rem; max-height: 9rem; border-radius: .3rem; display: block; }
+.warning { border: 2px solid #c22; border-radius: .3rem; padding: .6rem 1rem; }
 .shared { color: var(--good); } .bits { font-variant-numeric: tabular-nums; }
 @media (max-width: 40rem) { .search { flex-direction: column; } }
 """
@@ -178,12 +77,14 @@ def render_report(report: Mapping[str, Any], *, images: Path) -> str:
     seconds = ", ".join(f"{escape(name)} {value:.1f} s" for name, value in report["seconds"].items())
     sections = [
         f"<h1>{escape(report['name'])}</h1>",
+        f"<p class=warning role=note>{escape(report['warning'])}</p>" if report["warning"] else "",
         f"<p>{counts['items']:,} items: {counts['pictures']:,} with an image, {counts['texts']:,} with a text, "
         f"{counts['labelled']:,} with labels ({counts['classes']:,} classes). Codes have {report['bits']} bits; model "
         f"{escape(report['model'])}.</p>",
         f"<p class=muted>{escape(describe_delta(report['delta'], report['bits']))}</p>" if report["delta"] else "",
         "<h2>Retrieval quality</h2>",
         _recall_table(report["recall"]) if report["recall"] else "",
+        f"<p>{escape(describe_words(report['words']))}</p>" if report["words"] else "",
         _score_table(report["scores"]) if report["scores"] else "",
         f"<p>{escape(report['no_scores'])}</p>" if report["no_scores"] else "",
     ]
@@ -236,6 +137,15 @@ def _recall_table(recall: Mapping[str, Any]) -> str:
         f"<table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table>\n"
         f"<p class=muted>How often the text of an item finds its own image, and an image its own text, among "
         f"{first['items']:,} items; {first['queries']:,} items that the model was not trained on are the queries.</p>"
+    )
+
+
+def describe_words(words: Mapping[str, Any]) -> str:
+    """How many of the first ten images have the label whose name is the query, in a sentence."""
+    score = words[f"precision@{FIRST_PAGE}"]
+    return (
+        f"The names of {words['queries']:,} labels as queries: {score['value']:.3f} of the first ten of "
+        f"{words['images']:,} images have the label (chance {score['chance']:.3f}, best possible {score['best']:.3f})."
     )
 
 

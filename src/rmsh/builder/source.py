@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Signal: TypeAlias = Literal["labels", "pairs", "nothing"]  # what a model learns from
 
 CLASSES = "classes.txt"
-ENOUGH_PAIRS = 1000  # a guess: `make lab ARGS="few-pairs"` compares training on few pairs with the model of the wheel
+LEAST_ITEMS = 30  # with fewer complete items, none can be held out of training
 _MOST_SHOWN = 12  # classes in a note
 
 
@@ -88,7 +88,7 @@ def read_source(
     source = read_raw(data, strict=strict)
     pairs = source.pairs
     given = pairs.labels is not None and labels_from in (None, "data")
-    if learn_from is None and wheel and not given and (pairs.has_image & pairs.has_text).sum() < ENOUGH_PAIRS:
+    if learn_from is None and wheel and not given and (pairs.has_image & pairs.has_text).sum() < LEAST_ITEMS:
         learn_from = "nothing"
     if learn_from is None:
         learn_from = "labels" if given or method_class(method).supervised else "pairs"

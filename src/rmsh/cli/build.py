@@ -29,7 +29,7 @@ def build(
         str | None,
         typer.Option(
             metavar="labels|pairs|nothing",
-            help="What to learn from (default: labels of the data, else pairs; nothing for images alone or few pairs).",
+            help="What to learn from (default: labels, else pairs or nothing, whichever finds more held-out items).",
         ),
     ] = None,
     method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = DEFAULT_METHOD,
@@ -52,7 +52,8 @@ def build(
     """
     from rmsh.builder import BuildConfig
     from rmsh.builder import build as run
-    from rmsh.builder.report import DIRECTION_NAMES, RECALL
+    from rmsh.builder.report import DIRECTION_NAMES, describe_words
+    from rmsh.builder.scores import RECALL
 
     training: dict[str, Any] = {"method": method, "bits": bits, "seed": seed, "options": parse_options(options or [])}
     sources = {"labels_from": labels_from, "learn_from": learn_from, "strict": strict}
@@ -62,7 +63,8 @@ def build(
         built = run(data, out, config=config, overwrite=overwrite, tell=console.note, on_progress=progress)
     report = built.report
     counts, scores, recall = report["counts"], report["scores"], report["recall"]
-    quality: list[Any] = [report["no_scores"]] if report["no_scores"] else []
+    quality: list[Any] = [f"Warning. {report['warning']}"] if report.get("warning") else []
+    quality += [report["no_scores"]] if report["no_scores"] else []
 
     def add_table(title: str, found: dict[str, Any], headings: dict[str, str]) -> None:
         columns = [column for heading in headings.values() for column in (heading, "chance")]
@@ -76,6 +78,8 @@ def build(
         first = next(iter(recall.values()))
         title = f"{first['queries']:,} items not trained on find their own counterpart among {first['items']:,}"
         add_table(title, recall, {f"recall@{k}": f"recall@{k}" for k in RECALL})
+    if report.get("words"):
+        quality.append(describe_words(report["words"]))
     if scores:
         k = next(iter(scores.values()))["settings"]["k"]
         add_table(f"{counts['held_out']:,} held-out items as queries", scores, {"ndcg": f"NDCG@{k}", "map": "mAP"})

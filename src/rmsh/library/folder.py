@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rmsh.model import Model
 
 MANIFEST = "manifest.json"
+REPORT = "report.json"
 MODEL, NEXT_MODEL, _OLD_MODEL = "model", "model.next", "model.old"
 
 _FORMAT = "rmsh library"
@@ -68,6 +69,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         found = "has an unreadable manifest.json" if path.exists() else "has no manifest.json"
         raise FormatError(f"{folder} {found}; recreate it with `rmsh library upgrade {folder}`.") from error
     return checked_format(content, path, name=_FORMAT, version=VERSION, hint="give the folder of a library")
+
+
+def read_report(folder: Path) -> dict[str, Any] | None:
+    """The report of a build; None if the build is unfinished, or the library was made in another way."""
+    try:
+        report = read_json(folder / REPORT)
+        return report if (folder / MANIFEST).is_file() and "key" in report else None
+    except (OSError, FormatError, TypeError):
+        return None
 
 
 def write_manifest(folder: Path, connection: sqlite3.Connection) -> None:

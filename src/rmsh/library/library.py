@@ -24,7 +24,7 @@ from rmsh.index.filters import to_mask
 from rmsh.index.scan import Scan
 from rmsh.library import writing
 from rmsh.library.database import DATABASE, Readers, Writer, is_restoring, read_acknowledged, translate_errors
-from rmsh.library.folder import create_folder, find_model, finish_restore, read_manifest, update_files
+from rmsh.library.folder import create_folder, find_model, finish_restore, read_manifest, read_report, update_files
 from rmsh.library.items import Batch, Candidates, Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.queries import (
     codes_of_ids,
@@ -238,6 +238,11 @@ class Library:
     def credit(self) -> str:
         """The image credits, from CREDIT.txt in the folder; "" if there is no such file."""
         return read_credit(self.folder)
+
+    def warning(self) -> str:
+        """The warning of the build that made the current codes, or ""."""
+        report = read_report(self.folder) or {}
+        return str(report.get("warning", "")) if report.get("model") == self.generation().fingerprint else ""
 
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
         """The k nearest items of each query, nearest first; equal distances are ordered by row.

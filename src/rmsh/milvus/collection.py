@@ -202,6 +202,10 @@ class Collection:
         """The content of CREDIT.txt in the image folder, or ""."""
         return "" if self._pictures is None else read_credit(self._pictures)
 
+    def warning(self) -> str:
+        """An empty string: the report of a build stays in its library."""
+        return ""
+
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
         """Like :meth:`Library.search`, for k up to 16,384; the server breaks ties at the largest distance.
 

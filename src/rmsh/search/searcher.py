@@ -65,6 +65,9 @@ class ItemStore(Protocol):
     def credit(self) -> str:
         """Attribution of the images, or an empty string."""
 
+    def warning(self) -> str:
+        """What to expect of searches if a build found scores near chance, or an empty string."""
+
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
         """The k nearest items of each query."""
 

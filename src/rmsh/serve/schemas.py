@@ -132,6 +132,7 @@ class About(BaseModel):
     takes: list[Modality] = Field(description="Modalities of raw queries that the model can encode.")
     composes: bool = Field(description="Whether a query may have several parts.")
     credit: str = Field(description="Attribution of the images; may be empty.")
+    warning: str = Field(description="Why searches may find little, and the remedy; mostly empty.")
     most_upload: int = Field(description="Largest upload in bytes.")
     most_text: int = Field(description="Longest text in characters.")
 

@@ -76,6 +76,7 @@ class SearchService:
             takes=[modality for modality in MODALITIES if self._searcher.takes(modality)],
             composes=model.has_embedding,
             credit=self._searcher.store.credit(),
+            warning=self._searcher.store.warning(),
             most_upload=MOST_UPLOAD,
             most_text=MOST_TEXT,
         )

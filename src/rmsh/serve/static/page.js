@@ -264,6 +264,7 @@ async function begin() {
   byId("name").textContent = library.name;
   byId("facts").replaceChildren(`${library.items.toLocaleString("en")} items`, element("span", { class: "extra" }, ` · ${library.bits}-bit codes · ${library.method}`));
   byId("credit").textContent = library.credit;
+  byId("warning").textContent = library.warning;
   words.disabled = !library.takes.includes("text");
   byId("choose").hidden = !library.takes.includes("image");
   byId("composing").hidden = !library.composes;

@@ -21,8 +21,8 @@ export function showTitle(state, to, hits) {
   const [part] = state.parts;
   const alone = part?.kind === "item" ? " like this item" : " for your image";
   const of = !part ? ` for “${state.text}”` : state.text || state.parts.length > 1 ? " for this query" : alone;
-  const nearest = count ? `${count} nearest ${kindWord(to, count)}` : `No ${kindWord(to, 0)}`;
-  title.textContent = isEmpty(state) ? "A few items of this library" : nearest + of;
+  const best = count ? `${count} best ${kindWord(to, count)}` : `No ${kindWord(to, 0)}`;
+  title.textContent = isEmpty(state) ? "A few items of this library" : best + of;
   const marked = hits.some((hit) => hit.labels.some((label) => label.matches));
   const nothing = hits[0]?.match?.weak ? "Nothing matches well; these are the nearest. " : "";
   legend.textContent = isEmpty(state) || !count ? "" : `${nothing}${marked ? "✓ marks labels that match the query. " : ""}Best first.`;
