@@ -21,7 +21,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.data.labels import pack_labels, unpack_labels
 from rmsh.data.pairs import checked_labels, checked_mask, checked_names, rows_by_id
 from rmsh.data.readers.matrix_files import list_matrices
-from rmsh.metrics.relevance import LabelledCodes
+from rmsh.metrics.histogram import LabelledCodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.readers.code_files import FoundCodes, FoundLabels, Kind, Part, find_codes, find_labels
 from rmsh.data.splits import Split, random_split
 from rmsh.metrics.directions import default_directions, modalities, select_direction
-from rmsh.metrics.relevance import LabelledCodes
+from rmsh.metrics.histogram import LabelledCodes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,8 +23,7 @@ from rmsh.metrics.audit import audit_bits
 from rmsh.metrics.counterparts import RECALL_RANKS, rank_vectors, recall_score
 from rmsh.metrics.directions import evaluate_directions, modalities, select_direction
 from rmsh.metrics.evaluate import Definitions, Score
-from rmsh.metrics.histogram import histograms
-from rmsh.metrics.relevance import LabelledCodes
+from rmsh.metrics.histogram import LabelledCodes, histograms
 from rmsh.metrics.vectors import score_vectors
 from rmsh.retrieval_set import draw_queries
 
