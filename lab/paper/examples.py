@@ -26,7 +26,7 @@ from rmsh.data.open import open_pairs
 from rmsh.data.pairs import is_raw
 from rmsh.features.images import thumbnail
 from rmsh.metrics.directions import modalities
-from rmsh.metrics.relevance import shared_labels
+from rmsh.metrics.histogram import shared_labels
 
 if TYPE_CHECKING:
     from rmsh.compare.run import Run

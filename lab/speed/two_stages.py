@@ -20,7 +20,7 @@ from lab.wheel_model import TWIN, lengths
 from rmsh.codes import from_int8
 from rmsh.core.files import read_json
 from rmsh.index.scan import Scan
-from rmsh.metrics.relevance import gains, shared_labels
+from rmsh.metrics.histogram import gains, shared_labels
 from rmsh.model import load
 from rmsh.pipeline import DEFAULT_ENCODERS, codes_of
 

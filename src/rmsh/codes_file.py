@@ -21,7 +21,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.data.labels import pack_labels, unpack_labels
 from rmsh.data.pairs import checked_labels, checked_mask, checked_names, rows_by_id
 from rmsh.data.readers.matrix_files import list_matrices
-from rmsh.metrics.relevance import LabelledCodes
+from rmsh.metrics.histogram import LabelledCodes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,10 +85,7 @@ class CodesFile:
         if self.labels is None:
             raise DataError("The codes have no labels, which scores need; give a file of labels (--labels).")
         if self.split is None:
-            raise DataError(
-                "The codes have no split into queries and database; encode data with a split, or use `rmsh audit`, "
-                "which draws queries."
-            )
+            raise DataError("The codes have no split; encode data that has one, or draw queries with `rmsh audit`.")
         inside = self.split == role
         if not inside.any():
             raise DataError(f"The split of the codes has no {role} items; scores need queries and a database.")

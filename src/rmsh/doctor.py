@@ -93,9 +93,7 @@ def check_training() -> str:
     texts, images = model.encode(database.features("text"), "text"), model.encode(query.features("image"), "image")
     found = evaluate(images, texts, np.asarray(query.labels), np.asarray(database.labels), k=50).ndcg
     if found.value < 1.5 * found.chance:
-        raise RmshError(
-            f"Trained codes score NDCG@50 {found.value:.2f}, chance is {found.chance:.2f}; reinstall torch."
-        )
+        raise RmshError(f"Trained codes have NDCG@50 {found.value:.2f}, chance is {found.chance:.2f}; reinstall torch.")
     return f"codes of 400 generated pairs: NDCG@50 {found.value:.2f}, chance {found.chance:.2f}"
 
 

@@ -38,11 +38,7 @@ DEFAULT_ENCODERS: Mapping[Modality, str] = {"image": "efficientnet-lite0", "text
 
 
 def for_protocol(opened: Opened, protocol: str, *, validation: bool = False) -> Opened:
-    """The same data with the split of a protocol; with ``validation``, training pairs are the queries.
-
-    Raises:
-        DataError: the data has no split to derive it from, or other pairs of coco66k would be held out than always.
-    """
+    """The same data with the split of a protocol, derived from its own; for ``validation``, queries are held out."""
     if protocol not in PROTOCOLS:
         raise ConfigError(f"The protocol is {protocol!r}; give one of {', '.join(PROTOCOLS)}.")
     if protocol == "paper" and not validation:
@@ -63,32 +59,19 @@ def training_rows(opened: Opened) -> IntArray:
 
 
 def prepare_encoders(pairs: Pairs, names: Mapping[Modality, str], *, rows: IntArray) -> dict[Modality, Encoder]:
-    """Create encoders for the raw columns of pairs, prepared on training rows.
-
-    Raises:
-        DataError: a column is raw, and no encoder is named for it.
-    """
+    """Create encoders for the raw columns of pairs, prepared on training rows."""
     for modality in _raw_modalities(pairs):
         if modality not in names:
-            raise DataError(
-                f"{pairs.source}: the {modality}s are raw and no encoder is given for them; give features, or an "
-                f"encoder for {modality}s."
-            )
+            raise DataError(f"{pairs.source}: the {modality}s are raw; give features, or an encoder for {modality}s.")
     return {m: extract.prepare(names[m], pairs, modality=m, rows=rows) for m in _raw_modalities(pairs)}
 
 
 def restore_encoders(model: Model, pairs: Pairs) -> dict[Modality, Encoder]:
-    """The encoders that a model was trained with, for the raw columns of new pairs.
-
-    Raises:
-        InputError: a column is raw, and the model was trained on features.
-    """
+    """The encoders that a model was trained with, for the raw columns of new pairs."""
     for modality in _raw_modalities(pairs):
         if modality not in model.encoders:
-            raise InputError(
-                f"{pairs.source}: the {modality}s are raw, but the model was trained on features; give {modality} "
-                "features of the same kind."
-            )
+            found = f"the {modality}s are raw, but the model was trained on features"
+            raise InputError(f"{pairs.source}: {found}; give {modality} features of the same kind.")
     return {m: extract.restore(model.encoders[m]) for m in _raw_modalities(pairs)}
 
 
@@ -107,11 +90,7 @@ def learn(
     on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> Model:
-    """Train on the training rows of some data and write the model folder; an interrupted run is resumed.
-
-    Raises:
-        InputError: ``out`` contains a finished model.
-    """
+    """Train on the training rows of some data and write the model folder; an interrupted run is resumed."""
     if (out / "config.json").exists():
         raise InputError(f"{out} contains a finished model; choose another folder, or remove this one.")
     rows = training_rows(opened)
@@ -195,24 +174,14 @@ def item_coder(
 ) -> Encode:
     """A function that computes the codes of a library's items with a new model, for recoding.
 
-    Args:
-        model: the new model.
-        image_path: returns the path of an item's image, or None.
-        features: matrices with the ids of the items; a modality without features is encoded from the items.
-        vectors: as for :func:`codes_of`.
-        on_skipped: called with the images that cannot be read, whose items are then encoded from their texts; if None,
-            they are an error.
-
-    Raises:
-        InputError: the model was trained on features, and none are given.
+    ``features`` have the ids of the items; a modality without features is encoded from the items themselves.
+    ``on_skipped`` is called with the images that cannot be read, whose items are then encoded from their texts; if it
+    is None, they are an error. ``vectors`` is that of :func:`codes_of`.
     """
     given = [m for m in model.functions if features is not None and features.column(m) is not None]
     encoders = {m: extract.restore(model.encoders[m]) for m in model.functions if m in model.encoders if m not in given}
     if not given and not encoders:
-        raise InputError(
-            "The model was trained on features and cannot encode images and texts; give the features of the items by "
-            "id (--features FILE)."
-        )
+        raise InputError("The model was trained on features; give the features of the items by id (--features FILE).")
 
     def encode(items: Sequence[Item]) -> dict[Modality, Codes]:
         pairs, skipped = _pairs_of_items(items, encoders, image_path)
@@ -235,10 +204,8 @@ def _of_items(skipped: Sequence[Skipped], items: Sequence[Item], codes: Mapping[
 
 
 def _refuse(skipped: Sequence[Skipped]) -> None:
-    raise DataError(
-        f"{len(skipped):,} images of items cannot be read, the first is that of {skipped[0].id!r}: "
-        f"{skipped[0].reason} Restore the files, or remove these items."
-    )
+    first = f"the first is that of {skipped[0].id!r}: {skipped[0].reason}"
+    raise DataError(f"{len(skipped):,} images cannot be read, {first} Restore the files, or remove these items.")
 
 
 def _pairs_of_items(

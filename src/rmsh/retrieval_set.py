@@ -13,7 +13,7 @@ from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.readers.code_files import FoundCodes, FoundLabels, Kind, Part, find_codes, find_labels
 from rmsh.data.splits import Split, random_split
 from rmsh.metrics.directions import default_directions, modalities, select_direction
-from rmsh.metrics.relevance import LabelledCodes
+from rmsh.metrics.histogram import LabelledCodes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,19 +40,11 @@ def read_retrieval_set(
     bits: int | None = None,
     direction: Direction | None = None,
 ) -> RetrievalSet:
-    """Read codes and labels written by any program.
+    """Read codes and labels written by any program; ``codes`` may contain the labels too.
 
     The queries come from ``query_codes``, or from ``codes`` if it contains queries and a database; otherwise rows are
-    drawn as queries (seed 0) and removed from the database.
-
-    Args:
-        codes: file with the codes.
-        labels: file with the labels; by default ``codes`` contains them too.
-        query_codes: file with the codes of the queries; ``codes`` is then the database.
-        query_labels: file with the labels of the queries.
-        queries: number of rows to draw, by default a tenth, at most 1,000.
-        bits: code length, if the arrays do not determine it.
-        direction: which modality searches which, if there are image and text codes; by default "i2t".
+    drawn as queries (seed 0; by default a tenth, at most 1,000) and removed from the database. ``bits`` is the code
+    length, if the arrays do not determine it. ``direction`` selects modalities, by default "i2t" if there are both.
     """
     if is_codes_file(codes):
         given = {"query_codes": query_codes, "query_labels": query_labels, "bits": bits}
@@ -115,10 +107,8 @@ def _labelled(
         if (part, kind) in coded.codes:
             return LabelledCodes(coded.codes[part, kind], labels.of(*parts)), kind
     found = ", ".join(f"{part} {kind}" for part, kind in coded.codes)
-    raise DataError(
-        f"The codes found are {found}; codes of the {parts[0]} ({' or '.join(kinds)}) are needed. Give queries and "
-        "database, or one set of codes, in the modalities of the direction."
-    )
+    needed = f"codes of the {parts[0]} ({' or '.join(kinds)}) are needed"
+    raise DataError(f"The codes found are {found}; {needed}. Give queries and database, or one set of codes.")
 
 
 def default_query_count(items: int) -> int:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from rmsh.cli.main import run
 from rmsh.codes_file import CodesFile
-from rmsh.compare.noise import with_noisy_labels
+from rmsh.compare.measure import with_noisy_labels
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import DEFAULT_METHOD, create
 from rmsh.model import load

@@ -1,4 +1,4 @@
-"""Noise: as much as was asked for, where it was asked for."""
+"""Noise in runs: its amount, and where it is added."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rmsh.compare.noise import disturb_features, with_noisy_labels
+from rmsh.compare.measure import disturb_features, with_noisy_labels
 from rmsh.core.errors import DataError
 from rmsh.data.pairs import Pairs
 from rmsh.data.synthetic.generated import generate_pairs

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from rmsh.compare.noise import with_noisy_labels
+from rmsh.compare.measure import with_noisy_labels
 from rmsh.core.progress import OnProgress, Progress
 from rmsh.core.types import BitArray, FloatArray, IntArray, ScoreArray
 from rmsh.data.synthetic.generated import generate_pairs

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from rmsh.codes import Codes, hamming
 from rmsh.core.errors import CodesError, DataError
 from rmsh.metrics import histogram
-from rmsh.metrics.histogram import histograms
+from rmsh.metrics.histogram import histograms, label_words, shared_labels
 from rmsh.metrics.kernel import count_pairs
-from rmsh.metrics.relevance import label_words, shared_labels
 
 
 def random_set(seed: int, *, bits: int, classes: int, queries: int = 3, items: int = 7) -> tuple[Codes, Codes, dict]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rmsh.metrics.relevance import MOST_LABELS, gains, label_words, random_ranking, shared_labels
+from rmsh.metrics.histogram import MOST_LABELS, gains, label_words, random_ranking, shared_labels
 
 labels = st.integers(1, 130).flatmap(lambda classes: arrays(np.uint8, (3, classes), elements=st.integers(0, 1)))
 

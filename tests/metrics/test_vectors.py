@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, ndcg_score
 
-from rmsh.metrics.relevance import gains, shared_labels
+from rmsh.metrics.histogram import gains, shared_labels
 from rmsh.metrics.vectors import score_vectors
 
 

@@ -133,9 +133,7 @@ def parse_options(options: list[str]) -> dict[str, Any]:
         try:
             parsed[name.strip().replace("-", "_")] = yaml.safe_load(value)
         except yaml.YAMLError:
-            raise ConfigError(
-                f"--set got {option!r}; the value must be a number, true, false, null or a word."
-            ) from None
+            raise ConfigError(f"--set got {option!r}; give a number, true, false, null or a word.") from None
     return parsed
 
 

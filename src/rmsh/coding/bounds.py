@@ -159,10 +159,7 @@ def lower_bound(values: ArrayLike, confidence: float = 0.9, *, inequality: Inequ
 def check_delta(delta: float, bits: int) -> float:
     """Return a delta set by the user if it is in range; it need not be whole, as the loss is relaxed."""
     if not 0 < delta <= bits:
-        raise ConfigError(
-            f"delta is {delta} for codes of {bits} bits; it must be above 0 and at most {bits}. "
-            "Omit it to have it chosen from the labels."
-        )
+        raise ConfigError(f"delta is {delta}; it must be above 0 and at most {bits}; omit it to have it chosen.")
     return delta
 
 

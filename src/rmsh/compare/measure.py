@@ -1,4 +1,4 @@
-"""Carry out a run: select the data, train, encode and score; :func:`measure` returns what the result file contains."""
+"""Carry out a run: select the data, add noise, train, encode and score; :func:`measure` returns the result."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rmsh import pipeline
-from rmsh.compare.noise import disturb_features, with_noisy_labels
 from rmsh.compare.provenance import code_hash, forget_peak_memory, machine, peak_memory_mb, versions
 from rmsh.compare.references import method_of
 from rmsh.compare.result import compact, head, pack_scores
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
+from rmsh.data.pairs import moments
 from rmsh.data.splits import Split, fingerprint_ids
 from rmsh.features.extract import encode_pairs
 from rmsh.metrics.audit import audit_bits
 from rmsh.metrics.counterparts import RECALL_RANKS, rank_vectors, recall_score
 from rmsh.metrics.directions import evaluate_directions, modalities, select_direction
 from rmsh.metrics.evaluate import Definitions, Score
-from rmsh.metrics.histogram import histograms
-from rmsh.metrics.relevance import LabelledCodes
+from rmsh.metrics.histogram import LabelledCodes, histograms
 from rmsh.metrics.vectors import score_vectors
 from rmsh.retrieval_set import draw_queries
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from rmsh.compare.result import Result
     from rmsh.compare.run import Run
-    from rmsh.core.types import Direction
+    from rmsh.core.types import Direction, Modality
     from rmsh.data.open import Opened
     from rmsh.data.pairs import Pairs
     from rmsh.methods.base import Method
@@ -73,9 +72,7 @@ def split_of(run: Run, opened: Opened) -> Split:
     if run.train is None:
         return split
     if run.train > len(split.train):
-        raise DataError(
-            f"The run needs {run.train:,} training pairs, but {opened.name} has {len(split.train):,}; lower train."
-        )
+        raise DataError(f"The run needs {run.train:,} training pairs; {opened.name} has {len(split.train):,}.")
     # The same rows for every seed, so that runs differ only in what is learned.
     selected = np.sort(np.random.default_rng(0).permutation(split.train)[: run.train])
     if run.validation and np.array_equal(split.train, split.database):
@@ -102,6 +99,29 @@ def parts_of(run: Run, opened: Opened, *, cache: Path | None = None, on_progress
     query = disturb_features(query, "image", run.image_noise, seed=run.seed)
     query = disturb_features(query, "text", run.text_noise, seed=run.seed)
     return Parts(with_noisy_labels(train, run.label_noise, seed=run.seed), query, database, split, fingerprint(pairs))
+
+
+def with_noisy_labels(pairs: Pairs, share: float, *, seed: int) -> Pairs:
+    """The same pairs; the label sets of a share of the items are rotated among them, so class frequencies stay."""
+    if not share:
+        return pairs
+    labels = np.asarray(pairs.labels)
+    selected = np.random.default_rng(seed).permutation(len(labels))[: round(share * len(labels))]
+    noisy = labels.copy()
+    noisy[selected] = labels[np.roll(selected, 1)]
+    return replace(pairs, labels=noisy)
+
+
+def disturb_features(pairs: Pairs, modality: Modality, strength: float, *, seed: int) -> Pairs:
+    """The same pairs with normal noise on each feature of a modality, ``strength`` times the feature's deviation."""
+    if not strength:
+        return pairs
+    features = pairs.features(modality)
+    if not isinstance(features, np.ndarray):
+        raise DataError(f"{pairs.source}: the {modality} features are sparse; noise needs dense features.")
+    _, deviation = moments(features)
+    noise = np.random.default_rng(seed).standard_normal(features.shape, dtype=np.float32)
+    return pairs.with_column(modality, features + noise * (strength * deviation).astype(np.float32))
 
 
 def fingerprint(pairs: Pairs) -> str:

@@ -36,7 +36,7 @@ class Run:
     train: int | None = None  # number of training pairs, None for all; see measure.split_of
     validation: bool = False  # held-out training pairs are the queries
     label_noise: float = 0.0  # share of the training pairs that get the labels of another pair
-    image_noise: float = 0.0  # noise in the images of the queries, see noise.py
+    image_noise: float = 0.0  # noise in the images of the queries, see measure.disturb_features
     text_noise: float = 0.0  # noise in the texts of the queries
     k: int = 500  # cut-off of NDCG and precision in the protocol "paper"
     protocol: str = "paper"  # "paper": the database is the training set; "unseen": none of it was trained on

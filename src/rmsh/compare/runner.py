@@ -85,10 +85,7 @@ def check_splits(runs: Sequence[Run], folder: Path, data: Mapping[str, str]) -> 
         if run.dataset not in opened:
             opened[run.dataset] = open_pairs(data[run.dataset])
         if split_of(run, opened[run.dataset]).sha256 != result["split"]["sha256"]:
-            raise ConfigError(
-                f"{folder / run.path} was made with another split than that of {data[run.dataset]}; give another "
-                "folder for these results, or the data that they were made with."
-            )
+            raise ConfigError(f"{folder / run.path} has another split than {data[run.dataset]}; give another folder.")
 
 
 def missing_runs(runs: Sequence[Run], folder: Path, *, retry_failed: bool = False) -> list[Run]:

@@ -79,14 +79,8 @@ def flush_folder(folder: Path) -> None:
 def open_regular(path: Path, *, inside: Path | None = None, most: int | None = None) -> io.BufferedReader:
     """Open a regular file for reading: never a pipe or a device, which could block or have no end.
 
-    Args:
-        path: the file.
-        inside: a folder that the file must not lead out of, even by a link.
-        most: largest size in bytes.
-
-    Raises:
-        DataError: it is not a regular file, leads out of the folder, or is larger.
-        OSError: it does not exist or cannot be opened.
+    It must not lead out of the folder ``inside``, even by a link, or be larger than ``most`` bytes. What is not allowed
+    raises DataError; a file that does not exist or cannot be opened raises OSError.
     """
     found = Path(os.path.realpath(path, strict=True))
     if inside is not None and not found.is_relative_to(inside.resolve()):

@@ -10,23 +10,14 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of one stage.
+    """The progress of one stage."""
 
-    Args:
-        stage: what is being done ("train").
-        done: units finished.
-        total: all units.
-        unit: what is counted ("epoch").
-        seconds: time since the stage started.
-        values: numbers to show, such as loss terms.
-    """
-
-    stage: str
-    done: int
-    total: int
-    unit: str
-    seconds: float
-    values: Mapping[str, float] = field(default_factory=dict)
+    stage: str  # what is being done ("train")
+    done: int  # finished units
+    total: int  # all units
+    unit: str  # what is counted ("epoch")
+    seconds: float  # since the stage started
+    values: Mapping[str, float] = field(default_factory=dict)  # numbers to show, such as loss terms
 
     @property
     def seconds_left(self) -> float | None:

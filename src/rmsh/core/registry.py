@@ -18,10 +18,8 @@ from rmsh.core.errors import ConfigError
 class Registry:
     """A table of named, lazily imported objects.
 
-    Args:
-        kind: the kind of its entries, for error messages ("method").
-        group: the entry-point group that other packages extend.
-        builtin: name -> "module:attribute".
+    ``kind`` is that of its entries, for error messages ("method"); ``group`` is the entry-point group that other
+    packages extend; ``builtin`` maps names to "module:attribute".
 
     Example:
         >>> Registry("function", "none.functions", {"root": "math:sqrt"}).load("root")(9)

@@ -26,16 +26,7 @@ _MOST_HELD_OUT = 8000
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Row numbers by part; rows in none of the parts are not used.
-
-    Args:
-        name: the name of the split in results.
-        database: int64 (m,) rows to search.
-        query: int64 (q,) query rows; none of them is in ``database`` or ``train``.
-        train: int64 (t,) rows to train on.
-
-    Raises:
-        DataError: a part is not a list of unique row numbers, or a query row is also in another part.
+    """Unique row numbers by part; rows in none of the parts are not used.
 
     Example:
         >>> split = Split("tiny", database=[0, 1, 2], query=[3], train=[0, 1])
@@ -43,10 +34,10 @@ class Split:
         (array([3]), '2fdf79bc')
     """
 
-    name: str
-    database: IntArray
-    query: IntArray
-    train: IntArray
+    name: str  # in results
+    database: IntArray  # (m,) rows to search
+    query: IntArray  # (q,) query rows; none of them is in another part
+    train: IntArray  # (t,) rows to train on
 
     def __post_init__(self) -> None:
         for part in PARTS:

@@ -54,9 +54,7 @@ class _Adapter(ABC):
         except RmshError:
             raise
         except Exception as error:  # unknown name, no connection, full disk: each library raises its own
-            raise ConfigError(
-                f"{self.name} cannot be loaded ({error}); check the name and that its weights can be downloaded."
-            ) from error
+            raise ConfigError(f"{self.name} cannot be loaded ({error}); check the name and the connection.") from error
 
     @abstractmethod
     def _load(self) -> _Loaded:

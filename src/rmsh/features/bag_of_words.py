@@ -35,10 +35,7 @@ def words_of(text: str) -> list[str]:
 
 
 class BagOfWords:
-    """A binary vector with one entry per word of the vocabulary.
-
-    Args:
-        vocabulary: distinct words, in the order of their columns.
+    """A binary vector with one entry per word of the vocabulary: distinct words, in the order of their columns.
 
     Example:
         >>> BagOfWords(["dog", "red"]).encode(["a red, red door", "the dog"]).toarray()
@@ -62,19 +59,12 @@ class BagOfWords:
 
     @classmethod
     def prepare(cls, items: Sequence[str]) -> Self:
-        """Take the 2,000 words that occur in most texts, in at least five of them; equal counts alphabetically.
-
-        Raises:
-            DataError: no word is that frequent.
-        """
+        """Take the 2,000 words that occur in most texts, in at least five of them; equal counts alphabetically."""
         counts = Counter(word for text in items for word in set(words_of(text)))
         least = min(_LEAST_TEXTS, max(len(items) // 10, 1))
         frequent = sorted((w for w, n in counts.items() if n >= least), key=lambda w: (-counts[w], w))
         if not frequent:
-            raise DataError(
-                f"No word occurs in {least} or more of the {len(items)} texts, which a bag of words requires; use "
-                "another text encoder."
-            )
+            raise DataError(f"No word occurs in {least} or more of the {len(items)} texts; use another text encoder.")
         return cls(frequent[:_VOCABULARY])
 
     def describe(self) -> dict[str, Any]:
@@ -91,8 +81,7 @@ class BagOfWords:
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> Features:
         """Features, float32 CSR (n, vocabulary)."""
         rows = [sorted({self._column[w] for w in words_of(text) if w in self._column}) for text in items]
-        ends = np.cumsum([0, *map(len, rows)])
-        columns = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]) if rows else np.empty(0, np.int64)
+        columns, ends = np.array([column for row in rows for column in row], np.int64), np.cumsum([0, *map(len, rows)])
         values = np.ones(len(columns), dtype=np.float32)
         counter(on_progress, "encode texts", len(rows), "text")(len(rows))
         return sparse.csr_array((values, columns, ends), shape=(len(rows), self.dim))

@@ -160,10 +160,8 @@ def _environment() -> dict[str, str]:
 class Decoder:
     """Decodes image files in worker processes; any number of threads may use one.
 
-    Args:
-        workers: the most processes at a time; further threads wait. By default twice the number of processors.
-        seconds: processor time per image.
-        memory: bytes by which one image may make a worker grow.
+    At most ``workers`` processes run at a time, by default twice the number of processors; further threads wait.
+    ``seconds`` is the processor time per image, ``memory`` the bytes by which one image may make a worker grow.
 
     Example:
         >>> import io
@@ -189,25 +187,11 @@ class Decoder:
         self._idle: list[_Worker] = []  # the last one used is reused first, so that few are started
 
     def decode(
-        self,
-        image: bytes | str,
-        *,
-        size: tuple[int, int] | None = None,
-        fit: int | None = None,
-        most_pixels: int,
+        self, image: bytes | str, *, size: tuple[int, int] | None = None, fit: int | None = None, most_pixels: int
     ) -> _Pixels:
-        """Pixels of the first frame, upright, uint8 (height, width, 3).
+        """Pixels of an image file given by its content or path, uint8 (height, width, 3).
 
-        Args:
-            image: content of an image file, or its path.
-            size: width and height to resize to; the image's own if None.
-            fit: instead of ``size``, the side of a square to shrink the image into, keeping its proportions.
-            most_pixels: an image with more is refused before it is decoded.
-
-        Raises:
-            ImageLimitError: the image takes more time, memory or pixels than allowed. The message of this and the
-                next error is the reason only, without a subject.
-            DataError: the file is damaged, or not an image.
+        Arguments and errors are those of :func:`rmsh.features.images.read_image`, but messages have no subject.
         """
         return cast("_Pixels", self._ask(image, True, size, fit, most_pixels))
 

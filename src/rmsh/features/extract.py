@@ -40,11 +40,7 @@ _PAUSE = 0.1  # seconds between checks for what other processes have done
 
 
 def prepare(name: str, pairs: Pairs, *, modality: Modality, rows: IntArray) -> Encoder:
-    """Create an encoder by name, prepared on training rows of a raw column.
-
-    Raises:
-        ConfigError: the encoder does not exist, or is for the other modality.
-    """
+    """Create an encoder by name, prepared on training rows of a raw column; ConfigError if it cannot encode it."""
     kind, model = _kind(name)
     if kind.modality != modality:
         raise ConfigError(f"{name} encodes {kind.modality}s and cannot encode {modality}s; choose another encoder.")
@@ -76,17 +72,10 @@ def encode_pairs(
     on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> Pairs:
-    """Replace raw columns of pairs by features.
+    """Replace the raw column of each encoder's modality by features.
 
-    Args:
-        pairs: with a raw column for each encoder; other columns stay as they are.
-        encoders: by modality.
-        cache: folder that keeps dense features; processes that use the same one share the work.
-        on_skipped: called with the images that cannot be read, which then count as missing; if None, they are an error.
-        on_progress: called with a Progress.
-
-    Raises:
-        DataError: an image cannot be read, and ``on_skipped`` is None.
+    ``cache`` is a folder that keeps dense features; processes that use the same one share the work. ``on_skipped`` is
+    called with the images that cannot be read, which then count as missing; if it is None, they raise a DataError.
     """
     skipped: list[Skipped] = []
     for modality, encoder in encoders.items():
@@ -153,15 +142,10 @@ def encode_shared(
     shard: int | None = None,
     on_progress: OnProgress = ignore,
 ) -> Encoded:
-    """Encode items into a file, together with other processes that do the same; returns when the file exists.
+    """Encode items into the file ``NAME.npy``, together with other processes that do the same.
 
-    Args:
-        encoder: gives dense features.
-        items: raw items, the same in all processes.
-        path: of the file, ``NAME.npy``; if it exists, nothing is encoded.
-        present: which rows exist; the others get zeros. All if None.
-        shard: items per shard.
-        on_progress: called with a Progress of this process.
+    Returns when the file exists; if it already does, nothing is encoded. The features are dense; rows that are not
+    ``present`` get zeros. A ``shard`` is a number of items. Progress is that of this process.
     """
     size, n = shard or _ITEMS[encoder.modality], len(items)
     folder, listed = path.with_suffix(".shards"), path.with_suffix(".unreadable.json")

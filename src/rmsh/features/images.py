@@ -85,12 +85,7 @@ def thumbnail(image: ImageLike, side: int, *, most_pixels: int = MOST_PIXELS) ->
 
 
 def read_size(content: bytes, *, most_pixels: int) -> tuple[int, int]:
-    """Width and height from the header of an image file, which is not decoded.
-
-    Raises:
-        ImageLimitError: the image has too many pixels.
-        DataError: the header is damaged, or not that of an image.
-    """
+    """Width and height from the header of an image file, which is not decoded; raises as :func:`read_image` does."""
     try:
         return shared_decoder().size(content, most_pixels=most_pixels)
     except DataError as error:
@@ -143,11 +138,7 @@ class ImageEncoder(ABC):
         """The network: features, float32 (n, dim)."""
 
     def encode(self, items: Sequence[Any], *, on_progress: OnProgress = ignore) -> FloatArray:
-        """Features, float32 (n, dim), of images given as paths, contents of files, or open images.
-
-        Raises:
-            DataError: some cannot be read; the message names the first ten.
-        """
+        """Features, float32 (n, dim), of images; DataError if some cannot be read, with the first ten of them."""
         features, unreadable = self.encode_readable(items, on_progress=on_progress)
         if unreadable:
             refuse(unreadable)

@@ -36,16 +36,9 @@ def image_size(file: IO[bytes], *, most_pixels: int) -> tuple[int, int]:
 def decode(
     file: IO[bytes], *, size: tuple[int, int] | None = None, fit: int | None = None, most_pixels: int
 ) -> Image.Image:
-    """The first frame of an image file as upright RGB.
+    """The first frame of an image file as upright RGB, with the arguments of :func:`rmsh.features.images.read_image`.
 
-    Args:
-        file: open image file.
-        size: width and height to resize to; the image's own if None.
-        fit: instead of ``size``, the side of a square to shrink the image into, keeping its proportions.
-        most_pixels: an image with more is refused before it is decoded.
-
-    Raises:
-        ImageLimitError: the image has more pixels than allowed. Damaged files raise whatever Pillow raises.
+    A damaged file raises whatever Pillow raises.
     """
     with Image.open(file, formats=_formats()) as opened:
         check_pixels(opened, most_pixels)

@@ -55,32 +55,20 @@ WEIGHTS = {  # all under the Apache licence 2.0
 
 
 def locate(name: str) -> Path:
-    """The path of a weight file, after checking its content.
-
-    Raises:
-        MissingExtraError: the package is not installed.
-        FormatError: the file is missing or its hash differs.
-    """
-    weight = WEIGHTS[name]
-    path, advice = _path(weight), f"reinstall {weight.package}=={weight.version}."
+    """The path of a weight file; MissingExtraError without its package, FormatError if its content is wrong."""
+    weight, replacement = WEIGHTS[name], os.environ.get("RMSH_WEIGHTS")
+    try:
+        folder = replacement or distribution(weight.package).locate_file("")
+    except PackageNotFoundError as error:
+        missing = f"The package {weight.package} with the weights is not installed"
+        raise MissingExtraError(f"{missing}; run: {install_command('encoders')}") from error
+    path, advice = Path(str(folder)) / weight.path, f"reinstall {weight.package}=={weight.version}."
     if not path.is_file():
         raise FormatError(f"{path} is missing; {advice}")
     found = sha256(path)
     if found != weight.sha256:
         raise FormatError(f"{path} has the SHA-256 {found[:12]}…, expected {weight.sha256[:12]}…; {advice}")
     return path
-
-
-def _path(weight: WeightFile) -> Path:
-    replacement = os.environ.get("RMSH_WEIGHTS")
-    if replacement:
-        return Path(replacement) / weight.path
-    try:
-        return Path(str(distribution(weight.package).locate_file(weight.path)))
-    except PackageNotFoundError as error:
-        raise MissingExtraError(
-            f"The package {weight.package} with the weights is not installed; run: {install_command('encoders')}"
-        ) from error
 
 
 class PackagedEncoder:
@@ -118,9 +106,6 @@ def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
 
     Such a file is five pickles followed by the numbers. A pickle is a program; it is not run here but only scanned for
     names, shapes and strides. That suffices for the files of WEIGHTS, whose hashes are checked before.
-
-    Raises:
-        FormatError: the file has another format.
     """
     try:
         with path.open("rb") as file:

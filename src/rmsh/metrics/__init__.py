@@ -9,8 +9,7 @@ from __future__ import annotations
 from rmsh.metrics.audit import audit_bits, audit_codes
 from rmsh.metrics.directions import evaluate_directions
 from rmsh.metrics.evaluate import Score, Scores, evaluate
-from rmsh.metrics.histogram import histograms
-from rmsh.metrics.relevance import LabelledCodes
+from rmsh.metrics.histogram import LabelledCodes, histograms
 
 __all__ = [
     "LabelledCodes",

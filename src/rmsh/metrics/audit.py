@@ -13,7 +13,7 @@ from rmsh.metrics.evaluate import evaluate
 if TYPE_CHECKING:
     from rmsh.core.types import IntArray, ScoreArray
     from rmsh.metrics.evaluate import Scores
-    from rmsh.metrics.relevance import LabelledCodes
+    from rmsh.metrics.histogram import LabelledCodes
 
 NEARLY_CONSTANT = 0.98  # a bit with the same value on a larger share of the items than this
 _ROWS = 1 << 16  # per block: float32 sums of this many ones are exact

@@ -17,7 +17,7 @@ from rmsh.metrics.evaluate import evaluate
 if TYPE_CHECKING:
     from rmsh.core.types import Direction, Modality
     from rmsh.metrics.evaluate import Score, Scores
-    from rmsh.metrics.relevance import LabelledCodes
+    from rmsh.metrics.histogram import LabelledCodes
 
     Side = Mapping[Modality, LabelledCodes]
 
@@ -94,15 +94,11 @@ def select_direction(query: Side, database: Side, direction: Direction) -> tuple
     of_query, of_database = modalities(direction)
     for side, modality, name in ((query, of_query, "queries"), (database, of_database, "database")):
         if modality not in side:
-            raise CodesError(
-                f"The direction {direction} needs {modality} codes of the {name}, and there are none; encode the "
-                f"{modality}s too, or choose another direction."
-            )
+            missing = f"{modality} codes of the {name}"
+            raise CodesError(f"The direction {direction} needs {missing}; encode them, or choose another direction.")
     queries, items = query[of_query], database[of_database]
     both = np.intersect1d(queries.codes.ids, items.codes.ids) if of_query == of_database else np.empty(0)
     if both.size:
-        raise CodesError(
-            f"{both.size} ids are among the queries and in the database, such as {str(both[0])!r}; in the direction "
-            f"{direction} they would find themselves. Remove the queries from the database."
-        )
+        found = f"{both.size} ids are among the queries and in the database, such as {str(both[0])!r}"
+        raise CodesError(f"{found}; in the direction {direction}, remove the queries from the database.")
     return queries, items

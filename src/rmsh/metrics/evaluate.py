@@ -14,9 +14,8 @@ from rmsh.core.config import Config
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.metrics import ranking
-from rmsh.metrics.histogram import histograms
+from rmsh.metrics.histogram import histograms, random_ranking
 from rmsh.metrics.ranking import ORDERS, Curve, Normaliser  # pydantic reads Normaliser when the class is created
-from rmsh.metrics.relevance import random_ranking
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -204,8 +203,8 @@ def evaluate(
     kept = n - dropped
     if not kept:
         raise DataError(
-            f"None of the {n} queries shares a label with any of the {items} database items; check that the label "
-            "columns are the same classes on both sides, and that rows of labels match rows of codes."
+            f"None of the {n} queries shares a label with any of the {items} database items; check that columns of "
+            "labels are the same classes on both sides, and rows of labels match rows of codes."
         )
     means = {name: Score(*np.nanmean(rows, axis=1).tolist()) for name, rows in values.items()}
     suffixes = ("", "_pessimistic", "_optimistic", "_chance")

@@ -1,4 +1,6 @@
-"""Joint histograms: for each query, the number of database items at distance d that share r labels with it.
+"""Relevance, and joint histograms: for each query, the number of items at distance d that share r labels with it.
+
+Two items are relevant to each other if they share at least one label. An item without labels is relevant to nothing.
 
 A ranking measure needs nothing but ``h[d, r]``, so it is a pure function of histograms (Q, bits + 1, R + 1) and never
 sees codes, labels or an order among equal distances. R is the largest number of labels of a query.
@@ -7,24 +9,78 @@ sees codes, labels or an order among equal distances. R is the largest number of
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rmsh.codes import pack, to_words
 from rmsh.core.errors import CodesError, DataError
 from rmsh.data.pairs import checked_labels
-from rmsh.metrics.relevance import MOST_LABELS, label_words
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from rmsh.codes import Codes
-    from rmsh.core.types import WordArray
+    from rmsh.core.types import BitArray, IntArray, LabelArray, ScoreArray, WordArray
 
 HistogramArray: TypeAlias = NDArray[np.int32]  # (queries, bits + 1, R + 1)
 
+MOST_LABELS = 990  # per query: 2^990 times 2^31 items is still a finite float64
 _BLOCK_BYTES = 16 << 20  # per block; measures need a few float64 arrays of the same shape in addition
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledCodes:
+    """Codes of n items and their labels: the queries or the database of an evaluation."""
+
+    codes: Codes
+    labels: LabelArray  # 0/1 (n, classes)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", checked_labels(self.labels, len(self.codes), "labelled codes"))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, rows: IntArray | BitArray) -> LabelledCodes:
+        """The items of some rows."""
+        return LabelledCodes(self.codes.take(rows), self.labels[rows])
+
+
+def label_words(labels: LabelArray) -> WordArray:
+    """Labels as 64-bit words (n, ceil(classes / 64)), so that a bitwise and gives the shared labels.
+
+    Example:
+        >>> label_words(np.array([[1, 0, 1]], dtype=np.uint8))
+        array([[5]], dtype=uint64)
+    """
+    return to_words(pack(labels.astype(np.bool_)))
+
+
+def shared_labels(a: LabelArray, b: LabelArray) -> IntArray:
+    """The number of labels that each pair shares, int64 (len(a), len(b)); for small inputs."""
+    return np.asarray(a, dtype=np.int64) @ np.asarray(b, dtype=np.int64).T
+
+
+def gains(most: int) -> ScoreArray:
+    """The gain 2^r - 1 for r = 0 .. ``most`` shared labels, in float64 because integers would overflow.
+
+    Example:
+        >>> gains(3)
+        array([0., 1., 3., 7.])
+    """
+    return np.exp2(np.arange(most + 1, dtype=np.float64)) - 1
+
+
+def random_ranking(histograms: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Histograms (Q, 1, R + 1) with the whole database at one distance.
+
+    A measure of these is exactly its expected value for a random ranking, the chance level.
+    """
+    pooled: NDArray[np.integer] = histograms.sum(axis=1, keepdims=True, dtype=np.int64)
+    return pooled
 
 
 def histograms(
@@ -47,23 +103,17 @@ def histograms(
         [[[0, 1], [1, 1], [0, 0]]]
     """
     if query.bits != database.bits:
-        raise CodesError(
-            f"The queries have {query.bits} bits and the database {database.bits}; encode both with the same model."
-        )
+        raise CodesError(f"The queries have {query.bits} bits and the database {database.bits}; encode both alike.")
     if not len(query) or not len(database):
         raise CodesError(f"There are {len(query)} queries and {len(database)} database items; give at least one each.")
     if leave_own_out and (len(query) != len(database) or len(query) < 2):
-        raise CodesError(
-            f"There are {len(query)} queries and {len(database)} database items; to leave out a query's own item, give "
-            "the same items on both sides, at least two."
-        )
+        found = f"There are {len(query)} queries and {len(database)} database items"
+        raise CodesError(f"{found}; to leave out a query's own item, give the same items on both sides, at least two.")
     of_query = checked_labels(query_labels, len(query), "queries")
     of_database = checked_labels(database_labels, len(database), "database")
     if of_query.shape[1] != of_database.shape[1] or not of_query.shape[1]:
-        raise DataError(
-            f"The queries have {of_query.shape[1]} classes and the database {of_database.shape[1]}; give at least one "
-            "class, and the same class in column c of both sides."
-        )
+        found = f"The queries have {of_query.shape[1]} classes and the database {of_database.shape[1]}"
+        raise DataError(f"{found}; give at least one class, and the same class in column c of both sides.")
     most = int(of_query.sum(axis=1).max())
     if most > MOST_LABELS:
         raise DataError(f"A query has {most} labels; gains of 2^r - 1 are finite up to {MOST_LABELS} labels per query.")

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from rmsh.core.errors import ConfigError
-from rmsh.metrics.relevance import gains
+from rmsh.metrics.histogram import gains
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmsh.metrics.histogram import random_ranking, shared_labels
 from rmsh.metrics.ranking import average_precision, ndcg
-from rmsh.metrics.relevance import random_ranking, shared_labels
 
 if TYPE_CHECKING:
     from rmsh.core.types import FloatArray, LabelArray, ScoreArray
