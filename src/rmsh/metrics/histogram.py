@@ -13,16 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from rmsh.codes import pack, to_words
+from rmsh.codes import Codes, pack, to_words
 from rmsh.core.errors import CodesError, DataError
 from rmsh.data.pairs import checked_labels
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, LabelArray, ScoreArray, WordArray
 
 HistogramArray: TypeAlias = NDArray[np.int32]  # (queries, bits + 1, R + 1)

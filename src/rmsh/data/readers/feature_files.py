@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from rmsh.core.errors import DataError
-from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels, rows_by_id
+from rmsh.data.pairs import Column, Pairs, checked_column, checked_ids, checked_labels, rows_by_id
 from rmsh.data.readers.matrix_files import SUFFIXES, MatrixKey, list_matrices, matrix_files, read_matrix
 from rmsh.data.splits import Split
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rmsh.core.types import IdArray, IntArray
-    from rmsh.data.pairs import Column
 
 Role: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names"]
 Part: TypeAlias = Literal["all", "database", "train", "query"]
