@@ -15,7 +15,7 @@ from rmsh.data.pairs import Pairs
 from rmsh.features.bag_of_words import BagOfWords
 from rmsh.hash_function import HashFunction, JointLayer, Layer
 from rmsh.index.filters import Id
-from rmsh.library import Hit, Item, Library
+from rmsh.library import Hit, Item, Library, library, queries
 from rmsh.library.maintenance import compact, describe
 from rmsh.library.recode import recode
 from rmsh.library.repair import repair
@@ -105,6 +105,20 @@ def test_few_candidates_are_followed_by_the_others_and_pages_do_not_overlap(sear
     together = [name for page in pages for name in page]
     assert sorted(together) == sorted(TEXTS)
     assert together == _ids(searcher.search(query, 6, candidates=1))
+
+
+@pytest.mark.parametrize("text", ["red bus", "cat + bus - red", "a a", "wave dog"])
+def test_items_that_cannot_be_among_the_best_are_not_read(
+    text: str, searcher: Searcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = searcher.search(searcher.text(text), 6)
+    monkeypatch.setattr("rmsh.search.searcher._READ_AT_ONCE", 1)
+    read = list[int]()
+    find = queries.intact_items
+    monkeypatch.setattr(library, "intact_items", lambda c, rows: (read.extend(rows), find(c, rows))[1])
+    for k in range(1, 6):
+        assert searcher.search(searcher.text(text), k) == everything[:k]
+    assert len(read) < 5 * 6
 
 
 def test_rank_codes_is_the_order_of_distances(searcher: Searcher) -> None:
