@@ -30,6 +30,14 @@ def test_other_texts_of_a_batch_change_no_feature() -> None:
     np.testing.assert_allclose(together[1], alone[0], atol=1e-5)
 
 
+def test_batches_in_several_threads_keep_the_order_of_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, reports = MiniLM().encode(TEXTS.tolist()), list[Progress]()
+    monkeypatch.setattr("rmsh.features.minilm._BATCH", 1)
+    found = MiniLM().encode(TEXTS.tolist(), on_progress=reports.append)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert [report.done for report in reports] == [1, 2, 3]
+
+
 def test_a_very_long_text_is_cut_and_an_empty_one_has_a_feature() -> None:
     reports: list[Progress] = []
     features = MiniLM().encode(["word " * 5000, ""], on_progress=reports.append)

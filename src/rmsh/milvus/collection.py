@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -46,10 +46,11 @@ from rmsh.milvus.table import MAX_BYTES, MAX_FOUND, MAX_LABELS, Consistency, Fou
 from rmsh.model import Model, load
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
     from rmsh.core.types import Modality
     from rmsh.index.filters import Filter
+
+T = TypeVar("T")
 
 _ITEM_FIELDS = ("id", "labels", "text", "has_text", "picture")
 _MAX_IDS = MAX_FOUND // 2  # during a push an item may be stored twice
@@ -103,10 +104,10 @@ def item_of(fields: Mapping[str, Any]) -> Item:
     return Item(fields["id"], text, fields["picture"] or None, tuple(fields["labels"]))
 
 
-def vector_of(fields: Mapping[str, Any]) -> NDArray[np.int8] | None:
+def vector_of(fields: Mapping[str, Any]) -> bytes | None:
     """The vector of an entity, or None."""
     stored = fields.get("vector")
-    return np.frombuffer(b64decode(stored), dtype=np.int8) if stored else None
+    return b64decode(stored) if stored else None
 
 
 class Collection:
@@ -209,8 +210,8 @@ class Collection:
         newest = {str(entity["id"]): entity for entity in sorted(found, key=lambda entity: int(entity["key"]))}
         known = [newest[name] for name in names if name in newest]
         packed = self._generation.to_array([entity["code"][0] for entity in known])
-        vectors = [vector for vector in map(vector_of, known) if vector is not None]
-        complete = np.stack(vectors) if vectors and len(vectors) == len(known) else None
+        vectors = {row: vector for row, vector in enumerate(map(vector_of, known)) if vector is not None}
+        complete = stack_vectors([*vectors], vectors) if vectors and len(vectors) == len(known) else None
         return Codes(packed, self._generation.bits, np.array([entity["id"] for entity in known]), complete)
 
     def picture_path(self, item: Item) -> Path | None:
@@ -239,13 +240,14 @@ class Collection:
         self,
         codes: Codes,
         count: int,
+        use: Callable[[Candidates], T],
         *,
         to: Modality,
         model: str,
-        words: Sequence[str] = (),  # noqa: ARG002
+        words: Sequence[Sequence[str]] = (),  # noqa: ARG002
         labels: Iterable[str] = (),
         where: Filter | None = None,
-    ) -> Candidates:
+    ) -> T:
         """Like :meth:`Library.candidates`, but words are not looked up.
 
         Raises:
@@ -269,9 +271,12 @@ class Collection:
             none = [bytes(codes.packed.shape[1])]
             stored[modality] = self._generation.to_array([e.get("code", none)[0] for e in entities.values()])
             known = {row: vector for row, e in entities.items() if (vector := vector_of(e)) is not None}
-            vectors[modality] = stack_vectors(kept, known)
-        items = tuple(item_of(found[key_of(row, to)]) for row in kept.tolist())
-        return Candidates(items, kept, stored, has, vectors)
+            vectors[modality] = stack_vectors(kept.tolist(), known)
+
+        def read(some: Iterable[int]) -> dict[int, Item]:
+            return {row: item_of(found[key_of(row, to)]) for row in some}
+
+        return use(Candidates(kept, stored, has, vectors, read))
 
     def _labelled_rows(self, labels: Sequence[str], count: int) -> list[int]:
         """Rows with any of these labels, those with most of them first, at most ``count``.

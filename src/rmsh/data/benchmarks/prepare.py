@@ -178,8 +178,11 @@ def draw_split(
     of_database = of_query = np.flatnonzero(usable)
     if protocol.parts is not None:
         if part is None:
-            needed = f"The split {protocol.name!r} needs the published parts ({', '.join(protocol.parts)})"
-            raise DataError(f"{needed}; give the published files, or use another split.")
+            parts = ", ".join(protocol.parts)
+            raise DataError(
+                f"The split {protocol.name!r} needs the published parts ({parts}); give the published files, or use "
+                "another split."
+            )
         of_database, of_query = (np.flatnonzero(usable & (part == name)) for name in protocol.parts)
     candidates = of_query[labels[of_query].any(axis=1)]
     queries = protocol.queries or max(1, len(candidates) // 10)
