@@ -17,7 +17,7 @@ TEXTS = np.array(
 )
 
 
-def test_texts_of_one_meaning_are_nearer_than_others_and_have_length_one() -> None:
+def test_texts_of_similar_meaning_are_closer_and_features_have_unit_length() -> None:
     features = MiniLM().encode(TEXTS.tolist())
     near, far = features[0] @ features[1], features[0] @ features[2]
     assert features.shape == (3, 384)
@@ -51,7 +51,7 @@ def test_a_description_of_other_weights_is_refused() -> None:
         MiniLM.restore({"name": "minilm", "fingerprint": "0123"})
 
 
-def test_features_are_kept_and_found_again(tmp_path: Path) -> None:
+def test_features_are_cached(tmp_path: Path) -> None:
     class Counting(MiniLM):
         calls = 0
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rmsh.methods.base import Method
 
 _DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
-_MOST_SHARED = 3  # pairs that share so many labels or more are one group
+_MOST_SHARED = 3  # pairs that share this many labels or more are one group
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,7 +101,7 @@ class Scores:
     radius_curve: Curve
     rank_curve: Curve
     # "ids", and each score of each query by name ("ndcg", "ndcg_pessimistic", "ndcg_optimistic", "ndcg_chance", ...),
-    # all (Q,), with NaN for a dropped query; empty unless asked for
+    # all (Q,), with NaN for a dropped query; empty unless requested
     per_query: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     further: Mapping[str, Score] = field(default_factory=dict)  # NDCG at further ranks, and recall, by name
 

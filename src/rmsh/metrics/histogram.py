@@ -81,12 +81,7 @@ def random_ranking(histograms: NDArray[np.integer]) -> NDArray[np.integer]:
 
 
 def histograms(
-    query: Codes,
-    database: Codes,
-    *,
-    query_labels: ArrayLike,
-    database_labels: ArrayLike,
-    leave_own_out: bool = False,
+    query: Codes, database: Codes, *, query_labels: ArrayLike, database_labels: ArrayLike, leave_own_out: bool = False
 ) -> Iterator[HistogramArray]:
     """Count all pairs of query and database item, one block of queries at a time, in query order.
 
@@ -100,7 +95,7 @@ def histograms(
         [[[0, 1], [1, 1], [0, 0]]]
     """
     if query.bits != database.bits:
-        raise CodesError(f"The queries have {query.bits} bits and the database {database.bits}; encode both alike.")
+        raise CodesError(f"The queries have {query.bits} bits and the database {database.bits}; use one model.")
     if not len(query) or not len(database):
         raise CodesError(f"There are {len(query)} queries and {len(database)} database items; give at least one each.")
     if leave_own_out and (len(query) != len(database) or len(query) < 2):
