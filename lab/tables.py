@@ -464,6 +464,20 @@ def composed(sources: Sources) -> str:
     return table(["A and B", "query", "show A (chance)", "show B (chance)", "show both (chance)"], rows)
 
 
+def cut_off(sources: Sources) -> str:
+    """How many queries with and without an answer have weak hits only."""
+    rows = [
+        [
+            row["library"],
+            row["part"],
+            f"{row['cut-off']:.1f}",
+            *(f"{row[f'{kind} weak']} of {row[f'{kind} queries']}" for kind in ("unanswered", "answered")),
+        ]
+        for row in sources.file("first_page/cut_off")["rows"]
+    ]
+    return table(["library", "queries", "cut-off", "no answer: called weak", "an answer: called weak"], rows)
+
+
 def first_page(sources: Sources) -> str:
     """The first ten hits of judged queries, by ranking and kind of query."""
     found = sources.file("first_page/library")
@@ -505,5 +519,6 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "search-speed": search_speed,
     "serving": serving,
     "composed": composed,
+    "cut-off": cut_off,
     "first-page": first_page,
 }
