@@ -499,6 +499,19 @@ def first_page(sources: Sources) -> str:
     return table(["share of right images among ten", *kinds, "first hit right"], rows)
 
 
+def few_pairs(sources: Sources) -> str:
+    """The model of the wheel and models trained on few pairs, on photographs and drawn scenes."""
+    found = sources.file("tuning/few_pairs")["rows"]
+    recall = {name: f"{fmean(row[d]['recall@10'] for d in DIRECTIONS):.2f}" for name, row in found.items()}
+    sizes = sorted({int(name.split()[1]) for name in recall if name.endswith("pairs")})
+    rows = []
+    for data in ("photographs", "scenes"):
+        rows.append([data, "model of the wheel", *[recall.get(f"{data}, wheel", "–")] * len(sizes)])
+        for way, title in (("pairs", "trained on the pairs"), ("mined classes", "trained on mined classes")):
+            rows.append([data, title, *(recall.get(f"{data}, {size} {way}", "–") for size in sizes)])
+    return table(["images", "model", *(f"{size:,} pairs" for size in sizes)], rows)
+
+
 BLOCKS: dict[str, Callable[[Sources], str]] = {
     "table-1": table_1,
     "unseen": unseen,
@@ -520,5 +533,6 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "serving": serving,
     "composed": composed,
     "cut-off": cut_off,
+    "few-pairs": few_pairs,
     "first-page": first_page,
 }
