@@ -44,7 +44,7 @@ def main() -> None:
     photographs, captions = photographs_of(coco66k("minilm").pairs), read_captions(Path(coco66k_root()))
     model, rows = load(TWIN), []
     for name, modalities in LIBRARIES.items():
-        kept = {f"has_{m}": np.full(len(photographs), m in modalities) for m in ("image", "text")}
+        kept: dict[str, Any] = {f"has_{m}": np.full(len(photographs), m in modalities) for m in ("image", "text")}
         with tempfile.TemporaryDirectory() as folder:
             _fill(Path(folder) / "library", model, replace(photographs, **kept), captions)
             with Searcher.open(Path(folder) / "library") as searcher:

@@ -15,6 +15,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -244,12 +245,8 @@ def _run_stages(
         options: dict[str, Any] = {"store": config.store, "seed": config.seed, "work": stages.folder}
         words = stages.run("words", store_key, lambda: word_precision(model, source, split, **options))
     folder = stages.folder / "library"
-    stages.run(
-        "library",
-        store_key,
-        lambda: _write_library(folder, model, source, config.store, on_progress),
-        exists=folder.is_dir(),
-    )
+    write = partial(_write_library, folder, model, source, config.store, on_progress)
+    stages.run("library", store_key, write, exists=folder.is_dir())
     facts = {"delta": delta, "recall": recall, "words": words, "scores": scores, "seconds": dict(stages.seconds)}
     return _write_report(folder, source, config, model, split, facts)
 

@@ -85,7 +85,7 @@ def render_report(report: Mapping[str, Any], *, images: Path) -> str:
         "<h2>Retrieval quality</h2>",
         _recall_table(report["recall"]) if report["recall"] else "",
         f"<p>{escape(describe_words(report['words']))}</p>" if report["words"] else "",
-        _score_table(report["scores"]) if report["scores"] else "",
+        _label_table(report["scores"]) if report["scores"] else "",
         f"<p>{escape(report['no_scores'])}</p>" if report["no_scores"] else "",
     ]
     for direction, name in DIRECTION_NAMES.items():
@@ -122,31 +122,39 @@ def describe_delta(chosen: Mapping[str, Any], bits: int) -> str:
     return f"Items without a common label {verb} differ in delta = {chosen['delta']} of {bits} bits: {chosen['reason']}"
 
 
-def _recall_table(recall: Mapping[str, Any]) -> str:
-    head = "".join(f"<th>own item among the first {k}<th class=chance>chance" for k in RECALL)
+def _score_table(scores: Mapping[str, Any], names: Mapping[str, str], note: str) -> str:
+    """A row per direction with some metrics, each next to its chance."""
+    head = "".join(f"<th>{name}<th class=chance>chance" for name in names.values())
     rows = "".join(
         f"<tr><td>{DIRECTION_NAMES[direction]}"
-        + "".join(
-            f"<td>{found[f'recall@{k}']['value']:.3f}<td class=chance>{found[f'recall@{k}']['chance']:.3f}"
-            for k in RECALL
-        )
-        for direction, found in recall.items()
+        + "".join(f"<td>{found[n]['value']:.3f}<td class=chance>{found[n]['chance']:.3f}" for n in names)
+        for direction, found in scores.items()
     )
+    return f"<table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table>\n<p class=muted>{note}</p>"
+
+
+def _recall_table(recall: Mapping[str, Any]) -> str:
     first = next(iter(recall.values()))
-    return (
-        f"<table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table>\n"
-        f"<p class=muted>How often the text of an item finds its own image, and an image its own text, among "
-        f"{first['items']:,} items; {first['queries']:,} items that the model was not trained on are the queries.</p>"
+    note = (
+        f"How often the text of an item finds its own image, and an image its own text, among {first['items']:,} "
+        f"items; {first['queries']:,} items that the model was not trained on are the queries."
     )
+    return _score_table(recall, {f"recall@{k}": f"own item among the first {k}" for k in RECALL}, note)
+
+
+def _label_table(scores: Mapping[str, Any]) -> str:
+    first = next(iter(scores.values()))
+    k = first["settings"]["k"]
+    note = (
+        f"{first['queries']:,} items were held out from training and serve as queries; the database is "
+        f"{first['database']:,} other items. A hit is relevant if it shares a label with the query; the more labels, "
+        "the better. Chance is the score of a random order. The library contains all items, also the held-out ones."
+    )
+    return _score_table(scores, {"ndcg": f"NDCG@{k}", "precision": f"P@{k}", "map": "mAP"}, note)
 
 
 def describe_size(sizes: Mapping[str, float]) -> str:
-    """How much the codes and vectors of an item take, in a sentence.
-
-    Example:
-        >>> describe_size({"codes": 64, "vectors": 720})
-        'Each item takes 64 bytes for codes and 720 bytes for vectors, which --store codes leaves out.'
-    """
+    """How much the codes and vectors of an item take, in a sentence."""
     vectors = f" and {sizes['vectors']:,.0f} bytes for vectors, which --store codes leaves out"
     return f"Each item takes {sizes['codes']:,.0f} bytes for codes{vectors if sizes['vectors'] else ''}."
 
@@ -157,25 +165,6 @@ def describe_words(words: Mapping[str, Any]) -> str:
     return (
         f"The names of {words['queries']:,} labels as queries: {score['value']:.3f} of the first ten of "
         f"{words['images']:,} images have the label (chance {score['chance']:.3f}, best possible {score['best']:.3f})."
-    )
-
-
-def _score_table(scores: Mapping[str, Any]) -> str:
-    first = next(iter(scores.values()))
-    k = first["settings"]["k"]
-    names = {"ndcg": f"NDCG@{k}", "precision": f"P@{k}", "map": "mAP"}
-    head = "".join(f"<th>{name}<th class=chance>chance" for name in names.values())
-    rows = "".join(
-        f"<tr><td>{DIRECTION_NAMES[direction]}"
-        + "".join(f"<td>{found[n]['value']:.3f}<td class=chance>{found[n]['chance']:.3f}" for n in names)
-        for direction, found in scores.items()
-    )
-    return (
-        f"<table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table>\n"
-        f"<p class=muted>{first['queries']:,} items were held out from training and serve as queries; the database is "
-        f"{first['database']:,} other items. A hit is relevant if it shares a label with the query; the more labels, "
-        "the better. Chance is the score of a random order. The library contains all items, including the held-out "
-        "ones.</p>"
     )
 
 

@@ -200,10 +200,7 @@ def is_near_chance(value: float, chance: float, *, error: float, best: float = 1
 def warn_of(recall: Mapping[Direction, Any], words: Mapping[str, Any], *, learned_from: int) -> str:
     """A warning if scores of the first page are near chance, with the remedy; "" if none is.
 
-    Args:
-        recall: from :func:`recall_of`.
-        words: from :func:`word_precision`.
-        learned_from: number of items that the model was trained on in this build; 0 for the model of the wheel.
+    ``learned_from`` is the number of items that the model was trained on in this build, 0 for the model of the wheel.
     """
     low = []
     for direction, found in recall.items():

@@ -235,7 +235,11 @@ def has_vectors(connection: sqlite3.Connection) -> bool:
 
 
 def vectors_of_rows(
-    connection: sqlite3.Connection, generation: Generation, rows: Iterable[int], *, on_damage: OnDamage
+    connection: sqlite3.Connection,
+    generation: Generation,
+    rows: Iterable[int],
+    *,
+    on_damage: OnDamage = refuse_damage,
 ) -> dict[Modality, dict[int, bytes]]:
     """The vectors of some rows as bytes, by modality and row.
 

@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rmsh.core.errors import InputError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import MODALITIES
-from rmsh.library.queries import (
-    coded_items,
-    generation_of,
-    last_row,
-    library_id,
-    refuse_damage,
-    vectors_of_rows,
-)
+from rmsh.library.queries import coded_items, generation_of, last_row, library_id, vectors_of_rows
 from rmsh.milvus.collection import entity_of, key_of
 from rmsh.milvus.connection import Address
 from rmsh.milvus.filters import both
@@ -138,7 +131,7 @@ def _entities(connection: sqlite3.Connection, start: int, *, table: Table) -> It
     """The entities that the block of rows from ``start`` on should have."""
     found = coded_items(connection, start, start + _ROWS)
     rows = [row for row, *_ in found]
-    vectors = vectors_of_rows(connection, generation_of(connection), rows, on_damage=refuse_damage)
+    vectors = vectors_of_rows(connection, generation_of(connection), rows)
     for row, item, *codes in found:
         shared: dict[str, Any] = {"model": table.about["model"], "both": None not in codes}
         for modality, code in zip(MODALITIES, codes, strict=True):
