@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from rmsh.features.bag_of_words import BagOfWords
 from rmsh.hash_function import HashFunction, JointLayer, Layer
 from rmsh.index.filters import Filter, Id, Label
 from rmsh.library import Hit, Item, Library
+from rmsh.library.items import Candidates
 from rmsh.milvus import table
 from rmsh.milvus.collection import Collection
 from rmsh.milvus.push import push
@@ -78,7 +80,7 @@ QUERIES: dict[str, Callable[[Searcher], Query]] = {
 
 
 def _first_page(searcher: Searcher, query: Query, **options: object) -> list[Hit]:
-    return searcher.search(query, 25, candidates=CANDIDATES, **options)  # type: ignore[arg-type]
+    return searcher.search(query, 25, candidates=CANDIDATES, **options)
 
 
 @pytest.mark.parametrize("where", [None, Label("dog") & ~Id("10")])
@@ -93,22 +95,32 @@ def test_the_first_page_is_that_of_the_folder(
     assert all(hit.match is not None for hit in ours)
 
 
+def _all(candidates: Candidates) -> Candidates:
+    return candidates
+
+
+def _items(candidates: Candidates) -> dict[int, Item]:
+    return dict(candidates.read(candidates.rows.tolist()))
+
+
 def test_candidates_are_those_of_the_folder(searchers: Searchers) -> None:
-    folder, collection = searchers
+    folder, _ = searchers
     query = folder.text("red dogs")
-    options = {"to": "image", "model": query.model, "labels": ["red", "dog", "'\"\\"], "where": Label("dog")}
-    ours, theirs = (each.store.candidates(query.codes, CANDIDATES, **options) for each in (folder, collection))  # type: ignore[arg-type]
-    assert ours.items == theirs.items
+    options: dict[str, Any] = {"to": "image", "model": query.model, "where": Label("dog")}
+    options["labels"] = ["red", "dog", "'\"\\"]
+    ours, theirs = (each.store.candidates(query.codes, CANDIDATES, _all, **options) for each in searchers)
     np.testing.assert_array_equal(ours.rows, theirs.rows)
     for modality in ("image", "text"):
         for part in ("codes", "has", "vectors"):
             np.testing.assert_array_equal(getattr(ours, part)[modality], getattr(theirs, part)[modality])
+    items = [each.store.candidates(query.codes, CANDIDATES, _items, **options) for each in searchers]
+    assert items[0] == items[1]
 
 
 def test_more_candidates_than_items_are_all_items(searchers: Searchers) -> None:
     _, collection = searchers
     query = collection.text("wave")
-    found = collection.store.candidates(query.codes, 20_000, to="text", model=query.model)
+    found = collection.store.candidates(query.codes, 20_000, _all, to="text", model=query.model)
     assert len(found) == COUNT * 4 // 5 - 2
 
 
@@ -131,7 +143,7 @@ def test_a_collection_of_an_older_version_is_ranked_by_bits_and_can_be_pushed_to
         assert push(library, address).written == 0
         query = folder.text("wave and sea")
         hits = _first_page(collection, collection.text("wave and sea"))
-        found = collection.store.candidates(query.codes, CANDIDATES, to="image", model=query.model)
+        found = collection.store.candidates(query.codes, CANDIDATES, _all, to="image", model=query.model)
         assert (found.vectors["image"].size, collection.item("5").vector) == (0, None)
         assert len({hit.item.id for hit in hits} & {hit.item.id for hit in _first_page(folder, query)}) > 5
         collection.close()

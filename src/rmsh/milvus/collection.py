@@ -46,7 +46,6 @@ from rmsh.milvus.table import MAX_BYTES, MAX_FOUND, MAX_LABELS, Consistency, Fou
 from rmsh.model import Model, load
 
 if TYPE_CHECKING:
-
     from rmsh.core.types import Modality
     from rmsh.index.filters import Filter
 
