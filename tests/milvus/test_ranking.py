@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -95,33 +94,30 @@ def test_the_first_page_is_that_of_the_folder(
     assert all(hit.match is not None for hit in ours)
 
 
-def _all(candidates: Candidates) -> Candidates:
-    return candidates
-
-
-def _items(candidates: Candidates) -> dict[int, Item]:
-    return dict(candidates.read(candidates.rows.tolist()))
+def _content(found: Candidates) -> tuple[Candidates, Mapping[int, Item]]:
+    """Candidates with their items, which can only be read while they are used."""
+    return found, found.read(found.rows.tolist())
 
 
 def test_candidates_are_those_of_the_folder(searchers: Searchers) -> None:
-    folder, _ = searchers
+    folder, collection = searchers
     query = folder.text("red dogs")
-    options: dict[str, Any] = {"to": "image", "model": query.model, "where": Label("dog")}
-    options["labels"] = ["red", "dog", "'\"\\"]
-    ours, theirs = (each.store.candidates(query.codes, CANDIDATES, _all, **options) for each in searchers)
+    options = {"to": "image", "model": query.model, "labels": ["red", "dog", "'\"\\"], "where": Label("dog")}
+    (ours, our_items), (theirs, their_items) = (
+        each.store.candidates(query.codes, CANDIDATES, _content, **options) for each in (folder, collection)
+    )
+    assert our_items == their_items
     np.testing.assert_array_equal(ours.rows, theirs.rows)
     for modality in ("image", "text"):
         for part in ("codes", "has", "vectors"):
             np.testing.assert_array_equal(getattr(ours, part)[modality], getattr(theirs, part)[modality])
-    items = [each.store.candidates(query.codes, CANDIDATES, _items, **options) for each in searchers]
-    assert items[0] == items[1]
 
 
 def test_more_candidates_than_items_are_all_items(searchers: Searchers) -> None:
     _, collection = searchers
     query = collection.text("wave")
-    found = collection.store.candidates(query.codes, 20_000, _all, to="text", model=query.model)
-    assert len(found) == COUNT * 4 // 5 - 2
+    found = collection.store.candidates(query.codes, 20_000, len, to="text", model=query.model)
+    assert found == COUNT * 4 // 5 - 2
 
 
 @pytest.mark.parametrize("text", ["cat -dog", '"cat dog"'])
@@ -143,7 +139,7 @@ def test_a_collection_of_an_older_version_is_ranked_by_bits_and_can_be_pushed_to
         assert push(library, address).written == 0
         query = folder.text("wave and sea")
         hits = _first_page(collection, collection.text("wave and sea"))
-        found = collection.store.candidates(query.codes, CANDIDATES, _all, to="image", model=query.model)
+        found, _ = collection.store.candidates(query.codes, CANDIDATES, _content, to="image", model=query.model)
         assert (found.vectors["image"].size, collection.item("5").vector) == (0, None)
         assert len({hit.item.id for hit in hits} & {hit.item.id for hit in _first_page(folder, query)}) > 5
         collection.close()
