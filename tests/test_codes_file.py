@@ -124,7 +124,7 @@ def test_labels_are_matched_by_id_or_row_by_row() -> None:
     matched = CodesFile(**FULL).with_labels(LABELS[turned], np.array(IDS)[turned])
     assert matched.labels is not None
     assert (matched.labels == LABELS).all()
-    assert CodesFile(**FULL).with_labels(LABELS[turned]).labels[0].tolist() == LABELS[11].tolist()  # type: ignore[index]
+    assert CodesFile(**FULL).with_labels(LABELS[turned]).labels[0].tolist() == LABELS[11].tolist()
 
 
 def test_an_item_without_labels_is_refused() -> None:

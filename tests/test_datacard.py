@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,12 +22,12 @@ from rmsh.metrics import evaluate
 LABELS = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]], dtype=np.uint8)
 
 
-def opened(split: Split | None = None, labels=LABELS) -> Opened:
+def opened(split: Split | None = None, labels: Any = LABELS) -> Opened:
     pairs = Pairs(ids=["a", "b", "c", "d"], texts=np.ones((4, 2)), labels=labels, class_names=("x", "y", "z"))
     return Opened(pairs, split, (), "tiny")
 
 
-def test_counts_labels_and_frequencies_are_worked_out():
+def test_counts_labels_and_frequencies_are_worked_out() -> None:
     card = make_card(opened(Split("s", [0, 2, 3], [1], [0])))
     assert [*card.counts] == ["items", "with image", "with text", "labelled", "database", "query", "train"]
     assert [*card.counts.values()] == [4, 0, 4, 3, 3, 1, 1]
@@ -34,29 +35,29 @@ def test_counts_labels_and_frequencies_are_worked_out():
     assert card.frequencies == {"x": 0.5, "y": 0.25, "z": 0.25}
 
 
-def test_without_a_split_there_is_no_chance_level():
+def test_without_a_split_there_is_no_chance_level() -> None:
     assert make_card(opened()).chance == {}
 
 
 @given(arrays.arrays(np.uint8, st.tuples(st.integers(2, 12), st.integers(1, 3)), elements=st.integers(0, 1)))
-def test_the_share_of_dissimilar_pairs_is_that_of_all_pairs(labels):
+def test_the_share_of_dissimilar_pairs_is_that_of_all_pairs(labels: Any) -> None:
     n = len(labels)
     apart = sum(not (labels[i] & labels[j]).any() for i in range(n) for j in range(n) if i != j)
     assert dissimilar_share(labels) == pytest.approx(apart / (n * (n - 1)))
 
 
-def test_the_share_does_not_depend_on_the_size_of_the_blocks(monkeypatch):
+def test_the_share_does_not_depend_on_the_size_of_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = np.random.default_rng(0).integers(0, 2, (50, 5)).astype(np.uint8)
     whole = dissimilar_share(labels)
     monkeypatch.setattr("rmsh.datacard.BLOCK", 3)
     assert dissimilar_share(labels) == whole
 
 
-def test_one_item_has_no_pairs():
+def test_one_item_has_no_pairs() -> None:
     assert dissimilar_share(LABELS[:1]) == 0.0
 
 
-def test_chance_is_what_an_evaluation_of_any_codes_states():
+def test_chance_is_what_an_evaluation_of_any_codes_states() -> None:
     made = open_pairs("generated:300")
     labels, split, rng = made.pairs.labels, made.split, np.random.default_rng(0)
     codes = Codes.from_values(rng.normal(size=(300, 16)))
@@ -66,12 +67,12 @@ def test_chance_is_what_an_evaluation_of_any_codes_states():
     assert chance["mAP@all"] == pytest.approx(scores.map.chance)
 
 
-def test_data_without_labels_has_no_card():
+def test_data_without_labels_has_no_card() -> None:
     with pytest.raises(DataError, match="tiny has no labels"):
         make_card(Opened(Pairs(ids=["a"], texts=np.ones((1, 2))), None, (), "tiny"))
 
 
-def test_the_card_of_the_real_labels_has_the_published_figures(mirflickr_root: Path):
+def test_the_card_of_the_real_labels_has_the_published_figures(mirflickr_root: Path) -> None:
     card = make_card(open_pairs(mirflickr_root))
     assert (card.classes, round(card.labels_per_item, 2)) == (24, 3.78)
     assert round(card.entropy["independent"], 2) == 13.04

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def _raw(n: int = 60) -> Opened:
     return Opened(replace(pairs, texts=texts), random_split(n, 10), (), "words")
 
 
-def _method(**options: object):  # type: ignore[no-untyped-def]
+def _method(**options: object) -> Any:
     return create("rmsh", **{"bits": 16, "epochs": 2, "hidden": 8, "batch": 16, **options})
 
 

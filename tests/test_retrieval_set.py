@@ -134,7 +134,7 @@ def test_an_impossible_number_of_queries_is_refused(tmp_path: Path, queries: int
 def test_an_unknown_direction_is_refused(tmp_path: Path) -> None:
     codes = saved(tmp_path / "c.npz", codes=SIGNS, labels=LABELS)
     with pytest.raises(ConfigError, match="'sideways'"):
-        read_retrieval_set(codes, direction="sideways")  # type: ignore[arg-type]
+        read_retrieval_set(codes, direction="sideways")
 
 
 CODED: dict[str, Any] = {

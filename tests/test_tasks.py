@@ -55,7 +55,7 @@ def test_the_first_task_creates_the_environment_and_installs_with_constraints(ta
 
 
 def test_the_size_is_printed_before_anything_is_installed(tasks: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
-    tasks.exit_codes = {"venv": 9}
+    tasks.exit_codes.update({"venv": 9})
     assert tasks.main(["demo"]) == 9
     said = capfd.readouterr()
     assert re.search(r"MB to download, [\d.]+ GB on disk", said.out)
@@ -85,7 +85,7 @@ def test_what_the_demo_installs_is_not_enough_for_the_tests(tasks: ModuleType) -
 
 def test_a_failed_install_is_tried_again(tasks: ModuleType) -> None:
     tasks.install(tasks.PROJECT, tasks.DEMO)
-    tasks.exit_codes = {"pip": 3}
+    tasks.exit_codes.update({"pip": 3})
     assert tasks.main(["test"]) == 3
     assert not tasks.is_installed(tasks.PROJECT, tasks.DEMO)
 
@@ -95,7 +95,7 @@ def test_every_step_runs_and_the_first_failure_is_the_exit_code(
 ) -> None:
     tasks.install(tasks.PROJECT, "dev")
     tasks.ran.clear()
-    tasks.exit_codes = {"mypy": 4, "pytest": 5}
+    tasks.exit_codes.update({"mypy": 4, "pytest": 5})
     assert tasks.main(["test"]) == 4
     assert [command[2] for command in tasks.ran] == ["ruff", "ruff", "mypy", "pytest"]
     summary = capfd.readouterr().out.splitlines()[-1]

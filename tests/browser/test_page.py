@@ -38,7 +38,7 @@ def _colour_of(picture: Locator) -> tuple[int, ...]:
     shot = Image.open(io.BytesIO(picture.screenshot())).convert("RGB")
     pixel = shot.getpixel((shot.width // 2, shot.height // 2))
     assert isinstance(pixel, tuple)
-    return tuple(255 * (light > 127) for light in pixel)  # type: ignore[operator]
+    return tuple(255 * (light > 127) for light in pixel)
 
 
 def _png(colour: str) -> bytes:

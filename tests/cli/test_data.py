@@ -53,7 +53,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "mirflickr"
 
 
-def test_list_names_owners_and_splits(capsys: Capture):
+def test_list_names_owners_and_splits(capsys: Capture) -> None:
     out, _ = told(capsys, "data", "list")
     for words in (
         "press.liacs.nl",
@@ -66,7 +66,7 @@ def test_list_names_owners_and_splits(capsys: Capture):
     assert answer(capsys, "data", "list")["mscoco"]["protocols"][0]["queries"] == 4956
 
 
-def test_from_files_to_scores(capsys: Capture, root: Path, tmp_path: Path):
+def test_from_files_to_scores(capsys: Capture, root: Path, tmp_path: Path) -> None:
     out, err = told(
         capsys, "data", "prepare", "mirflickr25k", "--root", root, "--out", tmp_path / "pairs", "--split", "tenth"
     )
@@ -81,7 +81,7 @@ def test_from_files_to_scores(capsys: Capture, root: Path, tmp_path: Path):
 @pytest.mark.slow
 def test_real_tags_and_features_of_real_labels_are_learned_to_twice_chance(
     capsys: Capture, mirflickr_root: Path, tmp_path: Path
-):
+) -> None:
     labels = io.loadmat(mirflickr_root / "mirflickr25k-lall.mat")["LAll"]
     np.save(tmp_path / "images.npy", labels + np.random.default_rng(0).normal(0, 0.7, labels.shape))
     files = ["--root", mirflickr_root, "--images", tmp_path / "images.npy", "--out", tmp_path / "pairs", "--quiet"]
@@ -91,20 +91,20 @@ def test_real_tags_and_features_of_real_labels_are_learned_to_twice_chance(
     assert all(score["value"] > 2 * score["chance"] for score in ndcg(capsys, tmp_path, *options, k=500))
 
 
-def test_what_is_missing_is_one_sentence_with_the_owners_page(capsys: Capture, tmp_path: Path):
+def test_what_is_missing_is_one_sentence_with_the_owners_page(capsys: Capture, tmp_path: Path) -> None:
     out, err = told(capsys, "data", "prepare", "nuswide", "--root", tmp_path, "--out", tmp_path / "out", code=2)
     assert out == ""
     assert err.splitlines()[-1].startswith("rmsh: ")
     assert "lms.comp.nus.edu.sg" in err
 
 
-def test_the_card_of_a_benchmark_says_what_the_paper_leaves_open(capsys: Capture):
+def test_the_card_of_a_benchmark_says_what_the_paper_leaves_open(capsys: Capture) -> None:
     out, _ = told(capsys, "data", "card", "mscoco")
     assert "open: The paper gives neither its random pairs nor a seed" in out
     assert answer(capsys, "data", "card", "mscoco")["card"] is None
 
 
-def test_the_card_of_prepared_pairs_has_the_numbers_of_its_split(capsys: Capture, root: Path, tmp_path: Path):
+def test_the_card_of_prepared_pairs_has_the_numbers_of_its_split(capsys: Capture, root: Path, tmp_path: Path) -> None:
     told(
         capsys, "data", "prepare", "mirflickr25k", "--root", root, "--out", tmp_path / "pairs", "--split", "tenth", "-q"
     )
@@ -115,7 +115,7 @@ def test_the_card_of_prepared_pairs_has_the_numbers_of_its_split(capsys: Capture
     assert (card["counts"]["query"], len(card["frequencies"])) == (20, 24)
 
 
-def test_any_data_has_a_card(capsys: Capture):
+def test_any_data_has_a_card(capsys: Capture) -> None:
     value = answer(capsys, "data", "card", "generated:50")
     assert value["benchmark"] is None
     assert value["card"]["classes"] == 12

@@ -125,7 +125,7 @@ def test_an_item_without_labels_has_no_similarities(form: entropy_module.Similar
 @pytest.mark.parametrize("function", [label_entropy, similarity_entropy])
 def test_an_unknown_form_is_refused_with_the_known_ones(function: object) -> None:
     with pytest.raises(ConfigError, match="'mean'"):
-        function(np.ones((2, 2), dtype=np.uint8), "mean")  # type: ignore[operator]
+        function(np.ones((2, 2), dtype=np.uint8), "mean")
 
 
 def test_items_without_labels_are_left_out_and_counted() -> None:

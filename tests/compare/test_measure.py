@@ -30,7 +30,7 @@ def test_the_scores_are_those_of_the_method_on_the_split(opened: Opened) -> None
     train, query = opened.pairs.take(opened.split.train), opened.pairs.take(opened.split.query)
     method = create("scm", bits=16).fit(train)
     codes = method.encode(query.features("image"), "image"), method.encode(train.features("text"), "text")
-    expected = evaluate(*codes, query.labels, train.labels, per_query=True)  # type: ignore[arg-type]
+    expected = evaluate(*codes, query.labels, train.labels, per_query=True)
     found = result["scores"]["i2t"]
     assert found["ndcg@500"]["value"] == pytest.approx(expected.ndcg.value, abs=1e-5)
     assert found["map@all"]["chance"] == pytest.approx(expected.map.chance, abs=1e-5)
@@ -43,7 +43,7 @@ def test_a_result_explains_itself_and_is_small(opened: Opened) -> None:
     result = measure(Run("generated", "rmsh", 16, options={"epochs": 2, "hidden": 8}), opened)
     assert result["config"]["epochs"] == 2
     assert result["config"]["lambda4"] == 0.1
-    assert result["split"]["sha256"] == opened.split.sha256  # type: ignore[union-attr]
+    assert result["split"]["sha256"] == opened.split.sha256
     assert len(result["history"]) == 2
     assert "history" not in result["facts"]
     assert result["peak_memory_mb"] >= result["memory_mb"]["before"]
@@ -61,7 +61,7 @@ def test_unseen_items_are_ranked_by_a_method_that_never_saw_them(opened: Opened)
     train, query, database = (opened.pairs.take(rows) for rows in (split.train, split.query, split.database))
     method = create("scm", bits=16).fit(train)
     codes = method.encode(query.features("text"), "text"), method.encode(database.features("image"), "image")
-    expected = evaluate(*codes, query.labels, database.labels, k=(10, 100))  # type: ignore[arg-type]
+    expected = evaluate(*codes, query.labels, database.labels, k=(10, 100))
     found = result["scores"]["t2i"]
     for name, score in expected.by_name().items():
         assert found[name.lower()]["value"] == pytest.approx(score.value, abs=1e-5)
@@ -98,11 +98,11 @@ def test_prefixes_are_scored_as_codes_of_their_length(opened: Opened) -> None:
     run = Run("generated", "cca-itq", 16, prefixes=(8,))
     result, parts = measure(run, opened), parts_of(run, opened)
     method = create("cca-itq", bits=16).fit(parts.train)
-    codes = [
+    codes = (
         method.encode(parts.query.features("image"), "image").prefix(8),
         method.encode(parts.database.features("text"), "text").prefix(8),
-    ]
-    expected = evaluate(*codes, parts.query.labels, parts.database.labels)  # type: ignore[arg-type]
+    )
+    expected = evaluate(*codes, parts.query.labels, parts.database.labels)
     assert result["prefixes"]["8"]["i2t"]["map@all"]["value"] == pytest.approx(expected.map.value, abs=1e-5)
 
 

@@ -13,7 +13,7 @@ from rmsh.data.synthetic.generated import generate_pairs
 
 
 def test_swapping_changes_a_share_of_the_items_and_no_class_frequency() -> None:
-    pairs = Pairs(ids=np.arange(100), labels=np.eye(100, dtype=np.uint8))  # type: ignore[arg-type]
+    pairs = Pairs(ids=np.arange(100), labels=np.eye(100, dtype=np.uint8))
     labels, noisy = (np.asarray(some.labels) for some in (pairs, with_noisy_labels(pairs, 0.3, seed=1)))
     assert (noisy != labels).any(axis=1).sum() == 30
     assert (noisy.sum(axis=0) == labels.sum(axis=0)).all()
@@ -28,7 +28,7 @@ def test_without_noise_the_pairs_are_unchanged() -> None:
 def test_noise_in_a_modality_is_relative_to_each_feature_and_leaves_the_other_alone() -> None:
     pairs = generate_pairs(4000)
     noisy = disturb_features(pairs, "image", 0.5, seed=0)
-    added = (noisy.features("image") - pairs.features("image")).std(axis=0)  # type: ignore[operator]
+    added = (noisy.features("image") - pairs.features("image")).std(axis=0)
     assert np.allclose(added / np.asarray(pairs.features("image")).std(axis=0), 0.5, atol=0.05)
     assert noisy.texts is pairs.texts
 

@@ -38,7 +38,7 @@ def test_paths_stay_what_they_are_so_that_old_results_are_found() -> None:
     ],
 )
 def test_every_parameter_changes_the_path(change: dict[str, object]) -> None:
-    paths = {Run("a", "rmsh").path, Run("a", "rmsh", **change).path}  # type: ignore[arg-type]
+    paths = {Run("a", "rmsh").path, Run("a", "rmsh", **change).path}
     assert len(paths) == 2
 
 
@@ -68,4 +68,4 @@ def test_the_name_in_a_table_changes_neither_path_nor_equality() -> None:
 )
 def test_a_number_out_of_range_is_refused(values: dict[str, float], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        Run("a", "rmsh", **values)  # type: ignore[arg-type]
+        Run("a", "rmsh", **values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy import io, sparse
 from rmsh.core.errors import DataError
 from rmsh.data.pairs import Pairs
 from rmsh.data.readers.feature_files import (
+    Role,
     Selection,
     locate,
     read_features,
@@ -32,7 +34,7 @@ from rmsh.data.splits import Split
         ("class_names", "class_names names label_names"),
     ],
 )
-def test_names_of_whole_matrices_are_known_in_any_case(role, names):
+def test_names_of_whole_matrices_are_known_in_any_case(role: Role, names: str) -> None:
     assert {role_of_key(name) for name in names.split()} == {(role, "all")}
 
 
@@ -44,12 +46,12 @@ def test_names_of_whole_matrices_are_known_in_any_case(role, names):
         ("database", "I_db T_db label_database images_retrieval"),
     ],
 )
-def test_names_of_parts_are_known(part, names):
+def test_names_of_parts_are_known(part: str, names: str) -> None:
     assert {role_of_key(name)[1] for name in names.split()} == {part}
 
 
 @pytest.mark.parametrize("name", ["param", "x", "y", "i", "t", "XTrain", "train/images", "", "all"])
-def test_an_ambiguous_name_is_not_guessed(name):
+def test_an_ambiguous_name_is_not_guessed(name: str) -> None:
     assert role_of_key(name) is None
 
 
@@ -62,7 +64,7 @@ def keys(choice: Selection) -> dict[str, list[str]]:
     return {role: [matrix.key for matrix in matrices] for role, matrices in choice.matrices.items()}
 
 
-def test_guesses_and_unused_matrices_are_noted():
+def test_guesses_and_unused_matrices_are_noted() -> None:
     choice = chosen(LAll=(20015, 24), XAll=(20015, 512), param=(1, 1))
     assert keys(choice) == {"images": ["XAll"], "labels": ["LAll"]}
     assert choice.parts == ("all",)
@@ -73,86 +75,86 @@ def test_guesses_and_unused_matrices_are_noted():
     )
 
 
-def test_two_keys_that_fit_are_refused_by_name():
+def test_two_keys_that_fit_are_refused_by_name() -> None:
     with pytest.raises(DataError, match=r"images: key 'XAll' .* and key 'images'"):
         chosen(XAll=(9, 2), images=(9, 3))
 
 
-def test_a_whole_matrix_next_to_a_part_is_refused():
+def test_a_whole_matrix_next_to_a_part_is_refused() -> None:
     with pytest.raises(DataError, match=r"labels: key 'L_tr' .* and key 'LAll'"):
         chosen(L_tr=(9, 2), LAll=(12, 2))
 
 
-def test_a_file_of_unknown_names_is_refused():
+def test_a_file_of_unknown_names_is_refused() -> None:
     with pytest.raises(DataError, match=r"images, texts or labels; .* key 'a' \(9 x 2\)"):
         chosen(a=(9, 2))
     with pytest.raises(DataError, match="the keys are none"):
         chosen()
 
 
-def test_pixels_are_skipped_and_noted():
+def test_pixels_are_skipped_and_noted() -> None:
     choice = chosen(IAll=(224, 224, 3, 9), XAll=(9, 2))
     assert keys(choice) == {"images": ["XAll"]}
     assert "key 'IAll' (224 x 224 x 3 x 9) of data.mat was skipped: it has 4 dimensions" in choice.notes[0]
 
 
-def test_a_skipped_role_is_not_chosen_nor_noted():
+def test_a_skipped_role_is_not_chosen_nor_noted() -> None:
     choice = chosen(skip=("images",), XAll=(9, 2), LAll=(9, 3))
     assert keys(choice) == {"labels": ["LAll"]}
     assert len(choice.notes) == 1
 
 
-def test_class_names_without_labels_are_left_out():
+def test_class_names_without_labels_are_left_out() -> None:
     assert keys(chosen(skip=("labels",), XAll=(9, 2), LAll=(9, 3), names=(3,))) == {"images": ["XAll"]}
 
 
-def test_parts_are_put_in_the_order_database_query():
+def test_parts_are_put_in_the_order_database_query() -> None:
     choice = chosen(I_te=(3, 2), I_tr=(9, 2), L_te=(3, 4), L_tr=(9, 4))
     assert keys(choice) == {"images": ["I_tr", "I_te"], "labels": ["L_tr", "L_te"]}
     assert choice.parts == ("train", "query")
 
 
-def test_training_rows_next_to_a_database_are_skipped_and_noted():
+def test_training_rows_next_to_a_database_are_skipped_and_noted() -> None:
     choice = chosen(I_tr=(5, 2), I_db=(9, 2), I_te=(3, 2))
     assert keys(choice) == {"images": ["I_db", "I_te"]}
     assert "key 'I_tr' (5 x 2) of data.mat was skipped" in choice.notes[0]
 
 
-def test_roles_in_different_parts_are_refused():
+def test_roles_in_different_parts_are_refused() -> None:
     with pytest.raises(DataError, match=r"different parts \(images for train and query, labels for all\)"):
         chosen(I_tr=(9, 2), I_te=(3, 2), LAll=(12, 4))
 
 
-def test_a_file_of_one_matrix_needs_no_key(tmp_path: Path):
+def test_a_file_of_one_matrix_needs_no_key(tmp_path: Path) -> None:
     np.save(tmp_path / "resnet.npy", np.ones((2, 3)))
     assert locate(str(tmp_path / "resnet.npy"), "images").key == "resnet"
 
 
-def test_a_key_is_named_after_a_colon(tmp_path: Path):
+def test_a_key_is_named_after_a_colon(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", one=np.ones((2, 3)), two=np.ones((2, 4)))
     assert locate(f"{tmp_path / 'a.npz'}:two", "images").shape == (2, 4)
     with pytest.raises(DataError, match=r"there is no key 'three'.* key 'one' \(2 x 3\) of a.npz"):
         locate(f"{tmp_path / 'a.npz'}:three", "images")
 
 
-def test_a_key_in_two_spellings_is_taken_only_as_it_is_spelt(tmp_path: Path):
+def test_a_key_in_two_spellings_is_taken_only_as_it_is_spelt(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", one=np.ones((2, 3)), ONE=np.ones((2, 4)))
     assert locate(f"{tmp_path / 'a.npz'}:one", "labels").shape == (2, 3)
     with pytest.raises(DataError, match="several keys match 'One'"):
         locate(f"{tmp_path / 'a.npz'}:One", "labels")
 
 
-def test_a_drive_letter_is_not_a_file_with_a_key():
+def test_a_drive_letter_is_not_a_file_with_a_key() -> None:
     with pytest.raises(DataError, match=r"Q:.nothing.npy does not exist"):
         locate("Q:/nothing.npy", "images")
 
 
-def test_the_fitting_name_is_taken_among_several(tmp_path: Path):
+def test_the_fitting_name_is_taken_among_several(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=np.ones((2, 3)), labels=np.ones((2, 4)))
     assert locate(str(tmp_path / "a.npz"), "labels").key == "labels"
 
 
-def test_several_matrices_without_a_fitting_name_are_refused(tmp_path: Path):
+def test_several_matrices_without_a_fitting_name_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", one=np.ones((2, 3)), two=np.ones((2, 4)))
     with pytest.raises(DataError, match=r"texts: .*'one'.*'two'.* Write '.*a.npz:KEY'"):
         locate(str(tmp_path / "a.npz"), "texts")
@@ -167,7 +169,7 @@ def bag(rows: int = 20, words: int = 30) -> np.ndarray:
     return (np.arange(rows)[:, None] == np.arange(words)).astype(np.uint8)
 
 
-def test_every_role_becomes_its_column(tmp_path: Path):
+def test_every_role_becomes_its_column(tmp_path: Path) -> None:
     pairs, split, _ = assembled(
         tmp_path, images=np.ones((3, 2)), texts=["a", "b", "c"], labels=np.eye(3), ids=[7, 8, 9], names=["x", "y", "z"]
     )
@@ -177,12 +179,12 @@ def test_every_role_becomes_its_column(tmp_path: Path):
     assert split is None
 
 
-def test_items_without_ids_are_numbered(tmp_path: Path):
+def test_items_without_ids_are_numbered(tmp_path: Path) -> None:
     assert assembled(tmp_path, labels=np.eye(2))[0].ids.tolist() == ["0", "1"]
 
 
 @pytest.mark.parametrize("ids", [np.array([[5.0], [6.0]]), np.array([[5, 6]]), np.array([b"5", b"6"])])
-def test_ids_may_be_a_row_or_a_column_of_whole_numbers_or_bytes(tmp_path: Path, ids):
+def test_ids_may_be_a_row_or_a_column_of_whole_numbers_or_bytes(tmp_path: Path, ids: Any) -> None:
     assert assembled(tmp_path, labels=np.eye(2), ids=ids)[0].ids.tolist() == ["5", "6"]
 
 
@@ -196,17 +198,17 @@ def test_ids_may_be_a_row_or_a_column_of_whole_numbers_or_bytes(tmp_path: Path, 
         (["a", "a"], r"key 'ids': the ids of these rows occur more than once: row 0 \('a'\), row 1 \('a'\)"),
     ],
 )
-def test_invalid_ids_are_refused(tmp_path: Path, ids, sentence):
+def test_invalid_ids_are_refused(tmp_path: Path, ids: Any, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
         assembled(tmp_path, labels=np.eye(2), ids=ids)
 
 
-def test_class_names_in_a_matrix_are_refused(tmp_path: Path):
+def test_class_names_in_a_matrix_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"key 'names': the shape is \(2, 2\); a list of strings"):
         assembled(tmp_path, labels=np.eye(2), names=np.eye(2))
 
 
-def test_a_thin_binary_text_matrix_becomes_sparse(tmp_path: Path):
+def test_a_thin_binary_text_matrix_becomes_sparse(tmp_path: Path) -> None:
     texts = assembled(tmp_path, tags=bag())[0].texts
     assert isinstance(texts, sparse.csr_array)
     np.testing.assert_array_equal(texts.toarray(), bag())
@@ -217,30 +219,30 @@ def test_a_thin_binary_text_matrix_becomes_sparse(tmp_path: Path):
     [("images", bag()), ("tags", bag() * 0.5), ("tags", np.ones((20, 30))), ("tags", bag(9, 10))],
     ids=["images", "not binary", "full", "one in ten"],
 )
-def test_other_matrices_stay_dense(tmp_path: Path, role, matrix):
+def test_other_matrices_stay_dense(tmp_path: Path, role: Role, matrix: Any) -> None:
     pairs = assembled(tmp_path, **{role: matrix})[0]
     assert isinstance(pairs.images if role == "images" else pairs.texts, np.ndarray)
 
 
-def test_texts_without_words_are_counted(tmp_path: Path):
+def test_texts_without_words_are_counted(tmp_path: Path) -> None:
     words = bag()
     words[[3, 5]] = 0
     assert assembled(tmp_path, tags=words)[2][-1] == "2 of 20 texts have no words"
 
 
-def test_matrices_of_different_lengths_are_refused_with_all_shapes(tmp_path: Path):
+def test_matrices_of_different_lengths_are_refused_with_all_shapes(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"100 of images \(key 'images' \(100 x 8\) of data.npz\), 99 of labels .*per item.$"
     ):
         assembled(tmp_path, images=np.ones((100, 8)), labels=np.ones((99, 3)))
 
 
-def test_a_transposed_matrix_is_recognised(tmp_path: Path):
+def test_a_transposed_matrix_is_recognised(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"transposed .*data.npz, key 'images'; transpose it"):
         assembled(tmp_path, images=np.ones((8, 100)), labels=np.ones((100, 3)))
 
 
-def test_matrices_that_are_all_transposed_are_recognised(tmp_path: Path):
+def test_matrices_that_are_all_transposed_are_recognised(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"transposed .*'images' and .*'labels'; transpose it"):
         assembled(tmp_path, images=np.ones((8, 100)), labels=np.ones((3, 100)))
 
@@ -257,12 +259,12 @@ def test_matrices_that_are_all_transposed_are_recognised(tmp_path: Path):
         ({"labels": np.ones((0, 2))}, r"the matrices have no rows"),
     ],
 )
-def test_a_wrong_matrix_is_named_by_its_file_and_key(tmp_path: Path, matrix, sentence):
+def test_a_wrong_matrix_is_named_by_its_file_and_key(tmp_path: Path, matrix: Any, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
         assembled(tmp_path, **matrix)
 
 
-def test_parts_follow_each_other_and_make_a_split(tmp_path: Path):
+def test_parts_follow_each_other_and_make_a_split(tmp_path: Path) -> None:
     pairs, split, _ = assembled(
         tmp_path,
         I_te=np.zeros((1, 2)),
@@ -278,18 +280,18 @@ def test_parts_follow_each_other_and_make_a_split(tmp_path: Path):
     assert split.query.tolist() == [3]
 
 
-def test_rows_must_match_in_each_part_and_not_only_in_total(tmp_path: Path):
+def test_rows_must_match_in_each_part_and_not_only_in_total(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"3 of images \(key 'I_tr' .*2 of labels \(key 'L_tr'"):
         assembled(tmp_path, I_tr=np.ones((3, 2)), I_te=np.ones((1, 2)), L_tr=np.ones((2, 1)), L_te=np.ones((2, 1)))
 
 
-def test_a_single_part_is_not_a_split(tmp_path: Path):
+def test_a_single_part_is_not_a_split(tmp_path: Path) -> None:
     pairs, split, _ = assembled(tmp_path, I_tr=np.ones((3, 2)), L_tr=np.ones((3, 1)))
     assert len(pairs) == 3
     assert split is None
 
 
-def test_parts_of_different_width_are_refused(tmp_path: Path):
+def test_parts_of_different_width_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"The parts of images have different widths: .*'I_tr' \(3 x 2\).*'I_te' \(1 x 5\)"
     ):
@@ -307,38 +309,38 @@ def features(path: Path | str) -> tuple[list[list[float]], str]:
     return column.tolist(), note
 
 
-def test_rows_are_found_by_ids_in_any_order_and_spelling(tmp_path: Path):
+def test_rows_are_found_by_ids_in_any_order_and_spelling(tmp_path: Path) -> None:
     np.savez(tmp_path / "resnet.npz", images=[[40.0], [20.0], [90.0]], ids=[4, 2, 9])
     column, note = features(tmp_path / "resnet.npz")
     assert column == [[40.0], [20.0]]
     assert note == "images are features from key 'images' (3 x 1) of resnet.npz, rows by id"
 
 
-def test_ids_of_matlab_and_a_named_key_work_too(tmp_path: Path):
+def test_ids_of_matlab_and_a_named_key_work_too(tmp_path: Path) -> None:
     io.savemat(tmp_path / "a.mat", {"pool5": np.array([[40.0], [20.0]]), "ids": np.array(["0004", "0002"])})
     assert features(f"{tmp_path / 'a.mat'}:pool5")[0] == [[40.0], [20.0]]
 
 
-def test_without_ids_rows_are_taken_in_order(tmp_path: Path):
+def test_without_ids_rows_are_taken_in_order(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(4.0)[:, None])
     column, note = features(tmp_path / "a.npy")
     assert column == [[3.0], [1.0]]
     assert note.endswith("rows in the published order")
 
 
-def test_items_without_a_row_are_named(tmp_path: Path):
+def test_items_without_a_row_are_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=[[1.0]], ids=[2])
     with pytest.raises(DataError, match=r"1 of 2 items .*im4"):
         features(tmp_path / "a.npz")
 
 
-def test_ids_and_features_of_different_lengths_are_refused(tmp_path: Path):
+def test_ids_and_features_of_different_lengths_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=[[1.0]], ids=[4, 2])
     with pytest.raises(DataError, match=r"1 of images .*, 2 of ids"):
         features(tmp_path / "a.npz")
 
 
-def test_a_wrong_number_of_rows_without_ids_is_refused(tmp_path: Path):
+def test_a_wrong_number_of_rows_without_ids_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.ones((3, 1)))
     with pytest.raises(DataError, match=r"has 3 rows .* 4 items; add the key 'ids'"):
         features(tmp_path / "a.npy")

@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 import zipfile
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -27,23 +28,23 @@ def read(path: Path, key: str) -> Any:
     return read_matrix(matrix)
 
 
-def test_a_folder_gives_its_matrix_files_in_order(tmp_path: Path):
+def test_a_folder_gives_its_matrix_files_in_order(tmp_path: Path) -> None:
     for name in ("b.npy", "a.NPZ", "notes.txt", "c.mat", "d.h5", "e.hdf5"):
         (tmp_path / name).touch()
     assert [file.name for file in matrix_files(tmp_path)] == ["a.NPZ", "b.npy", "c.mat", "d.h5", "e.hdf5"]
 
 
-def test_a_folder_without_matrices_is_refused(tmp_path: Path):
+def test_a_folder_without_matrices_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r".npz, .npy, .mat, .h5 or .hdf5"):
         matrix_files(tmp_path)
 
 
-def test_a_missing_file_is_refused(tmp_path: Path):
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nothing.npz does not exist; .*.npz"):
         matrix_files(tmp_path / "nothing.npz")
 
 
-def test_an_unknown_suffix_is_refused(tmp_path: Path):
+def test_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.csv").touch()
     with pytest.raises(DataError, match=r"has the suffix '.csv'; .*.npz, .npy"):
         matrix_files(tmp_path / "data.csv")
@@ -51,13 +52,13 @@ def test_an_unknown_suffix_is_refused(tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["a.npz", "a.npy", "a.mat", "a.h5"])
 @pytest.mark.parametrize("content", [b"", b"rubbish" * 100, pickle.dumps({"a": 1})])
-def test_a_damaged_file_is_refused_in_one_sentence(tmp_path: Path, name, content):
+def test_a_damaged_file_is_refused_in_one_sentence(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=rf"{name} cannot be read as {Path(name).suffix} \(.+\); check the file"):
         list_matrices(tmp_path / name)
 
 
-def test_a_file_cut_short_is_refused_when_it_is_read(tmp_path: Path):
+def test_a_file_cut_short_is_refused_when_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, np.ones((100, 10)))
     path.write_bytes(path.read_bytes()[:500])
@@ -66,27 +67,27 @@ def test_a_file_cut_short_is_refused_when_it_is_read(tmp_path: Path):
         read_matrix(place)
 
 
-def test_without_h5py_the_extra_is_named(tmp_path: Path, monkeypatch):
+def test_without_h5py_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.h5").touch()
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingExtraError, match=r"\[hdf5\]"):
         list_matrices(tmp_path / "a.h5")
 
 
-def test_a_matrix_is_described_by_key_shape_and_file():
+def test_a_matrix_is_described_by_key_shape_and_file() -> None:
     place = MatrixKey(Path("some/labels.mat"), "LAll", (20015, 24))
     assert str(place) == "key 'LAll' (20,015 x 24) of labels.mat"
     assert str(MatrixKey(Path("a.npy"), "a", ())) == "key 'a' (a single value) of a.npy"
 
 
-def test_an_archive_is_listed_by_shape_and_read(tmp_path: Path):
+def test_an_archive_is_listed_by_shape_and_read(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     np.savez_compressed(path, images=np.ones((3, 2)), names=np.array(["dog", "cat"]))
     assert contents(path) == {"images": (3, 2), "names": (2,)}
     assert read(path, "names").tolist() == ["dog", "cat"]
 
 
-def test_a_single_array_has_the_name_of_its_file_and_is_memory_mapped(tmp_path: Path):
+def test_a_single_array_has_the_name_of_its_file_and_is_memory_mapped(tmp_path: Path) -> None:
     path = tmp_path / "images.npy"
     np.save(path, np.ones((3, 2), dtype=np.float32))
     assert contents(path) == {"images": (3, 2)}
@@ -94,7 +95,7 @@ def test_a_single_array_has_the_name_of_its_file_and_is_memory_mapped(tmp_path: 
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
-def test_a_sparse_archive_is_one_matrix_and_stays_sparse(tmp_path: Path, form):
+def test_a_sparse_archive_is_one_matrix_and_stays_sparse(tmp_path: Path, form: Any) -> None:
     path, dense = tmp_path / "tags.npz", np.array([[0, 1, 0], [2, 0, 0]])
     sparse.save_npz(path, sparse.coo_array(dense).asformat(form))
     assert contents(path) == {"tags": (2, 3)}
@@ -103,7 +104,7 @@ def test_a_sparse_archive_is_one_matrix_and_stays_sparse(tmp_path: Path, form):
     np.testing.assert_array_equal(matrix.toarray(), dense)
 
 
-def test_a_long_header_of_the_second_version_is_read(tmp_path: Path):
+def test_a_long_header_of_the_second_version_is_read(tmp_path: Path) -> None:
     path = tmp_path / "images.npy"
     with path.open("wb") as file:
         np.lib.format.write_array(file, np.ones((2, 5)), version=(2, 0))
@@ -111,14 +112,14 @@ def test_a_long_header_of_the_second_version_is_read(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["labels.npy", "data.npz"])
-def test_objects_are_never_unpickled(tmp_path: Path, name):
+def test_objects_are_never_unpickled(tmp_path: Path, name: str) -> None:
     path, objects = tmp_path / name, np.array([{"a": 1}], dtype=object)
     np.save(path, objects, allow_pickle=True) if name.endswith("npy") else np.savez(path, labels=objects)
     with pytest.raises(DataError, match=r"key 'labels' .*([Oo]bject)"):
         read(path, "labels")
 
 
-def test_other_files_in_an_archive_are_ignored(tmp_path: Path):
+def test_other_files_in_an_archive_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     np.savez(path, labels=np.eye(2))
     with zipfile.ZipFile(path, "a") as archive:
@@ -131,13 +132,13 @@ def save(path: Path, **variables: object) -> Path:
     return path
 
 
-def test_a_matrix_keeps_its_rows(tmp_path: Path):
+def test_a_matrix_keeps_its_rows(tmp_path: Path) -> None:
     path = save(tmp_path / "a.mat", LAll=np.arange(6).reshape(3, 2))
     assert contents(path) == {"LAll": (3, 2)}
     assert read(path, "LAll").tolist() == [[0, 1], [2, 3], [4, 5]]
 
 
-def test_a_sparse_matrix_stays_sparse(tmp_path: Path):
+def test_a_sparse_matrix_stays_sparse(tmp_path: Path) -> None:
     path = save(tmp_path / "a.mat", YAll=sparse.csc_matrix([[0, 1.0], [0, 0], [2, 0]]))
     assert contents(path) == {"YAll": (3, 2)}
     matrix = read(path, "YAll")
@@ -145,27 +146,27 @@ def test_a_sparse_matrix_stays_sparse(tmp_path: Path):
     assert matrix.toarray().tolist() == [[0, 1], [0, 0], [2, 0]]
 
 
-def test_the_newer_format_is_recognised_by_its_content(tmp_path: Path, write_matlab73):
+def test_the_newer_format_is_recognised_by_its_content(tmp_path: Path, write_matlab73: Callable[..., Path]) -> None:
     path = write_matlab73(tmp_path / "a.mat", LAll=np.eye(2))
     assert contents(path) == {"LAll": (2, 2)}
     assert read(path, "LAll").tolist() == [[1, 0], [0, 1]]
 
 
-def test_cells_of_strings_and_rows_of_characters_are_strings(tmp_path: Path):
+def test_cells_of_strings_and_rows_of_characters_are_strings(tmp_path: Path) -> None:
     cells = np.array(["dog", "", "bird"], dtype=object)
     path = save(tmp_path / "a.mat", cells=cells, rows=np.array(["dog ", "bird"]))
     assert read(path, "cells").ravel().tolist() == ["dog", "", "bird"]
     assert read(path, "rows").tolist() == ["dog", "bird"]
 
 
-def test_cells_of_matrices_are_refused(tmp_path: Path):
+def test_cells_of_matrices_are_refused(tmp_path: Path) -> None:
     cells = np.empty(2, dtype=object)
     cells[:] = [np.ones(2), np.ones(3)]
     with pytest.raises(DataError, match=r"key 'cells' .*cell array"):
         read(save(tmp_path / "a.mat", cells=cells), "cells")
 
 
-def test_a_struct_is_refused(tmp_path: Path):
+def test_a_struct_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"key 'param' .*struct"):
         read(save(tmp_path / "a.mat", param={"x": 1.0}), "param")
 
@@ -173,7 +174,7 @@ def test_a_struct_is_refused(tmp_path: Path):
 h5py = require("h5py", "hdf5")
 
 
-def test_python_writes_rows_and_matlab_writes_columns(tmp_path: Path, write_matlab73):
+def test_python_writes_rows_and_matlab_writes_columns(tmp_path: Path, write_matlab73: Callable[..., Path]) -> None:
     matrix = np.arange(6.0).reshape(3, 2)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["group/images"] = matrix
@@ -185,7 +186,9 @@ def test_python_writes_rows_and_matlab_writes_columns(tmp_path: Path, write_matl
 
 
 @pytest.mark.parametrize("dense", [np.array([[0, 1, 0], [2, 0, 3]]), np.zeros((2, 3))])
-def test_a_sparse_matrix_of_matlab_stays_sparse(tmp_path: Path, write_matlab73, dense):
+def test_a_sparse_matrix_of_matlab_stays_sparse(
+    tmp_path: Path, write_matlab73: Callable[..., Path], dense: Any
+) -> None:
     path = write_matlab73(tmp_path / "a.mat", tags=sparse.csc_array(dense))
     assert contents(path) == {"tags": (2, 3)}
     matrix = read(path, "tags")
@@ -193,30 +196,32 @@ def test_a_sparse_matrix_of_matlab_stays_sparse(tmp_path: Path, write_matlab73, 
     np.testing.assert_array_equal(matrix.toarray(), dense)
 
 
-def test_cells_of_strings_are_strings_and_their_references_are_not_listed(tmp_path: Path, write_matlab73):
+def test_cells_of_strings_are_strings_and_their_references_are_not_listed(
+    tmp_path: Path, write_matlab73: Callable[..., Path]
+) -> None:
     path = write_matlab73(tmp_path / "a.mat", names=["dog", "", "Känguru"])
     assert contents(path) == {"names": (3, 1)}
     assert read(path, "names").ravel().tolist() == ["dog", "", "Känguru"]
 
 
-def test_rows_of_characters_are_strings_without_padding(tmp_path: Path, write_matlab73):
+def test_rows_of_characters_are_strings_without_padding(tmp_path: Path, write_matlab73: Callable[..., Path]) -> None:
     path = write_matlab73(tmp_path / "a.mat", names=np.array(["dog ", "bird"]))
     assert read(path, "names").tolist() == ["dog", "bird"]
 
 
-def test_cells_of_numbers_are_refused(tmp_path: Path, write_matlab73):
+def test_cells_of_numbers_are_refused(tmp_path: Path, write_matlab73: Callable[..., Path]) -> None:
     path = write_matlab73(tmp_path / "a.mat", names=["dog", 3.0])
     with pytest.raises(DataError, match=r"key 'names' .*cell array"):
         read(path, "names")
 
 
-def test_strings_of_python_are_strings(tmp_path: Path):
+def test_strings_of_python_are_strings(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["captions"] = ["a dog", "ein Känguru"]
     assert read(tmp_path / "a.h5", "captions").tolist() == ["a dog", "ein Känguru"]
 
 
-def test_references_outside_cells_are_refused(tmp_path: Path):
+def test_references_outside_cells_are_refused(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = np.ones(2)
         file.create_dataset("links", data=np.array([file["x"].ref], dtype=h5py.ref_dtype))

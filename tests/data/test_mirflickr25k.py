@@ -42,14 +42,14 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_items_are_ordered_by_number_with_their_topics(root: Path):
+def test_items_are_ordered_by_number_with_their_topics(root: Path) -> None:
     pairs = read(root).pairs
     assert pairs.ids.tolist() == ["im1", "im2", "im3", "im4", "im10"]
     assert [TOPICS[c] for c in pairs.labels[1].nonzero()[0]] == ["sky", "water"]
     assert pairs.labelled.tolist() == [True, True, True, False, True]
 
 
-def test_tags_become_a_sparse_bag_of_the_owners_common_tags(root: Path):
+def test_tags_become_a_sparse_bag_of_the_owners_common_tags(root: Path) -> None:
     source = read(root)
     assert source.vocabulary == ("sky", "café", "blue")
     assert sparse.issparse(source.pairs.texts)
@@ -57,19 +57,19 @@ def test_tags_become_a_sparse_bag_of_the_owners_common_tags(root: Path):
     assert source.worded.tolist() == [True, True, False, True, False]
 
 
-def test_images_are_found_and_the_missing_one_is_marked(root: Path):
+def test_images_are_found_and_the_missing_one_is_marked(root: Path) -> None:
     pairs = read(root).pairs
     assert pairs.has_image.tolist() == [True, True, True, True, False]
     assert Path(pairs.images[0]) == (root / "mirflickr" / "im1.jpg").resolve()
 
 
-def test_without_image_files_there_is_no_image_column(root: Path):
+def test_without_image_files_there_is_no_image_column(root: Path) -> None:
     for picture in (root / "mirflickr").glob("*.jpg"):
         picture.unlink()
     assert read(root).pairs.images is None
 
 
-def test_without_the_owners_list_the_vocabulary_is_counted(root: Path):
+def test_without_the_owners_list_the_vocabulary_is_counted(root: Path) -> None:
     (root / "mirflickr" / "doc" / "common_tags.txt").unlink()
     with pytest.raises(DataError, match=r"common_tags.txt is missing.* 20 of the 5 images"):
         read(root)
@@ -79,24 +79,24 @@ def test_without_the_owners_list_the_vocabulary_is_counted(root: Path):
     assert read(root).vocabulary == ("sky", "sea")
 
 
-def test_a_missing_topic_is_named_with_the_owners_page(root: Path):
+def test_a_missing_topic_is_named_with_the_owners_page(root: Path) -> None:
     (root / "mirflickr25k_annotations_v080" / "baby.txt").unlink()
     with pytest.raises(DataError, match=r"lacks mirflickr25k_annotations_v080/baby.txt\. .*press.liacs.nl/mirflickr"):
         read(root)
 
 
-def test_an_empty_folder_says_what_is_missing_and_that_nothing_is_downloaded(tmp_path: Path):
+def test_an_empty_folder_says_what_is_missing_and_that_nothing_is_downloaded(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"lacks meta/tags, .*animals.txt, .* and 15 more\. .* rmsh downloads nothing"):
         read(tmp_path)
 
 
-def test_a_line_that_is_not_a_number_is_refused(root: Path):
+def test_a_line_that_is_not_a_number_is_refused(root: Path) -> None:
     (root / "mirflickr25k_annotations_v080" / "sky.txt").write_text("1\nim2\n")
     with pytest.raises(DataError, match=r"sky.txt: .*'im2'"):
         read(root)
 
 
-def test_what_has_neither_tag_nor_topic_is_removed(root: Path, tmp_path: Path):
+def test_what_has_neither_tag_nor_topic_is_removed(root: Path, tmp_path: Path) -> None:
     (root / "mirflickr25k_annotations_v080" / "tree.txt").write_text("4\n")
     (root / "mirflickr" / "meta" / "tags" / "tags11.txt").write_text("sky\n")
     manifest = prepare("mirflickr25k", root, out=tmp_path / "out", split="tenth")
@@ -104,11 +104,11 @@ def test_what_has_neither_tag_nor_topic_is_removed(root: Path, tmp_path: Path):
     assert "1 of 6 pairs have no label, 2 no word; 3 were removed" in manifest["notes"]
 
 
-def test_the_root_may_be_the_folder_of_the_images(root: Path):
+def test_the_root_may_be_the_folder_of_the_images(root: Path) -> None:
     shutil.move(root / "mirflickr25k_annotations_v080", root / "mirflickr" / "mirflickr25k_annotations_v080")
     assert len(read(root / "mirflickr").pairs) == 5
 
 
 @pytest.mark.parametrize("name", ["7", "im7", "im7.jpg", "mirflickr/im7.jpg", "0007"])
-def test_spellings_of_an_id(root: Path, name):
+def test_spellings_of_an_id(root: Path, name: str) -> None:
     assert read(root).canonical_id(name) == "im7"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scipy import sparse
@@ -33,14 +34,14 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_images_keep_the_order_of_the_list_and_labels_that_of_the_concepts(root: Path):
+def test_images_keep_the_order_of_the_list_and_labels_that_of_the_concepts(root: Path) -> None:
     pairs = read(root).pairs
     assert pairs.ids.tolist() == ["actor/0001_212", "actor/0002_174", "zoo/0001_31", "zoo/0002_32"]
     assert pairs.class_names == ("airport", "sky", "zebra")
     assert pairs.labels.tolist() == [[0, 1, 0], [1, 1, 0], [0, 0, 0], [0, 0, 1]]
 
 
-def test_tags_become_a_sparse_bag_of_the_list(root: Path):
+def test_tags_become_a_sparse_bag_of_the_list(root: Path) -> None:
     source = read(root)
     assert source.vocabulary == ("nature", "café", "sky")
     assert sparse.issparse(source.pairs.texts)
@@ -48,27 +49,27 @@ def test_tags_become_a_sparse_bag_of_the_list(root: Path):
     assert source.worded.tolist() == [True, False, True, True]
 
 
-def test_existing_images_are_found(root: Path):
+def test_existing_images_are_found(root: Path) -> None:
     pairs = read(root).pairs
     assert pairs.has_image.tolist() == [False, True, False, False]
     assert Path(pairs.images[1]) == (root / "Flickr" / "actor" / "0002_174.jpg").resolve()
 
 
-def test_missing_files_are_named_with_the_owners_page(root: Path):
+def test_missing_files_are_named_with_the_owners_page(root: Path) -> None:
     (root / "ImageList" / "Imagelist.txt").unlink()
     (root / "NUS_WID_Tags" / "AllTags1k.txt").unlink()
     with pytest.raises(DataError, match=r"lacks ImageList/Imagelist.txt, NUS_WID_Tags/AllTags1k.txt\. .*lms.comp.nus"):
         read(root)
 
 
-def test_a_missing_concept_is_named(root: Path):
+def test_a_missing_concept_is_named(root: Path) -> None:
     (root / "Groundtruth" / "AllLabels" / "Labels_zebra.txt").unlink()
     with pytest.raises(DataError, match=r"AllLabels lacks Labels_zebra.txt"):
         read(root)
 
 
 @pytest.mark.parametrize("column", [b"0\n1\n0\n", b"0\n1\n0\n2\n", b"0\n1\nx\n1\n", b"0\n1\n0\n0\n1\n"])
-def test_a_column_without_exactly_one_digit_per_image_is_refused(root: Path, column):
+def test_a_column_without_exactly_one_digit_per_image_is_refused(root: Path, column: Any) -> None:
     (root / "Groundtruth" / "AllLabels" / "Labels_sky.txt").write_bytes(column)
     with pytest.raises(DataError, match=r"Labels_sky.txt: .* 4 images"):
         read(root)
@@ -82,13 +83,13 @@ def test_a_column_without_exactly_one_digit_per_image_is_refused(root: Path, col
         (b"1 0 1\n1 0\n1 0 1\n1 0 1\n", "row 2: one 0 or 1 for each of the 3 words"),
     ],
 )
-def test_tags_of_other_shape_are_refused(root: Path, rows, sentence):
+def test_tags_of_other_shape_are_refused(root: Path, rows: Any, sentence: str) -> None:
     (root / "NUS_WID_Tags" / "AllTags1k.txt").write_bytes(rows)
     with pytest.raises(DataError, match=sentence):
         read(root)
 
 
-def test_images_without_a_frequent_concept_are_removed(root: Path, tmp_path: Path):
+def test_images_without_a_frequent_concept_are_removed(root: Path, tmp_path: Path) -> None:
     (root / "Groundtruth" / "AllLabels" / "Labels_airport.txt").write_bytes(b"0\n1\n1\n0\n")
     two = Protocol(name="two", about="a test", queries=1, classes=2, worded=False)
     manifest = prepare("nuswide", root, out=tmp_path / "out", split=two)
@@ -97,6 +98,6 @@ def test_images_without_a_frequent_concept_are_removed(root: Path, tmp_path: Pat
     assert "the 2 most frequent of 3 classes are airport, sky" in manifest["notes"]
 
 
-def test_the_owners_path_is_an_id_with_either_slash(root: Path):
+def test_the_owners_path_is_an_id_with_either_slash(root: Path) -> None:
     canonical = read(root).canonical_id
     assert canonical(r"actor\0001_212.jpg") == canonical("actor/0001_212") == "actor/0001_212"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ def same(opened: Opened) -> bool:
     )
 
 
-def test_every_format_gives_the_same_pairs(tmp_path: Path, saved: Path, write_matlab73):
+def test_every_format_gives_the_same_pairs(tmp_path: Path, saved: Path, write_matlab73: Callable[..., Path]) -> None:
     io.savemat(tmp_path / "v5.mat", MATRICES)
     paths = [saved, tmp_path / "v5.mat", write_matlab73(tmp_path / "v73.mat", **MATRICES)]
     opened = [open_pairs(path) for path in paths]
@@ -37,7 +38,7 @@ def test_every_format_gives_the_same_pairs(tmp_path: Path, saved: Path, write_ma
     assert [one.name for one in opened] == ["four", "v5", "v73"]
 
 
-def test_a_folder_of_single_arrays_is_opened_by_their_names(tmp_path: Path):
+def test_a_folder_of_single_arrays_is_opened_by_their_names(tmp_path: Path) -> None:
     folder = tmp_path / "my.data"
     folder.mkdir()
     for name, key in (("images", "XAll"), ("labels", "LAll")):
@@ -49,28 +50,28 @@ def test_a_folder_of_single_arrays_is_opened_by_their_names(tmp_path: Path):
     assert sparse.issparse(opened.pairs.texts)
 
 
-def test_float32_arrays_stay_on_the_disk(tmp_path: Path):
+def test_float32_arrays_stay_on_the_disk(tmp_path: Path) -> None:
     np.save(tmp_path / "images.npy", np.ones((4, 2), dtype=np.float32))
     images = open_pairs(tmp_path / "images.npy").pairs.images
     assert isinstance(images.base, np.memmap) or isinstance(images, np.memmap)
 
 
-def test_guesses_and_items_without_labels_are_noted(saved: Path):
+def test_guesses_and_items_without_labels_are_noted(saved: Path) -> None:
     notes = open_pairs(saved).notes
     assert "labels were taken from key 'LAll' (4 x 2) of four.npz" in notes
     assert notes[-1] == "2 of 4 items have no label; supervised methods skip them"
 
 
-def test_strict_refuses_items_without_labels(saved: Path):
+def test_strict_refuses_items_without_labels(saved: Path) -> None:
     with pytest.raises(DataError, match=r"four: 2 of 4 items have no label \(rows 2, 3\)"):
         open_pairs(saved, strict=True)
 
 
-def test_strict_accepts_items_that_all_have_labels():
+def test_strict_accepts_items_that_all_have_labels() -> None:
     assert open_pairs("generated:20", strict=True).pairs.labelled.all()
 
 
-def test_generated_pairs_are_opened_by_number_and_noted():
+def test_generated_pairs_are_opened_by_number_and_noted() -> None:
     opened = open_pairs("generated:50")
     assert (len(opened.pairs), len(opened.split.query), len(opened.split.train)) == (50, 5, 45)
     assert opened.notes == ("50 pairs were generated; they are not real data",)
@@ -78,12 +79,12 @@ def test_generated_pairs_are_opened_by_number_and_noted():
 
 
 @pytest.mark.parametrize("number", ["9", "-20", "many", "1e3"])
-def test_a_wrong_number_of_generated_pairs_is_refused(number):
+def test_a_wrong_number_of_generated_pairs_is_refused(number: str) -> None:
     with pytest.raises(DataError, match=f"'generated:{number}'.*'generated:N'"):
         open_pairs(f"generated:{number}")
 
 
-def test_what_is_skipped_is_not_read(saved: Path):
+def test_what_is_skipped_is_not_read(saved: Path) -> None:
     pairs = open_pairs(saved, skip=("images", "labels")).pairs
     assert pairs.images is None
     assert not pairs.has_image.any()
@@ -91,25 +92,27 @@ def test_what_is_skipped_is_not_read(saved: Path):
     assert pairs.has_text.all()
 
 
-def test_coco66k_without_a_folder_says_how_to_name_one(monkeypatch):
+def test_coco66k_without_a_folder_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RMSH_COCO66K", raising=False)
     with pytest.raises(DataError, match=r"RMSH_COCO66K.*'coco66k:FOLDER'"):
         open_pairs("coco66k")
 
 
-def test_a_wrong_folder_of_coco66k_is_refused(tmp_path: Path):
+def test_a_wrong_folder_of_coco66k_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has no pairs.tsv"):
         open_pairs(f"coco66k:{tmp_path}")
 
 
-def test_coco66k_is_found_by_variable_by_name_and_by_its_files(coco66k_root: Path, monkeypatch):
+def test_coco66k_is_found_by_variable_by_name_and_by_its_files(
+    coco66k_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RMSH_COCO66K", str(coco66k_root))
     for spec in ("coco66k", f"coco66k:{coco66k_root}", coco66k_root):
         opened = open_pairs(spec, skip=("images",))
         assert (opened.name, len(opened.pairs), len(opened.split.query)) == ("coco66k", 61_903, 4_956)
 
 
-def test_the_real_mirflickr_files_are_opened_together_and_stay_sparse(mirflickr_root: Path):
+def test_the_real_mirflickr_files_are_opened_together_and_stay_sparse(mirflickr_root: Path) -> None:
     opened = open_pairs(mirflickr_root, strict=True)
     pairs = opened.pairs
     assert (len(pairs), pairs.labels.shape, pairs.texts.shape) == (20_015, (20_015, 24), (20_015, 1_386))
@@ -121,7 +124,7 @@ def test_the_real_mirflickr_files_are_opened_together_and_stay_sparse(mirflickr_
     )
 
 
-def test_a_split_of_other_items_cannot_be_opened_with_them():
+def test_a_split_of_other_items_cannot_be_opened_with_them() -> None:
     pairs = open_pairs("generated:20").pairs
     with pytest.raises(DataError, match="query has row 20, but there are 20 items"):
         Opened(pairs, Split("s", [0], [20], [0]), (), "generated")

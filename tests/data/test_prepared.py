@@ -46,19 +46,19 @@ def check(pairs: Pairs) -> None:
     assert pairs.has_image.tolist() == [True, True, False, True]
 
 
-def test_features_are_read_with_masks_labels_and_split(folder: Path):
+def test_features_are_read_with_masks_labels_and_split(folder: Path) -> None:
     pairs, split, _ = read_prepared(folder)
     check(pairs)
     assert (split.name, split.sha256) == ("tiny", SPLIT.sha256)
 
 
-def test_a_sample_of_version_1_stays_readable():
+def test_a_sample_of_version_1_stays_readable() -> None:
     pairs, split, manifest = read_prepared(SAMPLE)
     check(pairs)
     assert (split.sha256, manifest["version"]) == (SPLIT.sha256, 1)
 
 
-def test_raw_images_and_texts_are_read(tmp_path: Path):
+def test_raw_images_and_texts_are_read(tmp_path: Path) -> None:
     raw = replace(PAIRS, images=np.array(["1.jpg", "2.jpg", "", "4.jpg"]), texts=np.array(["é", "", "two words", "x"]))
     write_prepared(tmp_path / "raw", raw, SPLIT, facts=FACTS)
     pairs, _, _ = read_prepared(tmp_path / "raw")
@@ -67,7 +67,7 @@ def test_raw_images_and_texts_are_read(tmp_path: Path):
     assert pairs.has_image.tolist() == raw.has_image.tolist()
 
 
-def test_skipped_and_missing_columns_are_absent(tmp_path: Path, folder: Path):
+def test_skipped_and_missing_columns_are_absent(tmp_path: Path, folder: Path) -> None:
     pairs, _, _ = read_prepared(folder, ("images", "labels"))
     assert (pairs.images, pairs.labels, pairs.class_names) == (None, None, ())
     assert not pairs.has_image.any()
@@ -75,33 +75,33 @@ def test_skipped_and_missing_columns_are_absent(tmp_path: Path, folder: Path):
     assert read_prepared(tmp_path / "bare")[0].images is None
 
 
-def test_the_folder_is_opened_like_any_data_and_its_split_is_noted(folder: Path):
+def test_the_folder_is_opened_like_any_data_and_its_split_is_noted(folder: Path) -> None:
     opened = open_pairs(folder)
     check(opened.pairs)
     assert (opened.name, opened.split.name) == ("mirflickr25k", "tiny")
     assert opened.notes[0].startswith("mirflickr25k with the split 'tiny', seed 3, SHA-256 ")
 
 
-def test_the_manifest_has_the_hash_of_every_file_and_split(folder: Path):
+def test_the_manifest_has_the_hash_of_every_file_and_split(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["files"] == {name: sha256(folder / name) for name in manifest["files"]}
     assert set(manifest["files"]) == {"items.parquet", "labels.npy", "images.npy", "texts.npz"}
     assert manifest["splits"]["split.json"] == json.loads((folder / "split.json").read_text())["sha256"]
 
 
-def test_the_validation_part_is_taken_from_the_database(folder: Path):
+def test_the_validation_part_is_taken_from_the_database(folder: Path) -> None:
     held = Split.load(folder / "validation.json", PAIRS.ids)
     assert len(held.query) == 1
     assert held.query[0] in SPLIT.database
     assert held.query[0] not in held.train
 
 
-def test_a_finished_folder_is_not_written_again(folder: Path):
+def test_a_finished_folder_is_not_written_again(folder: Path) -> None:
     with pytest.raises(InputError, match="prepared pairs"):
         write_prepared(folder, PAIRS, SPLIT, facts=FACTS)
 
 
-def test_an_unfinished_folder_is_not_opened_and_is_written_again(folder: Path):
+def test_an_unfinished_folder_is_not_opened_and_is_written_again(folder: Path) -> None:
     (folder / "manifest.json").unlink()
     assert not is_prepared(folder)
     write_prepared(folder, replace(PAIRS, texts=np.ones((4, 3))), SPLIT, facts=FACTS)
@@ -115,7 +115,7 @@ def test_an_unfinished_folder_is_not_opened_and_is_written_again(folder: Path):
         ({"format": "x"}, "is not of the format 'rmsh-pairs'"),
     ],
 )
-def test_another_manifest_is_refused(folder: Path, change, sentence):
+def test_another_manifest_is_refused(folder: Path, change: Any, sentence: str) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | change))
     with pytest.raises(FormatError, match=sentence):
@@ -123,14 +123,14 @@ def test_another_manifest_is_refused(folder: Path, change, sentence):
 
 
 @pytest.mark.parametrize("name", ["images.npy", "split.json"])
-def test_a_missing_file_is_named(folder: Path, name):
+def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(DataError, match=f"lacks {name}"):
         read_prepared(folder)
 
 
 @pytest.mark.parametrize(("name", "error"), [("items.parquet", FormatError), ("labels.npy", DataError)])
-def test_a_damaged_file_is_refused(folder: Path, name, error):
+def test_a_damaged_file_is_refused(folder: Path, name: str, error: Any) -> None:
     (folder / name).write_bytes(b"damaged")
     with pytest.raises(error, match=name):
         read_prepared(folder)

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _record(row: int = 2, **fields: object) -> Record:
-    return replace(Record("metadata.csv", row, "a", picture="a.jpg", text="a dog"), **fields)  # type: ignore[arg-type]
+    return replace(Record("metadata.csv", row, "a", picture="a.jpg", text="a dog"), **fields)
 
 
 @pytest.mark.parametrize(

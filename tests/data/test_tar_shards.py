@@ -73,7 +73,8 @@ def test_no_member_leaves_the_folder(tmp_path: Path, name: str) -> None:
 
 def test_links_devices_and_sparse_files_are_not_read(tmp_path: Path) -> None:
     device, sparse = tarfile.TarInfo("d.jpg"), tarfile.TarInfo("s.jpg")
-    device.type, sparse.sparse = tarfile.CHRTYPE, [(0, 1 << 40)]  # type: ignore[attr-defined]
+    device.type = tarfile.CHRTYPE
+    sparse.sparse = [(0, 1 << 40)]  # type: ignore[assignment]
     shard = _tar(tmp_path / "s.tar", _link("a.jpg", "/etc/hostname"), device, ("b.txt", b"words"))
     origin, _ = read_shards([shard], into=tmp_path / "out")
     assert [record.id for record in origin.records] == ["b"]

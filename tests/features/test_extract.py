@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ class Brightness(EfficientNet):
     dim = 1
     calls = 0
 
-    def _embed(self, images):  # type: ignore[no-untyped-def]
+    def _embed(self, images: Any) -> Any:
         type(self).calls += len(images)
         return np.array([[pixels.mean()] for pixels in images], dtype=np.float32)
 

@@ -150,7 +150,7 @@ def test_a_damaged_file_is_read_or_refused_and_nothing_else(kind: str, data: st.
 
 def test_a_real_photograph_is_read(coco66k_root: Path) -> None:
     with tarfile.open(coco66k_root / "images.tar") as tar:
-        file = tar.extractfile(tar.next())  # type: ignore[arg-type]
+        file = tar.extractfile(tar.next())
         assert file is not None
         read = read_image(file.read(), (224, 224))
     assert np.asarray(read).std() > 10

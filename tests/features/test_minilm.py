@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_features_are_cached(tmp_path: Path) -> None:
     class Counting(MiniLM):
         calls = 0
 
-        def encode(self, items, **options):  # type: ignore[no-untyped-def]
+        def encode(self, items: Any, **options: Any) -> Any:
             type(self).calls += 1
             return super().encode(items, **options)
 

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_no_items_become_an_empty_file(tmp_path: Path) -> None:
 
 def test_a_stopped_extraction_loses_one_shard(tmp_path: Path) -> None:
     class Stopping(worker.Lengths):  # type: ignore[name-defined,misc]
-        def encode_readable(self, items, **options):  # type: ignore[no-untyped-def]
+        def encode_readable(self, items: Any, **options: Any) -> Any:
             if "e" * 10 in items:
                 raise KeyboardInterrupt
             return super().encode_readable(items, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,7 +103,8 @@ def test_codes_put_in_while_the_model_is_copied_are_copied_with_their_model(
     library: Library, tmp_path: Path, fill: Fill, code: Code, new_model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(library, ["a"])
-    looked, old_model = [], library.model
+    looked: list[Any] = []
+    old_model = library.model
 
     def look() -> Model:
         found = old_model()

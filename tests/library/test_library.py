@@ -55,7 +55,7 @@ def test_codes_come_back_in_the_order_of_the_ids_without_those_that_have_none(li
 
 def test_codes_of_another_kind_and_of_an_id_given_twice_are_refused(library: Library) -> None:
     with pytest.raises(InputError, match="'sound'"):
-        library.codes(["a"], "sound")  # type: ignore[arg-type]
+        library.codes(["a"], "sound")
     with pytest.raises(InputError, match="'a' 2 times"):
         library.codes(["a", "a"], "text")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -220,7 +221,8 @@ def test_who_asks_for_the_model_while_it_is_exchanged_gets_the_new_one(
 def test_a_power_cut_after_the_swap_is_put_right_by_the_next_writer(
     survived: int, *, stocked: Library, folder: Path, new_model: Model, code: Code, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    renames, rename = [], os.rename
+    renames: list[Any] = []
+    rename = os.rename
 
     def cut(source: Path, target: Path) -> None:
         if len(renames) == survived:

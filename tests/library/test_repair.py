@@ -49,7 +49,7 @@ def _spoil(library: Library, *statements: str) -> None:
 
 
 def _found(library: Library, query: Codes, k: int = 3, **options: object) -> list[str]:
-    (hits,) = library.search(query, k, to="text", model=library.generation().fingerprint, **options)  # type: ignore[arg-type]
+    (hits,) = library.search(query, k, to="text", model=library.generation().fingerprint, **options)
     return sorted(hit.item.id for hit in hits)
 
 

@@ -112,7 +112,7 @@ def test_no_checksum_is_computed_over_a_code_that_the_snapshot_shows_to_be_damag
     assert upgrade(old) == (1, schema.VERSION)
     assert verify(old).problems == ()
     with Library.open(old) as library:
-        assert library.codes(["dog1"], modality).packed.tolist() == code(["dog1"], modality).packed.tolist()  # type: ignore[arg-type]
+        assert library.codes(["dog1"], modality).packed.tolist() == code(["dog1"], modality).packed.tolist()
 
 
 @pytest.mark.parametrize("step", ["maintenance.update_files", "folder.write_manifest"])

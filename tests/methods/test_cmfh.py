@@ -35,8 +35,8 @@ def _loss(u: ScoreArray, v: ScoreArray, w: ScoreArray) -> float:
 
 def _is_least(loss: object, at: ScoreArray) -> bool:
     """No small step in any of many directions leads lower."""
-    here = loss(at)  # type: ignore[operator]
-    return all(loss(at + 1e-3 * RNG.normal(size=at.shape)) >= here for _ in range(50))  # type: ignore[operator]
+    here = loss(at)
+    return all(loss(at + 1e-3 * RNG.normal(size=at.shape)) >= here for _ in range(50))
 
 
 def test_the_loss_from_products_is_the_printed_one() -> None:

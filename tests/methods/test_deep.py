@@ -86,7 +86,7 @@ def test_an_objective_sweeps_over_pictures_and_texts_in_turn() -> None:
     assert objective.network is objective.image
     torch.testing.assert_close(objective.outputs[1], objective.text(torch.from_numpy(data.texts).float()))
     with torch.no_grad():
-        objective.image.output.bias += 1.0
+        objective.image.output.bias.add_(1.0)
     moved = objective.image(torch.from_numpy(data.images[:9]).float())
     torch.testing.assert_close(objective.mean_output(torch.arange(9), moved), objective.outputs[0].mean(dim=0) + 1)
     objective.begin_epoch(1, data)

@@ -233,7 +233,7 @@ def test_learned_codes_rank_far_better_than_chance(tmp_path: Path) -> None:
     pairs = generate_pairs(1200, seed=3)
     train, query = pairs.take(np.arange(1000)), pairs.take(np.arange(1000, 1200))
     method = RMSH(bits=32, epochs=10, batch=128, hidden=128).fit(train, checkpoint=tmp_path / "c.safetensors")
-    database = method.encode(train.texts, "text", ids=train.ids)  # type: ignore[arg-type]
-    asked = method.encode(query.images, "image", ids=query.ids)  # type: ignore[arg-type]
-    scores = evaluate(asked, database, query.labels, train.labels, k=50)  # type: ignore[arg-type]
+    database = method.encode(train.texts, "text", ids=train.ids)
+    asked = method.encode(query.images, "image", ids=query.ids)
+    scores = evaluate(asked, database, query.labels, train.labels, k=50)
     assert scores.ndcg.value > 2 * scores.ndcg.chance

@@ -82,6 +82,6 @@ def test_the_label_network_learns_in_the_first_stage_only() -> None:
     for epoch, learns in ((0, True), (1, False)):
         objective = _objective()
         objective.begin_epoch(epoch, _data())
-        sum(objective(_batch()).terms.values()).backward()  # type: ignore[union-attr]
+        sum(objective(_batch()).terms.values()).backward()
         assert (objective.labels.first.weight.grad is not None) is learns
         assert (objective.image.hidden.weight.grad is None) is learns

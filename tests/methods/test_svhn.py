@@ -60,7 +60,7 @@ def test_each_modality_then_learns_the_labels_code_and_the_label_network_no_more
     z = mean + log_variance.exp().sqrt() * noise
     assert terms["image code"].item() == pytest.approx(4.0 * (h - z).square().sum().item() / 8, rel=1e-4)
     assert terms["image divergence"].item() == pytest.approx(divergence(mean, log_variance).mean().item(), rel=1e-4)
-    sum(terms.values()).backward()  # type: ignore[union-attr]
+    sum(terms.values()).backward()
     assert all(parameter.grad is None for parameter in objective.labels.parameters())
 
 

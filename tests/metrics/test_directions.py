@@ -67,7 +67,7 @@ def test_a_modality_without_codes_is_refused() -> None:
 
 def test_an_unknown_direction_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"'x2t'.*i2t, t2i, i2i, t2t"):
-        evaluate_directions(QUERY, DATABASE, directions=["x2t"])  # type: ignore[list-item]
+        evaluate_directions(QUERY, DATABASE, directions=["x2t"])
 
 
 def test_labels_that_are_not_one_row_per_code_are_refused() -> None:

@@ -129,7 +129,7 @@ def test_codes_of_different_lengths_are_refused() -> None:
 def test_an_option_out_of_range_is_refused(option: str, value: object) -> None:
     one = Codes.from_values([[1]])
     with pytest.raises(ConfigError, match=f"'{option}' got {value!r}"):
-        evaluate(one, one, [[1]], [[1]], **{option: value})  # type: ignore[arg-type]
+        evaluate(one, one, [[1]], [[1]], **{option: value})
 
 
 ONE, TWO = Codes.from_values([[1, 1]], ids=["q"]), Codes.from_values([[1, 1], [-1, -1]])

@@ -101,7 +101,7 @@ def test_labels_that_do_not_fit_are_refused(of_query: list, of_database: list, s
         histograms(one, one, query_labels=of_query, database_labels=of_database)
 
 
-def test_an_own_item_is_not_counted_for_its_query():
+def test_an_own_item_is_not_counted_for_its_query() -> None:
     rng = np.random.default_rng(0)
     query, database = (Codes.from_values(rng.standard_normal((7, 70))) for _ in range(2))
     labels = (rng.random((7, 5)) < 0.5).astype(np.uint8)
@@ -119,7 +119,7 @@ def test_an_own_item_is_not_counted_for_its_query():
         assert left[row, :, : expected.shape[2]].tolist() == expected[0].tolist()
 
 
-def test_an_own_item_needs_the_same_items_on_both_sides():
+def test_an_own_item_needs_the_same_items_on_both_sides() -> None:
     codes = Codes.from_values([[1], [1]])
     with pytest.raises(CodesError, match=r"2 queries and 1 database items"):
         histograms(

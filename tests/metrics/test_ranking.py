@@ -126,7 +126,7 @@ def test_precision_within_a_radius_is_zero_if_nothing_is_found() -> None:
 @pytest.mark.parametrize("measure", [ndcg, precision_at])
 def test_a_cut_before_the_first_rank_is_refused(measure: object) -> None:
     with pytest.raises(ConfigError, match=r"k = 0.*from 1"):
-        measure(counted([(0, 1)]), 0)  # type: ignore[operator]
+        measure(counted([(0, 1)]), 0)
 
 
 def test_a_negative_radius_is_refused() -> None:

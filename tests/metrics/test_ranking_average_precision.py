@@ -129,7 +129,7 @@ def test_the_value_stays_accurate_in_a_large_database() -> None:
 
 def test_an_unknown_definition_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"'top'.*relevant, min\(relevant,k\), hits"):
-        average_precision(counted([(0, 1)]), normaliser="top")  # type: ignore[arg-type]
+        average_precision(counted([(0, 1)]), normaliser="top")
 
 
 @by_normaliser

@@ -177,7 +177,7 @@ def test_invalid_queries_are_refused(collection: Collection, code: Callable[...,
     with pytest.raises(CodesError, match="8 bits"):
         collection.within(code(["q"], "text", 8), 1, to="text", model=model)
     with pytest.raises(InputError, match="'sound'"):
-        collection.search(code(["q"]), 1, to="sound", model=model)  # type: ignore[arg-type]
+        collection.search(code(["q"]), 1, to="sound", model=model)
     with pytest.raises(InputError, match=r'text="two dogs".* label= and id='):
         collection.search(code(["q"]), 1, to="text", model=model, where=Text("two dogs"))
     with pytest.raises(InputError, match="k = 0"):

@@ -79,7 +79,7 @@ QUERIES: dict[str, Callable[[Searcher], Query]] = {
 
 
 def _first_page(searcher: Searcher, query: Query, **options: object) -> list[Hit]:
-    return searcher.search(query, 25, candidates=CANDIDATES, **options)  # type: ignore[arg-type]
+    return searcher.search(query, 25, candidates=CANDIDATES, **options)
 
 
 @pytest.mark.parametrize("where", [None, Label("dog") & ~Id("10")])
@@ -105,7 +105,7 @@ def test_candidates_are_those_of_the_folder(searchers: Searchers) -> None:
     options = {"to": "image", "model": query.model, "labels": ["red", "dog", "'\"\\"], "where": Label("dog")}
     (ours, our_items), (theirs, their_items) = (
         each.store.candidates(query.codes, CANDIDATES, _content, **options) for each in (folder, collection)
-    )  # type: ignore[arg-type]
+    )
     assert our_items == their_items
     np.testing.assert_array_equal(ours.rows, theirs.rows)
     for modality in ("image", "text"):

@@ -224,7 +224,7 @@ def _first_codes() -> dict[Modality, Codes]:
 
 def test_an_unknown_kind_of_store_is_refused_and_a_damaged_one_noticed(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'vectors'.*codes, codes\+vectors"):
-        Library.create(tmp_path / "new", _model(), store="vectors")  # type: ignore[arg-type]
+        Library.create(tmp_path / "new", _model(), store="vectors")
     with Library.open(folder, writable=True) as library, library.transaction() as connection:
         connection.execute("UPDATE library SET store = 'modes'")
     with pytest.raises(FormatError, match="its description of the library"):
@@ -284,7 +284,7 @@ def test_recoding_replaces_vectors_and_compacting_drops_the_old_ones(folder: Pat
 def test_vectors_of_another_shape_are_refused() -> None:
     codes = codes_of(_model(), _pairs(), vectors=True)["image"]
     with pytest.raises(CodesError, match="float32"):
-        type(codes)(codes.packed, codes.bits, codes.ids, np.zeros((6, 2), np.float32))  # type: ignore[arg-type]
+        type(codes)(codes.packed, codes.bits, codes.ids, np.zeros((6, 2), np.float32))
 
 
 def test_one_byte_per_dimension_keeps_directions() -> None:

@@ -18,7 +18,8 @@ from rmsh.library import Item, Library
 from rmsh.library.recode import recode
 from rmsh.model import load
 from rmsh.pipeline import item_coder
-from rmsh.search.searcher import Query, Searcher
+from rmsh.search.query import Query
+from rmsh.search.searcher import Searcher
 from rmsh.serve.service import SearchService
 
 

@@ -9,14 +9,14 @@ import pytest
 from PIL import Image
 
 from rmsh.core.errors import DataError
+from rmsh.features.images import thumbnail
 from rmsh.serve import thumbnails
 from rmsh.serve.thumbnails import Thumbnails
 
 
 def test_a_picture_is_made_once_while_its_file_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Path] = []
-    make = thumbnails.thumbnail
-    monkeypatch.setattr(thumbnails, "thumbnail", lambda path, *a, **k: made.append(path) or make(path, *a, **k))
+    monkeypatch.setattr(thumbnails, "thumbnail", lambda path, *a, **k: made.append(path) or thumbnail(path, *a, **k))
     small = Thumbnails()
     for size in (50, 50, 60):
         if not made or size == 60:

@@ -24,7 +24,7 @@ def _blocks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("features", [X, sparse.csr_array(X)], ids=["dense", "sparse"])
 def test_products_equal_those_of_a_centred_copy(features: object) -> None:
-    side, copy = Centred.of(features), X - X.mean(axis=0, dtype=np.float64)  # type: ignore[arg-type]
+    side, copy = Centred.of(features), X - X.mean(axis=0, dtype=np.float64)
     weights, values = RNG.normal(size=(4, 2)), RNG.normal(size=(11, 2))
     np.testing.assert_allclose(side.times(weights), copy @ weights, atol=1e-5)
     np.testing.assert_allclose(side.transposed_times(values), copy.T @ values, atol=1e-5)

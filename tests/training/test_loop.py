@@ -110,7 +110,7 @@ def test_the_callers_random_state_is_left_alone() -> None:
     train(model, _data(), stages=[SCHEDULE], seed=0)
     assert torch.equal(torch.rand(1), expected)
     assert not torch.are_deterministic_algorithms_enabled()
-    assert torch.utils.deterministic.fill_uninitialized_memory
+    assert torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
 
 
 def test_a_loss_that_is_not_finite_stops_with_a_sentence() -> None:

@@ -32,7 +32,7 @@ def _order(near: float, far: float) -> Order:
 
 def _margin_loss(d_near: float, d_far: float, s_near: float, s_far: float, **options: object) -> float:
     distances = torch.tensor([[d_near], [d_far], [99.0]])
-    return float(margin_triplet_loss(distances, _order(s_near, s_far), delta=8.0, **options))  # type: ignore[arg-type]
+    return float(margin_triplet_loss(distances, _order(s_near, s_far), delta=8.0, **options))
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_the_exported_function_equals_the_network(activation: str, batch_norm: b
         hidden=11,
         activation=activation,
         batch_norm=batch_norm,
-        dropout=0.5,  # type: ignore[arg-type]
+        dropout=0.5,
     )
     for _ in range(3):  # moves the running statistics
         network(torch.from_numpy(_features(2)) * 2)

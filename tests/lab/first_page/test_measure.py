@@ -13,6 +13,7 @@ from PIL import Image
 
 from lab.__main__ import main
 from lab.first_page import judged, measure
+from lab.first_page.rankings import fts5
 
 QUERIES = [{"query": "cat", "kind": "object", "part": "dev"}, {"query": "dog", "kind": "object", "part": "test"}]
 CAPTIONS = {"1": "a cat", "2": "a cat and a dog", "3": "a dog"}
@@ -33,7 +34,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     (tmp_path / "queries.json").write_text(json.dumps(QUERIES))
     (tmp_path / "judgements.json").write_text(json.dumps({"cat": {"1": 2, "2": 2}, "dog": {"2": 2}}))
     monkeypatch.setattr(measure, "coco66k_root", lambda: str(tmp_path))
-    monkeypatch.setattr(measure, "cosine", measure.fts5)  # without weights
+    monkeypatch.setattr(measure, "cosine", fts5)  # without weights
     monkeypatch.setattr(measure, "read_queries", lambda part: judged.read_queries(part, path=tmp_path / "queries.json"))
     monkeypatch.setattr(measure, "read_judgements", lambda: judged.read_judgements(tmp_path / "judgements.json"))
     monkeypatch.setattr(

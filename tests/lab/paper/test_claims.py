@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ def test_the_claims_are_confirmed_by_results_like_the_papers(everything: Experim
     assert "8 of 8 comparisons" in claims[BEST].summary
 
 
-def test_a_method_better_than_rmsh_is_named_with_its_scores(make_result) -> None:
+def test_a_method_better_than_rmsh_is_named_with_its_scores(make_result: Callable[..., RunResult]) -> None:
     runs = [make_result(ndcg=(0.60, 0.50)), make_result(method="svhn", ndcg=(0.55, 0.58))]
     claim = _claims(table1=runs)[BEST]
     first_of_two, better = claim.details
@@ -40,7 +41,7 @@ def test_a_method_better_than_rmsh_is_named_with_its_scores(make_result) -> None
     assert first_of_two.endswith("missing: CMFH, UCH, SePH, DCMH, TDH, SSAH.")
 
 
-def test_the_best_of_eight_is_not_confirmed_before_all_eight_have_scores(make_result) -> None:
+def test_the_best_of_eight_is_not_confirmed_before_all_eight_have_scores(make_result: Callable[..., RunResult]) -> None:
     eight = [make_result(method=m, bits=bits, ndcg=s) for bits in (16, 64) for m, s in RISING.items()]
     assert _claims(table1=eight)[BEST].verdict == "confirmed"
     claim = _claims(table1=[result for result in eight if result.run.path.name != "tdh-16-s0.json"])[BEST]
@@ -49,12 +50,14 @@ def test_the_best_of_eight_is_not_confirmed_before_all_eight_have_scores(make_re
     assert "2 more comparisons are missing" in claim.summary
 
 
-def test_a_missing_length_keeps_a_claim_from_being_confirmed(make_result) -> None:
+def test_a_missing_length_keeps_a_claim_from_being_confirmed(make_result: Callable[..., RunResult]) -> None:
     eight = [make_result(method=m, ndcg=s) for m, s in RISING.items()]
     assert _claims(table1=[*eight, _missing(bits=16)])[BEST].verdict == "confirmed so far"
 
 
-def test_missing_sweep_values_and_variants_keep_a_claim_from_being_confirmed(make_result, make_sweep_run) -> None:
+def test_missing_sweep_values_and_variants_keep_a_claim_from_being_confirmed(
+    make_result: Callable[..., RunResult], make_sweep_run: Callable[..., RunResult]
+) -> None:
     scores = {4.0: 0.5, 16.0: 0.6, 64.0: 0.5}
     deltas = [make_result(ndcg=0.6), *(make_sweep_run("delta", d, ndcg=s) for d, s in scores.items())]
     ablation = [make_result(ndcg=0.5, options={part: False}, tag=name) for name, part in SWITCHES.items()]
@@ -67,7 +70,7 @@ def test_missing_sweep_values_and_variants_keep_a_claim_from_being_confirmed(mak
     assert "1 more deltas are missing" in claims[DELTA].summary
 
 
-def test_rmsh_alone_tests_nothing(make_result) -> None:
+def test_rmsh_alone_tests_nothing(make_result: Callable[..., RunResult]) -> None:
     assert [claim.verdict for claim in _claims(table1=[make_result()])] == ["not tested"] * 6
 
 
@@ -80,7 +83,10 @@ def test_rmsh_alone_tests_nothing(make_result) -> None:
     ],
 )
 def test_deltas_inside_the_bounds_are_compared_with_those_outside(
-    scores: dict[float, float], verdict: str, make_result, make_sweep_run
+    scores: dict[float, float],
+    verdict: str,
+    make_result: Callable[..., RunResult],
+    make_sweep_run: Callable[..., RunResult],
 ) -> None:
     runs = [make_sweep_run("delta", delta, ndcg=score) for delta, score in scores.items()]
     claim = _claims(delta=[*runs, make_result(ndcg=0.59)])[DELTA]
@@ -88,7 +94,9 @@ def test_deltas_inside_the_bounds_are_compared_with_those_outside(
     assert claim.summary == "The bounds are 8.50 and 39; 3 deltas lie inside, 2 outside."
 
 
-def test_without_bounds_or_with_all_deltas_inside_nothing_is_tested(make_result, make_sweep_run) -> None:
+def test_without_bounds_or_with_all_deltas_inside_nothing_is_tested(
+    make_result: Callable[..., RunResult], make_sweep_run: Callable[..., RunResult]
+) -> None:
     inside = [make_sweep_run("delta", delta) for delta in (10.0, 12.0, 14.0)]
     assert _claims(delta=inside)[DELTA].verdict == "not tested"
     claim = _claims(delta=[*inside, make_result()])[DELTA]
@@ -96,7 +104,7 @@ def test_without_bounds_or_with_all_deltas_inside_nothing_is_tested(make_result,
     assert "4 deltas lie inside, 0 outside" in claim.summary
 
 
-def test_a_part_whose_removal_costs_nothing_is_shown(make_result) -> None:
+def test_a_part_whose_removal_costs_nothing_is_shown(make_result: Callable[..., RunResult]) -> None:
     variant = make_result(options={"triplet": False}, ndcg=(0.5, 0.61), tag="RMSH-T")
     claim = _claims(table1=[make_result(ndcg=0.6)], ablation=[variant])[PARTS]
     assert claim.verdict == "partly confirmed"
@@ -104,7 +112,7 @@ def test_a_part_whose_removal_costs_nothing_is_shown(make_result) -> None:
     assert claim.details[1].startswith("RMSH-T, T → I, 64 bits: -0.01")
 
 
-def test_a_weight_that_is_best_at_its_end_does_not_rise_and_fall(make_sweep_run) -> None:
+def test_a_weight_that_is_best_at_its_end_does_not_rise_and_fall(make_sweep_run: Callable[..., RunResult]) -> None:
     falling = {0.01: 0.6, 0.1: 0.5, 1.0: 0.4}
     runs = [make_sweep_run("lambda1", value, ndcg=score) for value, score in falling.items()]
     assert _claims(weights=runs)[WEIGHTS].verdict == "not confirmed"
@@ -114,7 +122,7 @@ def test_a_weight_that_is_best_at_its_end_does_not_rise_and_fall(make_sweep_run)
     assert claim.details == ("λ3: best at 0.01 (0.6000, mean of both directions), 0.6000 at 0.01 and 0.4000 at 1.",)
 
 
-def test_the_order_of_methods_is_compared_by_rank(make_result) -> None:
+def test_the_order_of_methods_is_compared_by_rank(make_result: Callable[..., RunResult]) -> None:
     # The paper at 64 bits, I → T: UCH 0.2757 < CMFH 0.2899 < TDH 0.2946 < RMSH 0.3855, and four between the last two.
     claim = _claims(table1=[make_result(method=m, ndcg=-s) for m, s in RISING.items()])[ORDER]
     assert claim.verdict == "not confirmed"
@@ -122,7 +130,7 @@ def test_the_order_of_methods_is_compared_by_rank(make_result) -> None:
     assert claim.details[0].endswith("over 8 methods")
 
 
-def test_the_order_of_some_methods_is_shown_without_a_verdict(make_result) -> None:
+def test_the_order_of_some_methods_is_shown_without_a_verdict(make_result: Callable[..., RunResult]) -> None:
     three = [make_result(method=m, ndcg=s) for m, s in (("cmfh", 0.3), ("tdh", 0.2), ("rmsh", 0.1))]
     claim = _claims(table1=three)[ORDER]
     assert (claim.verdict, claim.details[0]) == ("not tested", "I → T, 64 bits: -1.00 over 3 methods")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from lab.paper.examples import (
     find_examples,
     open_gallery,
 )
-from lab.paper.results import Experiment
+from lab.paper.results import Experiment, RunResult
 from rmsh.codes import hamming
 from rmsh.compare.measure import Parts, parts_of
 from rmsh.compare.run import Run
@@ -136,7 +137,7 @@ def test_the_plane_has_the_same_items_in_both_modalities(parts: Parts) -> None:
 
 
 def test_files_are_made_once_and_read_back(
-    opened: Opened, make_result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Opened, make_result: Callable[..., RunResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = [make_result("made", "cmfh", bits=16), make_result("made", bits=16, options={"epochs": 1, "hidden": 8})]
     experiment = Experiment("made", {"table 1": runs})
@@ -159,7 +160,7 @@ def test_files_are_made_once_and_read_back(
 
 
 def test_data_without_images_has_no_examples_and_a_note_says_so(
-    opened: Opened, make_result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Opened, make_result: Callable[..., RunResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = replace(opened, pairs=replace(opened.pairs, source="nowhere"))
     monkeypatch.setattr(examples, "open_pairs", lambda _: bare)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from lab.paper.figures import (
     draw_weights,
 )
 from lab.paper.published import COMPARED
-from lab.paper.results import Experiment
+from lab.paper.results import Experiment, RunResult
 
 ALL = [
     draw_precision_recall,
@@ -33,12 +35,12 @@ ALL = [
 ]
 
 
-def _line(axes, label: str):
+def _line(axes: Any, label: str) -> Any:
     return next(line for line in axes.lines if line.get_label() == label)
 
 
 @pytest.mark.parametrize("draw", ALL, ids=lambda draw: draw.__name__)
-def test_without_its_runs_there_is_no_figure(draw, make_result) -> None:
+def test_without_its_runs_there_is_no_figure(draw: Any, make_result: Callable[..., RunResult]) -> None:
     assert draw(Experiment("coco66k", {"table 1": [make_result(method="mlp", bits=0)]})) is None
 
 
@@ -71,7 +73,9 @@ def test_delta_marks_the_bounds_and_the_papers_fractions(everything: Experiment)
     assert curve.get_ydata()[3] == 0.61
 
 
-def test_delta_without_an_upper_bound_marks_only_the_lower(make_result, make_sweep_run) -> None:
+def test_delta_without_an_upper_bound_marks_only_the_lower(
+    make_result: Callable[..., RunResult], make_sweep_run: Callable[..., RunResult]
+) -> None:
     runs = [make_sweep_run("delta", d) for d in (2.0, 4.0, 8.0)]
     whole = make_result()
     whole.result["facts"]["delta"]["paper"]["upper"] = None
@@ -91,7 +95,9 @@ def test_distances_are_shares_given_similarity_for_all_eight_deltas(everything: 
     assert peaks == [64, 42, 32, 21]
 
 
-def test_a_delta_that_is_both_given_and_that_of_the_bounds_has_its_panel(make_result, make_sweep_run) -> None:
+def test_a_delta_that_is_both_given_and_that_of_the_bounds_has_its_panel(
+    make_result: Callable[..., RunResult], make_sweep_run: Callable[..., RunResult]
+) -> None:
     runs = [make_result(), *(make_sweep_run("delta", d) for d in (8.0, 16.0, 24.0))]
     titles = [axes.get_title() for axes in draw_distances(Experiment("coco66k", {"delta": runs})).axes]
     assert titles == ["δ = K/8 = 8", "δ = K/4 = 16", "δ = 24"]
@@ -106,14 +112,14 @@ def test_weights_have_a_panel_each_and_mark_the_value_of_table_1(everything: Exp
     assert _line(panels[0], "value in Table 1").get_xdata()[0] == 2
 
 
-def test_a_weight_without_runs_says_so(make_sweep_run) -> None:
+def test_a_weight_without_runs_says_so(make_sweep_run: Callable[..., RunResult]) -> None:
     runs = [make_sweep_run("lambda4", v) for v in (0.01, 0.1, 1.0)]
     figure = draw_weights(Experiment("coco66k", {"weights": runs}))
     assert [axes.get_title() for axes in figure.axes] == ["λ4, quantisation"]
     assert figure.get_supxlabel() == "64 bits; a random ranking scores 0.1300; not run: λ1, λ2, λ3"
 
 
-def test_quality_against_bytes_has_every_length(everything: Experiment, make_result) -> None:
+def test_quality_against_bytes_has_every_length(everything: Experiment, make_result: Callable[..., RunResult]) -> None:
     reference = make_result(method="mlp", bits=0, ndcg=0.7)
     table = [*everything.of("table 1"), reference]
     axes = draw_bytes(Experiment("coco66k", {"table 1": table})).axes[0]
@@ -130,7 +136,7 @@ def test_quality_against_time_is_a_point_per_method(everything: Experiment) -> N
     assert axes.get_xscale() == "log"
 
 
-def test_presets_of_a_method_are_points_of_another_fill(make_result) -> None:
+def test_presets_of_a_method_are_points_of_another_fill(make_result: Callable[..., RunResult]) -> None:
     runs = [make_result(ndcg=0.6), *(make_result(preset=name, ndcg=0.5) for name in ("paper", "paper-literal"))]
     points = draw_time(Experiment("coco66k", {"table 1": runs})).axes[0].lines
     assert [point.get_label() for point in points] == ["RMSH", "RMSH, preset paper", "RMSH, preset paper-literal"]
@@ -150,14 +156,14 @@ def test_noise_in_a_modality_is_shown_where_it_is_the_query(everything: Experime
     assert list(_line(panels[1], "DCMH").get_ydata()) == pytest.approx([0.42, 0.336, 0.252])
 
 
-def test_noise_in_one_modality_alone_is_drawn(make_result) -> None:
+def test_noise_in_one_modality_alone_is_drawn(make_result: Callable[..., RunResult]) -> None:
     runs = [make_result(text_noise=v) for v in (0.0, 1.0)]
     panels = draw_query_noise(Experiment("coco66k", {"text noise": runs})).axes
     assert (len(panels[0].lines), len(panels[1].lines)) == (0, 2)
     assert [text.get_text() for text in panels[0].texts] == ["not run"]
 
 
-def test_no_distribution_is_cut_off_at_the_top(make_sweep_run) -> None:
+def test_no_distribution_is_cut_off_at_the_top(make_sweep_run: Callable[..., RunResult]) -> None:
     runs = [make_sweep_run("delta", d) for d in (2.0, 4.0, 8.0)]
     runs[2].result["distances"]["i2t"]["3+"] = [0, 100, 0]  # all at one distance
     panels = draw_distances(Experiment("coco66k", {"delta": runs})).axes

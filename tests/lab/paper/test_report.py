@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -79,7 +80,9 @@ def test_an_svg_in_the_page_is_complete(written: tuple[dict[str, Any], str]) -> 
     assert {unquote(svg) for svg in found} == {text.replace("\n", " ") for text in texts}
 
 
-def test_text_from_files_is_escaped(make_result, fail_result, tmp_path: Path) -> None:
+def test_text_from_files_is_escaped(
+    make_result: Callable[..., RunResult], fail_result: Callable[..., RunResult], tmp_path: Path
+) -> None:
     failed = fail_result(method="ssah", error="loss is <nan> & <script>")
     (tmp_path / "extras").mkdir()
     (tmp_path / "extras" / "remarks.md").write_text("One <b>bold</b> word.\n\nAnother paragraph.")
@@ -90,7 +93,9 @@ def test_text_from_files_is_escaped(make_result, fail_result, tmp_path: Path) ->
     assert "<p>One &lt;b&gt;bold&lt;/b&gt; word.</p>\n<p>Another paragraph.</p>" in page
 
 
-def test_missing_and_failed_runs_are_counted_and_listed(make_result, fail_result, tmp_path: Path) -> None:
+def test_missing_and_failed_runs_are_counted_and_listed(
+    make_result: Callable[..., RunResult], fail_result: Callable[..., RunResult], tmp_path: Path
+) -> None:
     missing = make_result(method="tdh", bits=16)
     missing.result["status"] = "missing"
     failed = fail_result(method="ssah", error="memory ran out")
@@ -103,14 +108,14 @@ def test_missing_and_failed_runs_are_counted_and_listed(make_result, fail_result
     assert page.count('<p class="muted">not run</p>') == 9  # precision-recall and time are there
 
 
-def test_a_report_is_written_even_if_all_runs_failed(fail_result, tmp_path: Path) -> None:
+def test_a_report_is_written_even_if_all_runs_failed(fail_result: Callable[..., RunResult], tmp_path: Path) -> None:
     runs = [fail_result(method=m) for m in ("rmsh", "tdh")]
     written, page = _report(Experiment("coco66k", {"table 1": runs}), tmp_path)
     assert (written["done"], written["failed"]) == (0, 2)
     assert "not run" in page
 
 
-def test_a_folder_without_results_is_refused(make_result, tmp_path: Path) -> None:
+def test_a_folder_without_results_is_refused(make_result: Callable[..., RunResult], tmp_path: Path) -> None:
     grid = _write(Experiment("coco66k", {"table 1": [make_result()]}), tmp_path)
     with pytest.raises(DataError, match=r"empty.*--only-report"):
         write_report(grid, tmp_path, runs=tmp_path / "empty", extras=tmp_path, title="Empty")

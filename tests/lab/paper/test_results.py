@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def _grid(folder: Path, text: str = GRID) -> Path:
     return folder / "grid.yaml"
 
 
-def test_results_are_grouped_by_the_blocks_of_the_grid(make_result, tmp_path: Path) -> None:
+def test_results_are_grouped_by_the_blocks_of_the_grid(make_result: Callable[..., RunResult], tmp_path: Path) -> None:
     stored = make_result("made", "rmsh", bits=16, ndcg=0.7)
     unrelated = make_result("made", "rmsh", bits=16, options={"epochs": 3})
     for result in (stored, unrelated):
@@ -62,7 +63,9 @@ def test_a_file_that_is_not_a_result_is_refused(tmp_path: Path) -> None:
         read_experiments(read_grid(_grid(tmp_path)), tmp_path)
 
 
-def test_a_sweep_has_the_runs_of_its_option_and_those_with_defaults(make_result, make_sweep_run) -> None:
+def test_a_sweep_has_the_runs_of_its_option_and_those_with_defaults(
+    make_result: Callable[..., RunResult], make_sweep_run: Callable[..., RunResult]
+) -> None:
     runs = [make_sweep_run("delta", d, ndcg=d / 10) for d in (4.0, 2.0)]
     experiment = Experiment("made", {"delta": [*runs, make_sweep_run("lambda1", 1.0), make_result()]})
     sweep = experiment.sweep("delta", "delta")
@@ -70,31 +73,37 @@ def test_a_sweep_has_the_runs_of_its_option_and_those_with_defaults(make_result,
     assert sweep.means("i2t") == [0.2, 0.4, 0.5]
 
 
-def test_a_sweep_finds_defaults_in_the_configuration(make_result, make_sweep_run) -> None:
+def test_a_sweep_finds_defaults_in_the_configuration(
+    make_result: Callable[..., RunResult], make_sweep_run: Callable[..., RunResult]
+) -> None:
     runs = [make_sweep_run("lambda1", 1.0), make_sweep_run("lambda1", 2.0), make_result()]
     assert list(Experiment("made", {"weights": runs}).sweep("weights", "lambda1").points) == [0.3, 1.0, 2.0]
 
 
-def test_a_sweep_needs_three_values_with_scores(fail_result, make_sweep_run) -> None:
+def test_a_sweep_needs_three_values_with_scores(
+    fail_result: Callable[..., RunResult], make_sweep_run: Callable[..., RunResult]
+) -> None:
     runs = [make_sweep_run("delta", 2.0), make_sweep_run("delta", 4.0)]
     runs.append(fail_result(options={"delta": 8.0}, tag="delta=8"))
     assert Experiment("made", {"delta": runs}).sweep("delta", "delta") is None
 
 
-def test_seeds_are_averaged_and_their_deviation_is_that_of_a_sample(make_result) -> None:
+def test_seeds_are_averaged_and_their_deviation_is_that_of_a_sample(make_result: Callable[..., RunResult]) -> None:
     group = [make_result(seed=seed, ndcg=score) for seed, score in enumerate((0.5, 0.6, 0.7))]
     assert mean_score(group, "i2t") == pytest.approx(0.6)
     assert deviation(group, "i2t") == pytest.approx(0.1)
     assert deviation(group[:1], "i2t") is None
 
 
-def test_the_scores_of_queries_are_unpacked(make_result) -> None:
+def test_the_scores_of_queries_are_unpacked(make_result: Callable[..., RunResult]) -> None:
     result = make_result(per_query=[0.0, 1.0])
     assert result.per_query("i2t").tolist() == [0.0, 1.0]
     assert RunResult(result.run, {"status": "done"}).per_query("i2t") is None
 
 
-def test_methods_are_ranked_by_their_mean_without_failed_runs(make_result, fail_result) -> None:
+def test_methods_are_ranked_by_their_mean_without_failed_runs(
+    make_result: Callable[..., RunResult], fail_result: Callable[..., RunResult]
+) -> None:
     runs = [
         make_result(method="tdh", ndcg=0.4),
         make_result(method="tdh", seed=1, ndcg=0.7),
@@ -106,7 +115,7 @@ def test_methods_are_ranked_by_their_mean_without_failed_runs(make_result, fail_
     assert ranked == [Method("tdh"), Method("rmsh")]  # scm is not one of the eight
 
 
-def test_presets_are_rows_and_a_reference_is_the_same_at_all_lengths(make_result) -> None:
+def test_presets_are_rows_and_a_reference_is_the_same_at_all_lengths(make_result: Callable[..., RunResult]) -> None:
     runs = [make_result(bits=16), make_result(bits=16, preset="paper"), make_result(method="mlp", bits=0)]
     comparison = Experiment("made", {"table 1": runs}).comparison
     assert set(comparison.runs) == {Method("rmsh"), Method("rmsh", "paper"), Method("mlp")}
@@ -114,7 +123,7 @@ def test_presets_are_rows_and_a_reference_is_the_same_at_all_lengths(make_result
     assert comparison.cell(Method("mlp"), 16) == comparison.cell(Method("mlp"), 64) != []
 
 
-def test_the_full_method_of_an_ablation_may_be_that_of_table_1(make_result) -> None:
+def test_the_full_method_of_an_ablation_may_be_that_of_table_1(make_result: Callable[..., RunResult]) -> None:
     full = make_result(bits=16)
     own = make_result(bits=32, train=50, tag="RMSH")
     variants = [make_result(bits=b, options={"triplet": False}, tag="RMSH-T") for b in (16, 32)]
@@ -124,7 +133,9 @@ def test_the_full_method_of_an_ablation_may_be_that_of_table_1(make_result) -> N
     assert lengths[32] == {"RMSH-T": [variants[1]], "RMSH": [own]}
 
 
-def test_one_length_is_the_papers_64_bits_or_the_one_with_the_most_results(make_result) -> None:
+def test_one_length_is_the_papers_64_bits_or_the_one_with_the_most_results(
+    make_result: Callable[..., RunResult],
+) -> None:
     shorter = [make_result(bits=16), make_result(method="dcmh", bits=16), make_result(bits=32)]
     assert Experiment("made", {"table 1": shorter}).comparison.usual_bits == 16
     assert Experiment("made", {"table 1": [*shorter, make_result(bits=64)]}).comparison.usual_bits == 64

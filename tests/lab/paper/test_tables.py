@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_the_best_of_the_eight_is_bold_with_the_sign_of_its_test(everything: Exp
     assert {cell.mark for cell in _row(table, "SVHN").cells} == {""}
 
 
-def test_a_method_beyond_the_eight_is_shown_and_never_bold(make_result) -> None:
+def test_a_method_beyond_the_eight_is_shown_and_never_bold(make_result: Callable[..., RunResult]) -> None:
     results = [
         make_result(ndcg=0.5),
         make_result(method="svhn", ndcg=0.4),
@@ -54,12 +55,14 @@ def test_a_method_beyond_the_eight_is_shown_and_never_bold(make_result) -> None:
     assert any(note.startswith("Bold: the best of the eight methods that have scores") for note in table.notes)
 
 
-def test_a_method_by_itself_is_the_best_of_nothing(make_result) -> None:
+def test_a_method_by_itself_is_the_best_of_nothing(make_result: Callable[..., RunResult]) -> None:
     table = comparison_table(_compared(make_result()))
     assert not [cell for row in table.rows for cell in row.cells if cell.bold]
 
 
-def test_missing_and_failed_runs_are_said_in_words(make_result, fail_result) -> None:
+def test_missing_and_failed_runs_are_said_in_words(
+    make_result: Callable[..., RunResult], fail_result: Callable[..., RunResult]
+) -> None:
     results = [
         make_result(),
         fail_result(method="ssah"),
@@ -74,7 +77,7 @@ def test_missing_and_failed_runs_are_said_in_words(make_result, fail_result) -> 
     assert (record["failed"], record["files"]) == (1, "coco66k/tdh-64-s1.json")
 
 
-def test_the_papers_numbers_stand_below_ours_where_the_data_is_the_same(make_result) -> None:
+def test_the_papers_numbers_stand_below_ours_where_the_data_is_the_same(make_result: Callable[..., RunResult]) -> None:
     ours = comparison_table(_compared(make_result()))
     assert _texts(ours, "RMSH in the paper") == ["0.3855", "0.3050"]
     assert _row(ours, "RMSH in the paper").italic
@@ -85,7 +88,7 @@ def test_the_papers_numbers_stand_below_ours_where_the_data_is_the_same(make_res
     assert not [row for row in others.rows if row.italic]
 
 
-def test_a_table_says_how_many_of_its_runs_are_missing(make_result) -> None:
+def test_a_table_says_how_many_of_its_runs_are_missing(make_result: Callable[..., RunResult]) -> None:
     missing = [Run("coco66k", "rmsh", seed=seed) for seed in (1, 2)]
     begun = comparison_table(_compared(make_result(), *(RunResult(run, {"status": "missing"}) for run in missing)))
     assert any(note.startswith("2 runs of this table are missing") for note in begun.notes)
@@ -93,12 +96,12 @@ def test_a_table_says_how_many_of_its_runs_are_missing(make_result) -> None:
     assert not [n for n in whole.notes if "are missing" in n]
 
 
-def test_a_random_ranking_is_the_first_row(make_result) -> None:
+def test_a_random_ranking_is_the_first_row(make_result: Callable[..., RunResult]) -> None:
     table = comparison_table(_compared(make_result()))
     assert (table.rows[0].name, table.rows[0].cells[0].text) == ("random ranking", "0.1300")
 
 
-def test_no_runs_with_codes_give_no_table(make_result) -> None:
+def test_no_runs_with_codes_give_no_table(make_result: Callable[..., RunResult]) -> None:
     reference = make_result(method="mlp", bits=0)
     assert comparison_table(_compared(reference)) is None
     for make in (map_table, cost_table, code_table):
@@ -106,7 +109,7 @@ def test_no_runs_with_codes_give_no_table(make_result) -> None:
     assert ablation_table(_compared(reference)) is None
 
 
-def test_the_ablation_tests_each_variant_against_the_whole(make_result) -> None:
+def test_the_ablation_tests_each_variant_against_the_whole(make_result: Callable[..., RunResult]) -> None:
     scores = {"RMSH": (0.60, {}), "RMSH-T": (0.58, {"triplet": False}), "RMSH-P": (0.61, {"pseudo_codes": False})}
     runs = [
         make_result(seed=s, ndcg=v + 0.001 * s, options=o, tag=name)
@@ -121,7 +124,7 @@ def test_the_ablation_tests_each_variant_against_the_whole(make_result) -> None:
     assert _texts(table, "RMSH-C in the paper") == ["0.2038", "0.1868"]
 
 
-def test_the_ablation_says_on_what_each_length_was_learned(make_result) -> None:
+def test_the_ablation_says_on_what_each_length_was_learned(make_result: Callable[..., RunResult]) -> None:
     settings = {16: {"train": 20_000}, 64: {}}
     results = [
         make_result(bits=bits, options={"epochs": 12, **options}, tag=tag, **setting)
@@ -133,13 +136,13 @@ def test_the_ablation_says_on_what_each_length_was_learned(make_result) -> None:
     assert "64 bits: all training pairs, epochs 12." in notes
 
 
-def test_costs_are_means_over_seeds_and_the_peak_of_memory(make_result) -> None:
+def test_costs_are_means_over_seeds_and_the_peak_of_memory(make_result: Callable[..., RunResult]) -> None:
     results = [make_result(seed=seed, ndcg=score) for seed, score in enumerate((0.4, 0.6))]
     table = cost_table(_compared(*results))
     assert _texts(table, "RMSH") == ["70", "900"]  # 20 + 100 * NDCG seconds, as these runs were made up
 
 
-def test_precision_has_its_own_best_method_beside_chance(make_result) -> None:
+def test_precision_has_its_own_best_method_beside_chance(make_result: Callable[..., RunResult]) -> None:
     results = [make_result(ndcg=0.4), make_result(method="tdh", ndcg=0.6), make_result(method="scm", ndcg=0.9)]
     table = map_table(_compared(*results))
     assert "Bold: the best of the eight methods that have scores." in table.notes[0]
@@ -149,7 +152,7 @@ def test_precision_has_its_own_best_method_beside_chance(make_result) -> None:
     assert _texts(table, "DCMH") == ["not run", "not run"]
 
 
-def test_codes_are_those_of_the_worse_modality(make_result) -> None:
+def test_codes_are_those_of_the_worse_modality(make_result: Callable[..., RunResult]) -> None:
     results = [make_result(bits=4), make_result(method="mlp", bits=0)]
     table = code_table(_compared(*results))
     assert _texts(table, "RMSH") == ["80", "31", "25"]  # (25 + 50 + 50 + 0) / 4 % is the rarer value, one bit of four
