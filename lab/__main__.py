@@ -37,6 +37,7 @@ COMMANDS = {
     "few-pairs": ("lab.tuning.few_pairs", "Few pairs: the model of the wheel, or training on them."),
     "wheel-model": ("lab.wheel_model", "Train the model of the wheel, score a twin of it, write its card."),
     "composed": ("lab.first_page.composed", "What composed queries find among the photographs."),
+    "cut-off": ("lab.first_page.cut_off", "Where scores become weak: queries with and without an answer."),
     "first-page-library": ("lab.first_page.library", "Rankings of the judged queries by a library of the photographs."),
     "figure": ("lab.data_figures", "Draw the bounds of delta for a data set, or its data card."),
     "trace": ("lab.trace", "Modules used by a search, a training step, a build."),

@@ -464,6 +464,20 @@ def composed(sources: Sources) -> str:
     return table(["A and B", "query", "show A (chance)", "show B (chance)", "show both (chance)"], rows)
 
 
+def cut_off(sources: Sources) -> str:
+    """How many queries with and without an answer have weak hits only."""
+    rows = [
+        [
+            row["library"],
+            row["part"],
+            f"{row['cut-off']:.1f}",
+            *(f"{row[f'{kind} weak']} of {row[f'{kind} queries']}" for kind in ("unanswered", "answered")),
+        ]
+        for row in sources.file("first_page/cut_off")["rows"]
+    ]
+    return table(["library", "queries", "cut-off", "no answer: called weak", "an answer: called weak"], rows)
+
+
 def first_page(sources: Sources) -> str:
     """The first ten hits of judged queries, by ranking and kind of query."""
     found = sources.file("first_page/library")
@@ -483,6 +497,19 @@ def first_page(sources: Sources) -> str:
         cells = [f"{by_ranking[ranking][kind]['precision@10']['value']:.2f}" for kind in kinds]
         rows.append([title, *cells, f"{by_ranking[ranking]['all']['first right']['value']:.0%}"])
     return table(["share of right images among ten", *kinds, "first hit right"], rows)
+
+
+def few_pairs(sources: Sources) -> str:
+    """The model of the wheel and models trained on few pairs, on photographs and drawn scenes."""
+    found = sources.file("tuning/few_pairs")["rows"]
+    recall = {name: f"{fmean(row[d]['recall@10'] for d in DIRECTIONS):.2f}" for name, row in found.items()}
+    sizes = sorted({int(name.split()[1]) for name in recall if name.endswith("pairs")})
+    rows = []
+    for data in ("photographs", "scenes"):
+        rows.append([data, "model of the wheel", *[recall.get(f"{data}, wheel", "–")] * len(sizes)])
+        for way, title in (("pairs", "trained on the pairs"), ("mined classes", "trained on mined classes")):
+            rows.append([data, title, *(recall.get(f"{data}, {size} {way}", "–") for size in sizes)])
+    return table(["images", "model", *(f"{size:,} pairs" for size in sizes)], rows)
 
 
 BLOCKS: dict[str, Callable[[Sources], str]] = {
@@ -505,5 +532,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "search-speed": search_speed,
     "serving": serving,
     "composed": composed,
+    "cut-off": cut_off,
+    "few-pairs": few_pairs,
     "first-page": first_page,
 }

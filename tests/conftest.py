@@ -1,4 +1,4 @@
-"""Fixtures: a cache of their own, real data where it is there, and a small library whose hits anybody can foretell."""
+"""Fixtures: a separate cache, real data if present, and a small library whose hits are predictable."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def pytest_unconfigure() -> None:
 def _folder(name: str) -> Path:
     folder = SHARED_DATA / name
     if not folder.is_dir():
-        pytest.skip(f"the data set {name} is not at ../shared/data/{name} beside the project")
+        pytest.skip(f"the data set {name} is not at ../shared/data/{name} next to the project")
     return folder
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What tests encode is kept for one run and away from the user: pictures drawn anew are never found again."""
+    """Features are cached for one test run, away from the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RMSH_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -73,7 +73,7 @@ def mirflickr_root() -> Path:
 
 @pytest.fixture(scope="session")
 def milvus_server() -> str:
-    """The server that tests ask, as in http://127.0.0.1:19530."""
+    """The server that tests use, such as http://127.0.0.1:19530."""
     server = os.environ.get("MILVUS_URI")
     if not server:
         pytest.skip("no Milvus server is named by MILVUS_URI; `make test-milvus` starts one")
@@ -82,7 +82,7 @@ def milvus_server() -> str:
 
 @pytest.fixture(scope="session")
 def new_address(milvus_server: str) -> Iterator[Callable[[], str]]:
-    """Addresses of collections that are not there yet; what is made under them is dropped at the end."""
+    """Addresses of new collections, which are dropped at the end."""
     from rmsh.milvus.connection import Settings, connect
 
     names: list[str] = []
@@ -103,7 +103,7 @@ def new_address(milvus_server: str) -> Iterator[Callable[[], str]]:
 
 @pytest.fixture(scope="session")
 def hostile_images() -> dict[str, bytes]:
-    """Small files that take a decoder very long, or very much memory."""
+    """Small files that take a decoder a long time, or a lot of memory."""
     return {
         "progressive": progressive_jpeg(7000, scans=2000),
         "long": long_png(50_000_000),
@@ -131,12 +131,12 @@ def _server_thread(config: uvicorn.Config, listener: socket.socket) -> Iterator[
 
 @pytest.fixture(scope="session")
 def server_thread() -> Callable[[uvicorn.Config, socket.socket], AbstractContextManager[None]]:
-    """A context in which a server listens in a thread of its own, which has ended afterwards."""
+    """A context in which a server listens in a separate thread, which has ended afterwards."""
     return _server_thread
 
 
 class MeanColour(ImageEncoder):
-    """An encoder of pictures that needs no weights: how red, green and blue a picture is."""
+    """An image encoder without weights: how red, green and blue an image is."""
 
     name: ClassVar[str] = "mean-colour"
     batch = 1 << 10
@@ -157,8 +157,8 @@ class MeanColour(ImageEncoder):
     def _read(self, image: ImageLike) -> FloatArray:
         return np.asarray(read_image(image), np.float32).mean(axis=(0, 1)) / 255
 
-    def _embed(self, pictures: Sequence[FloatArray]) -> FloatArray:
-        return np.array(pictures, dtype=np.float32)
+    def _embed(self, images: Sequence[FloatArray]) -> FloatArray:
+        return np.array(images, dtype=np.float32)
 
 
 COLOURS = {"black": "", "red": "red", "green": "green", "blue": "blue"} | {
@@ -171,9 +171,9 @@ _LIGHTS = ("red", "green", "blue")
 
 
 def colour_model(repeats: int = 4, *, joint: bool = False) -> Model:
-    """A picture and the words for the lights it is made of have the same code: one bit a light, so many times over.
+    """A model that gives an image and the names of its primary colours the same code: one bit per colour, repeated.
 
-    With a joint space, its three dimensions are the lights.
+    With a joint space, its three dimensions are the primary colours.
     """
     layer = Layer(np.tile(np.eye(3, dtype=np.float32), repeats), np.full(3 * repeats, -0.5, np.float32), "none")
     space = JointLayer(np.eye(3, dtype=np.float32), np.zeros(3, np.float32), np.zeros(1, np.float32))
@@ -191,14 +191,14 @@ def _colour_encoder() -> Iterator[None]:
 
 @pytest.fixture
 def new_colours(_colour_encoder: None, tmp_path: Path) -> Path:
-    """The folder of a model for colours whose codes are longer than those of the library."""
+    """The folder of a colour model whose codes are longer than those of the library."""
     colour_model(repeats=5).save(tmp_path / "new colours")
     return tmp_path / "new colours"
 
 
 @pytest.fixture
 def colours(_colour_encoder: None, tmp_path: Path) -> Path:
-    """A library of eight pictures, each of one colour, with the lights it is made of as text and as labels."""
+    """A library of eight images of one colour each, with the names of its primary colours as text and labels."""
     return make_colours(tmp_path / "colours", list(COLOURS))
 
 
@@ -221,8 +221,8 @@ def make_colours(folder: Path, names: Sequence[str], *, joint: bool = False) -> 
     with Library.create(folder, model) as library:
         for name in names:
             _draw(name, folder / f"{name}.png")
-        pictures = [str(folder / f"{name}.png") for name in names]
-        features = (MeanColour().encode(pictures), BagOfWords(_LIGHTS).encode(texts))
+        images = [str(folder / f"{name}.png") for name in names]
+        features = (MeanColour().encode(images), BagOfWords(_LIGHTS).encode(texts))
         pairs = Pairs(ids=np.array(names), images=features[0], texts=features[1], source="colours")
         items = [
             Item(name, text=text, picture=f"{name}.png", labels=tuple(light for light in _LIGHTS if light in text))
@@ -234,6 +234,6 @@ def make_colours(folder: Path, names: Sequence[str], *, joint: bool = False) -> 
 
 def _draw(name: str, path: Path) -> None:
     colour, _, shade = name.partition(" ")
-    picture = Image.new("RGB", (64, 48), "lime" if colour == "green" else colour)
-    picture.paste("grey", (4, 4, 6 + int(shade or 0), 8))  # so that shades differ
-    picture.save(path)
+    image = Image.new("RGB", (64, 48), "lime" if colour == "green" else colour)
+    image.paste("grey", (4, 4, 6 + int(shade or 0), 8))  # so that shades differ
+    image.save(path)

@@ -55,7 +55,7 @@ def test_distance_follows_from_the_dot_product_of_the_signs(values: Any) -> None
 
 
 @given(bit_matrices(2))
-def test_words_hold_the_same_distance_as_bytes(values: Any) -> None:
+def test_words_have_the_same_distances_as_bytes(values: Any) -> None:
     words = Codes.from_values(np.where(values, 1.0, -1.0)).words()
     assert words.shape == (2, -(-values.shape[1] // 64))
     differing = np.bitwise_count(words[0] ^ words[1]).sum()
@@ -91,7 +91,7 @@ def test_items_without_ids_are_numbered() -> None:
 
 
 @pytest.mark.parametrize("bits", [0, -1, 513, 8.0, "8", True, None])
-def test_a_length_that_is_no_whole_number_from_1_to_512_is_refused(bits: Any) -> None:
+def test_a_length_that_is_not_a_whole_number_from_1_to_512_is_refused(bits: Any) -> None:
     with pytest.raises(CodesError, match="from 1 to 512"):
         check_bits(bits)
 
@@ -101,7 +101,7 @@ def test_numpy_lengths_become_plain_integers() -> None:
 
 
 @given(lengths.filter(lambda bits: bits % 8 != 0), st.data())
-def test_a_bit_behind_the_end_is_refused(bits: int, data: st.DataObject) -> None:
+def test_a_bit_beyond_the_last_is_refused(bits: int, data: st.DataObject) -> None:
     packed = np.zeros((2, -(-bits // 8)), dtype=np.uint8)
     packed[1, -1] = 1 << data.draw(st.integers(bits % 8, 7))
     with pytest.raises(CodesError, match=f"{bits} bits"):

@@ -53,7 +53,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read.has_image.all()
 
 
-def test_a_file_may_hold_one_modality_and_nothing_else(tmp_path: Path) -> None:
+def test_a_file_may_contain_one_modality_only(tmp_path: Path) -> None:
     CodesFile(ids=IDS, bits=10, text=TEXT).save(tmp_path / "codes.npz")
     read = CodesFile.load(tmp_path / "codes.npz")
     assert (read.image, read.labels, read.split, read.classes, read.model) == (None, None, None, (), "")
@@ -100,7 +100,7 @@ def test_items_without_a_modality_are_left_out_of_its_codes() -> None:
         ({"has_text": np.ones(3, dtype=np.bool_)}, DataError, "has_text"),
     ],
 )
-def test_what_does_not_fit_is_refused(changes: dict, error: type[Exception], sentence: str) -> None:
+def test_mismatched_arrays_are_refused(changes: dict, error: type[Exception], sentence: str) -> None:
     with pytest.raises(error, match=sentence):
         CodesFile(**{**FULL, **changes})
 
@@ -176,7 +176,7 @@ def test_no_changed_byte_raises_anything_else(tmp_path_factory: pytest.TempPathF
         assert CodesFile.load(path).bits == 9
 
 
-def test_a_file_of_another_program_or_none_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_program_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", codes=IMAGE)
     with pytest.raises(FormatError, match=r"a\.npz .*`rmsh audit`"):
         CodesFile.load(tmp_path / "a.npz")
@@ -187,7 +187,7 @@ def test_a_file_of_another_program_or_none_is_refused(tmp_path: Path) -> None:
         CodesFile.load(tmp_path / "a.npy")
 
 
-def test_our_files_are_known_from_others(tmp_path: Path) -> None:
+def test_codes_files_are_told_from_other_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", codes=IMAGE)
     CodesFile(**FULL).save(tmp_path / "codes.npz")
     assert [is_codes_file(path) for path in (SAMPLE, tmp_path / "codes.npz")] == [True, True]

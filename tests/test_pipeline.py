@@ -57,7 +57,7 @@ def test_an_encoder_is_prepared_on_training_rows_only() -> None:
     assert "zebra" not in encoder.describe()["vocabulary"]
 
 
-def test_a_stopped_run_goes_on_to_the_same_model(tmp_path: Path) -> None:
+def test_an_interrupted_run_is_resumed_to_the_same_model(tmp_path: Path) -> None:
     opened = open_pairs("generated:60")
 
     def stop(progress: object) -> None:

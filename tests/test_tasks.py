@@ -1,4 +1,4 @@
-"""The tasks behind make: when they install, what they say, how they end."""
+"""The tasks behind make: when they install, what they print, how they end."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_first_task_creates_the_environment_and_installs_with_constraints(ta
     assert installed[1:] == ["-m", "pip", "install", "-c", "constraints.txt", "-e", ".[dev]"]
 
 
-def test_the_size_is_said_before_anything_is_installed(tasks: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_size_is_printed_before_anything_is_installed(tasks: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
     tasks.exit_codes = {"venv": 9}
     assert tasks.main(["demo"]) == 9
     said = capfd.readouterr()
@@ -132,27 +132,27 @@ def test_an_interruption_ends_with_130(tasks: ModuleType, monkeypatch: pytest.Mo
     assert tasks.main(["test"]) == 130
 
 
-def test_windows_keeps_its_interpreter_elsewhere(tasks: ModuleType) -> None:
+def test_on_windows_the_interpreter_is_in_another_folder(tasks: ModuleType) -> None:
     assert tasks.venv_python(Path("v"), "nt") == Path("v/Scripts/python.exe")
     assert tasks.venv_python(Path("v"), "posix") == Path("v/bin/python")
 
 
-def test_programs_run_in_the_project_and_their_exit_code_comes_back(script: ModuleType) -> None:
+def test_programs_run_in_the_project_and_their_exit_code_is_returned(script: ModuleType) -> None:
     program = "import os, sys; sys.exit(7 * os.path.exists('pyproject.toml'))"
     assert script.run([sys.executable, "-c", program]) == 7
 
 
-def test_an_environment_without_pip_is_made_anew(script: ModuleType, tmp_path: Path) -> None:
+def test_an_environment_without_pip_is_recreated(script: ModuleType, tmp_path: Path) -> None:
     assert script._has_pip(Path(sys.executable))
     assert not script._has_pip(tmp_path / "python")
 
 
-def test_every_test_that_asks_a_milvus_server_is_run_with_one(tasks: ModuleType) -> None:
+def test_every_test_that_needs_a_milvus_server_is_run_with_one(tasks: ModuleType) -> None:
     marked = {path for path in (PROJECT / "tests").rglob("test_*.py") if "mark.milvus" in path.read_text()}
     assert {path.relative_to(PROJECT).as_posix() for path in marked - {Path(__file__)}} == set(tasks.MILVUS_TESTS)
 
 
-def test_make_knows_every_task(tasks: ModuleType) -> None:
+def test_make_has_every_task(tasks: ModuleType) -> None:
     targets = re.search(r"^(?!help)([\w -]+):$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
     assert targets is not None
     assert set(targets[1].split()) == set(tasks.TASKS)

@@ -17,7 +17,7 @@ import numpy as np
 from rmsh.codes import Codes, check_unique_ids
 from rmsh.core.errors import CodesError, DataError, FormatError, InputError
 from rmsh.core.files import atomic, checked_format, open_regular
-from rmsh.core.types import MODALITIES
+from rmsh.core.types import MODALITIES, BitArray, IdArray, LabelArray, Modality, PackedArray
 from rmsh.data.labels import pack_labels, unpack_labels
 from rmsh.data.pairs import checked_labels, checked_mask, checked_names, rows_by_id
 from rmsh.data.readers.matrix_files import list_matrices
@@ -26,7 +26,6 @@ from rmsh.metrics.histogram import LabelledCodes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.core.types import BitArray, IdArray, LabelArray, Modality, PackedArray
 
 FORMAT, VERSION = "rmsh-codes", 1
 _ROLES = ("database", "query", "")  # "" is neither

@@ -42,7 +42,7 @@ class Finding:
     name: str
     detail: str  # its version, whether it is present, or what the check did
     extra: str | None = None  # the extra that installs a package; None if it is required
-    problem: str = ""  # what is wrong, a sentence without its full stop; a missing extra is no problem
+    problem: str = ""  # what is wrong, a sentence without its full stop; a missing extra is not a problem
 
 
 @dataclass(frozen=True)

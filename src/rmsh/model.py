@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -57,7 +58,7 @@ class Model:
         """The length of a code."""
         return next(iter(self.functions.values())).bits
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of the hash functions; codes can be compared only if they have the same fingerprint."""
         return sha256(self._tensor_bytes()).hexdigest()[:16]

@@ -9,26 +9,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from rmsh.codes import to_int8
+from rmsh.codes import Codes, to_int8
 from rmsh.codes_file import CodesFile
 from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.core.progress import OnProgress, ignore
-from rmsh.core.types import MODALITIES
+from rmsh.core.types import MODALITIES, IntArray, Modality
 from rmsh.data.benchmarks.coco66k import check_held_out
 from rmsh.data.pairs import Pairs, is_raw, rows_by_id
 from rmsh.data.records import Skipped
 from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, unseen_split
 from rmsh.features import extract
-from rmsh.features.extract import encode_pairs
+from rmsh.features.extract import OnSkipped, encode_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.codes import Codes
-    from rmsh.core.types import IntArray, Modality
     from rmsh.data.open import Opened
     from rmsh.features.base import Encoder
-    from rmsh.features.extract import OnSkipped
     from rmsh.library.items import Item
     from rmsh.library.recode import Encode
     from rmsh.methods.base import Method

@@ -1,4 +1,4 @@
-"""`rmsh audit`: anybody's codes, what was guessed, and what is wrong with the bits."""
+"""`rmsh audit`: codes of any program, what was guessed, and what is wrong with the bits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_tables_show_bits_and_scores_and_the_notes_what_was_guessed(files: l
     assert "6 of 60 items were drawn as queries (seed 0)" in done.stderr
 
 
-def test_json_holds_both_sides_scores_and_notes(files: list[str]) -> None:
+def test_json_has_both_sides_scores_and_notes(files: list[str]) -> None:
     value = audited(*files, "--queries", "20")
     assert (value["query"]["items"], value["database"]["items"]) == (20, 40)
     assert (value["database"]["dead"], value["database"]["duplicates"]) == ([3], [[0, 5]])
@@ -50,7 +50,7 @@ def test_json_holds_both_sides_scores_and_notes(files: list[str]) -> None:
     assert len(value["notes"]) == 3
 
 
-def test_queries_may_have_files_of_their_own(tmp_path: Path, files: list[str]) -> None:
+def test_queries_may_be_in_separate_files(tmp_path: Path, files: list[str]) -> None:
     np.save(tmp_path / "q.npy", SIGNS[:7])
     np.save(tmp_path / "ql.npy", LABELS[:7])
     asking = ["--query-codes", str(tmp_path / "q.npy"), "--query-labels", str(tmp_path / "ql.npy")]
@@ -64,7 +64,7 @@ def test_bytes_of_zero_and_one_need_their_bits(tmp_path: Path, capsys: pytest.Ca
     assert "8 bits or 64 packed bits" in capsys.readouterr().err
 
 
-def test_our_own_file_needs_nothing_else(tmp_path: Path) -> None:
+def test_a_codes_file_of_rmsh_needs_no_options(tmp_path: Path) -> None:
     codes = Codes.from_values(SIGNS)
     split = ["query"] * 5 + ["database"] * 55
     own = CodesFile(ids=codes.ids, bits=8, image=codes.packed, text=codes.packed, labels=LABELS, split=split)

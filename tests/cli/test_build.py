@@ -17,7 +17,7 @@ QUICK = ("--bits", "16", "--text-encoder", "bag-of-words", "--set", "epochs=2", 
 
 @pytest.fixture
 def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Eight pictures of plain colour, one of which is damaged."""
+    """Eight images of one colour each, one of which is damaged."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "photos"
     folder.mkdir()
@@ -106,7 +106,7 @@ def test_what_is_refused_is_one_sentence_and_exit_code_2(
         ),
     ],
 )
-def test_data_that_is_none_is_told_what_to_be(
+def test_an_error_about_data_says_what_is_allowed(
     name: str, problem: str, *, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -117,18 +117,18 @@ def test_data_that_is_none_is_told_what_to_be(
     assert capsys.readouterr().err.startswith(f"rmsh: {problem}")
 
 
-def test_a_library_cannot_be_made_below_a_file(photos: Path, capsys: Capture) -> None:
+def test_a_library_cannot_be_created_below_a_file(photos: Path, capsys: Capture) -> None:
     assert run(["build", str(photos), "--out", str(photos / "0.png" / "library"), "--quiet", *QUICK]) == 2
     assert "cannot be read or written (Not a directory)" in capsys.readouterr().err
 
 
-def test_an_id_that_is_not_there_is_refused(photos: Path, capsys: Capture) -> None:
+def test_an_unknown_id_is_refused(photos: Path, capsys: Capture) -> None:
     assert run(["build", str(photos), "--out", "library", "--quiet", *QUICK]) == 0
     assert run(["remove", "library", "nobody"]) == 2
     assert "'nobody' is not in the library" in capsys.readouterr().err
 
 
-def test_a_stopped_build_ends_with_130_and_goes_on(
+def test_an_interrupted_build_ends_with_130_and_is_resumed(
     photos: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = importlib.import_module("rmsh.builder.build")

@@ -12,7 +12,7 @@ from rmsh.cli.main import run
 WORDS = ["compare", "generated:120", "--methods", "scm", "--references", "none", "--bits", "8,16"]
 
 
-def test_the_table_has_a_row_a_length_and_a_second_call_makes_nothing_anew(
+def test_the_table_has_one_row_per_length_and_a_second_call_repeats_no_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [*WORDS, "--out", str(tmp_path)]
@@ -31,7 +31,7 @@ def test_the_table_has_a_row_a_length_and_a_second_call_makes_nothing_anew(
     assert "chance" in shown.out
 
 
-def test_a_failed_run_is_told_and_the_table_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_run_is_noted_and_the_table_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["compare", "generated:120", "--methods", "scm", "--references", "none", "--train", "500"]
     assert run([*words, "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr()
@@ -39,7 +39,7 @@ def test_a_failed_run_is_told_and_the_table_is_shown(tmp_path: Path, capsys: pyt
     assert "0/1" in shown.out
 
 
-def test_results_of_other_defaults_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_with_other_defaults_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [*WORDS[:-1], "8", "--out", str(tmp_path)]
     assert run(words) == 0
     path = tmp_path / "generated-120" / "scm-8-s0.json"

@@ -1,4 +1,4 @@
-"""`rmsh data`: what each verb prints, as text and as JSON, and the road from files to scores."""
+"""`rmsh data`: what each verb prints, as text and as JSON, and the way from files to scores."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("healthy")
-def test_a_healthy_installation_shows_its_parts_and_the_pip_line_of_what_is_missing() -> None:
+def test_a_healthy_installation_lists_its_parts_and_the_pip_command_for_missing_extras() -> None:
     done = runner.invoke(app, ["doctor"])
     assert done.exit_code == 0
     for shown in (
@@ -62,7 +62,7 @@ def test_a_failed_check_ends_with_one_and_a_sentence_even_when_quiet() -> None:
 
 
 @pytest.mark.usefixtures("unhealthy")
-def test_json_holds_the_problems() -> None:
+def test_json_has_the_problems() -> None:
     done = runner.invoke(app, ["doctor", "--json"])
     value = json.loads(done.stdout)
     assert (done.exit_code, value["healthy"]) == (1, False)

@@ -1,4 +1,4 @@
-"""`rmsh evaluate`: scores beside chance, from our own codes files."""
+"""`rmsh evaluate`: scores next to chance, from codes files of rmsh."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_a_damaged_library_ends_with_exit_code_1(folder: Path, capsys: Capture) 
     assert found["problems"]
 
 
-def test_compacting_writes_the_snapshot_and_tells_sizes(folder: Path, capsys: Capture) -> None:
+def test_compacting_writes_the_snapshot_and_prints_sizes(folder: Path, capsys: Capture) -> None:
     found = _json(capsys, "compact", folder)
     assert found["bytes"] == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     assert _json(capsys, "info", folder)["snapshot"] == "up to date"
@@ -95,7 +95,7 @@ def test_the_snapshot_is_described_in_every_state(folder: Path, capsys: Capture)
     assert _json(capsys, "info", folder)["snapshot"] == "damaged; codes are read from the database"
 
 
-def test_a_snapshot_of_another_library_is_told(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_snapshot_of_another_library_is_reported(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     run(["library", "backup", str(folder), "--out", str(tmp_path / "copy"), "--quiet"])
     with Library.open(tmp_path / "copy", writable=True) as library:
         library.remove(["a"])
@@ -105,16 +105,14 @@ def test_a_snapshot_of_another_library_is_told(folder: Path, tmp_path: Path, cap
     assert _json(capsys, "info", folder)["snapshot"] == "of another state; codes are read from the database"
 
 
-def test_a_backup_is_a_library_and_missing_pictures_are_told(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_backup_is_a_library_and_missing_images_are_counted(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     copy = tmp_path / "copy"
     assert run(["library", "backup", str(folder), "--out", str(copy)]) == 0
     assert "1 image files are missing" in capsys.readouterr().err
     assert _json(capsys, "verify", copy)["whole"] is True
 
 
-def test_restore_brings_a_backup_back_and_repair_finds_nothing_to_do(
-    folder: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def test_restore_restores_a_backup_and_repair_finds_no_damage(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     assert run(["library", "backup", str(folder), "--out", str(tmp_path / "copy"), "--quiet"]) == 0
     capsys.readouterr()
     (folder / "items.sqlite").unlink()
@@ -125,7 +123,7 @@ def test_restore_brings_a_backup_back_and_repair_finds_nothing_to_do(
     assert _json(capsys, "repair", folder) == {"restored": [], "lost": []}
 
 
-def test_repair_lists_what_cannot_be_saved_and_ends_with_exit_code_1(folder: Path, capsys: Capture) -> None:
+def test_repair_lists_what_cannot_be_restored_and_ends_with_exit_code_1(folder: Path, capsys: Capture) -> None:
     with Library.open(folder, writable=True) as library, library.transaction() as connection:
         connection.execute("UPDATE codes SET text = x'07' WHERE row = 1")
     done = _json(capsys, "repair", folder, code=1)
@@ -133,7 +131,7 @@ def test_repair_lists_what_cannot_be_saved_and_ends_with_exit_code_1(folder: Pat
     assert "'a' (row 1)" in str(done["lost"])
 
 
-def test_upgrading_what_is_up_to_date_changes_nothing(folder: Path, capsys: Capture) -> None:
+def test_upgrading_a_current_library_changes_nothing(folder: Path, capsys: Capture) -> None:
     assert _json(capsys, "upgrade", folder) == {"format_before": 3, "format": 3}
 
 
@@ -144,7 +142,7 @@ def test_export_writes_parquet(folder: Path, tmp_path: Path, capsys: Capture) ->
 
 
 @pytest.mark.parametrize("verb", GROUPS["library"])
-def test_a_folder_that_is_no_library_is_one_sentence(verb: str, tmp_path: Path, capsys: Capture) -> None:
+def test_a_folder_without_a_library_is_one_sentence(verb: str, tmp_path: Path, capsys: Capture) -> None:
     options = ["--out", str(tmp_path / "x" / "y.parquet")] if verb in ("backup", "export") else []
     options += ["--to", "http://127.0.0.1:1/photos"] if verb == "push" else []
     options += ["--to", str(tmp_path / "new")] if verb == "restore" else []
@@ -160,7 +158,7 @@ def test_push_refuses_a_secret_in_an_address_without_repeating_it(folder: Path, 
     assert "hunter2" not in out + err
 
 
-def test_push_to_a_server_that_is_not_there_is_one_sentence(folder: Path, capsys: Capture) -> None:
+def test_push_to_an_unreachable_server_is_one_sentence(folder: Path, capsys: Capture) -> None:
     assert run(["library", "push", str(folder), "--to", "http://127.0.0.1:1/photos"]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)

@@ -47,13 +47,13 @@ def test_every_command_explains_itself_and_has_json_and_quiet(verb: str, capsys:
     assert [word for word in ("Example:", "--json", "--quiet") if word not in shown] == []
 
 
-def test_the_version_is_told(capsys: Capture) -> None:
+def test_the_version_is_printed(capsys: Capture) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr() == (f"rmsh {__version__}\n", "")
 
 
 @pytest.mark.parametrize("words", [["build"], ["library", "push"], ["speed"]], ids=" ".join)
-def test_paragraphs_of_help_wrap_where_the_terminal_ends(words: list[str]) -> None:
+def test_paragraphs_of_help_wrap_at_the_width_of_the_terminal(words: list[str]) -> None:
     shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "70"}).stdout
     prose = [line.strip() for line in shown.partition("Example:")[0].splitlines()[3:]]
     paragraphs = [part.split("\n") for part in "\n".join(prose).strip().split("\n\n")]
@@ -98,7 +98,7 @@ def test_an_error_is_one_sentence_and_an_exit_code(
     assert capsys.readouterr() == ("", sentence)
 
 
-def test_a_bug_is_not_dressed_up(fail_with: FailWith) -> None:
+def test_a_bug_is_shown_with_its_traceback(fail_with: FailWith) -> None:
     for bug in (ZeroDivisionError("a bug"), OSError("of no file")):
         fail_with(bug)
         with pytest.raises(type(bug)):

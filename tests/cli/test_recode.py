@@ -1,4 +1,4 @@
-"""`rmsh recode`: a library goes over to another model, from its raw items or from matrices."""
+"""`rmsh recode`: a library changes to another model, from its raw items or from matrices."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from rmsh.search.searcher import Searcher
 Capture = pytest.CaptureFixture[str]
 
 
-def test_a_library_is_recoded_from_its_own_texts_and_pictures(
-    colours: Path, new_colours: Path, capsys: Capture
-) -> None:
+def test_a_library_is_recoded_from_its_own_texts_and_images(colours: Path, new_colours: Path, capsys: Capture) -> None:
     assert run(["recode", str(colours), "--model", str(new_colours), "--json", "--quiet"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["items"], told["bits"], told["model"]) == (8, 15, load(new_colours).fingerprint)
@@ -72,7 +70,7 @@ def test_bad_input_is_one_sentence(
     assert sentence in capsys.readouterr().err
 
 
-def test_a_lost_picture_is_told_and_its_item_found_by_its_text(
+def test_a_lost_image_is_reported_and_its_item_found_by_its_text(
     colours: Path, new_colours: Path, tmp_path: Path, *, capsys: Capture
 ) -> None:
     (colours / "red.png").unlink()
@@ -89,7 +87,9 @@ def test_a_lost_picture_is_told_and_its_item_found_by_its_text(
         assert "red" not in [hit.item.id for hit in searcher.search(searcher.text("red"), 8, to="image")]
 
 
-def test_strict_stops_at_a_lost_picture_and_nothing_changes(colours: Path, new_colours: Path, capsys: Capture) -> None:
+def test_a_lost_image_is_an_error_with_strict_and_nothing_changes(
+    colours: Path, new_colours: Path, capsys: Capture
+) -> None:
     (colours / "red.png").unlink()
     assert run(["recode", str(colours), "--model", str(new_colours), "--strict"]) == 2
     assert "'red'" in capsys.readouterr().err
@@ -97,7 +97,7 @@ def test_strict_stops_at_a_lost_picture_and_nothing_changes(colours: Path, new_c
         assert library.generation().bits == 12
 
 
-def test_an_item_of_a_lost_picture_alone_keeps_the_old_codes_until_it_is_removed(
+def test_an_item_of_a_lost_image_alone_keeps_the_old_codes_until_it_is_removed(
     colours: Path, new_colours: Path, capsys: Capture
 ) -> None:
     with Library.open(colours, writable=True) as library:

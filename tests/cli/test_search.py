@@ -21,7 +21,7 @@ def _json(capsys: Capture, *words: str | Path) -> dict[str, Any]:
     return dict(json.loads(out))
 
 
-def test_words_find_pictures(colours: Path, capsys: Capture) -> None:
+def test_words_find_images(colours: Path, capsys: Capture) -> None:
     found = _json(capsys, colours, "red and blue", "-k", "1")
     (hit,) = found["hits"]
     assert found["to"] == "images"
@@ -36,13 +36,13 @@ def test_words_find_pictures(colours: Path, capsys: Capture) -> None:
     }
 
 
-def test_a_picture_finds_texts(colours: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_an_image_finds_texts(colours: Path, tmp_path: Path, capsys: Capture) -> None:
     Image.new("RGB", (4, 4), "yellow").save(tmp_path / "q.png")
     found = _json(capsys, colours, "--image", tmp_path / "q.png", "-k", "1")
     assert (found["to"], found["hits"][0]["id"]) == ("texts", "yellow")
 
 
-def test_an_item_is_searched_onward_from_with_a_filter_page_by_page(colours: Path, capsys: Capture) -> None:
+def test_similar_items_are_found_with_a_filter_page_by_page(colours: Path, capsys: Capture) -> None:
     words = [colours, "--like", "white", "--to", "texts", "--where", "label=red and not label=green", "-k", "1"]
     pages = [_json(capsys, *words, "--skip", str(skip))["hits"] for skip in (0, 1, 2)]
     assert [[hit["id"] for hit in page] for page in pages] == [["magenta"], ["red"], []]

@@ -1,4 +1,4 @@
-"""`rmsh serve`: it listens, says where, asks for a token beyond loopback, and ends quietly."""
+"""`rmsh serve`: it listens, prints its address, requires a token beyond loopback, and ends quietly."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_library_is_served_on_loopback_until_interrupted(colours: Path) -> Non
     assert " 127.0.0.1 GET /api/search 200 " in errors
 
 
-def test_beyond_loopback_a_token_is_made_and_needed(colours: Path) -> None:
+def test_beyond_loopback_a_token_is_generated_and_required(colours: Path) -> None:
     with _served(colours, "--host", "0.0.0.0") as (told, _):  # noqa: S104
         assert len(told["token"]) >= 32
         assert [_status(told["url"] + path) for path in ("", "healthz", "api/about", "metrics")] == [200, 200, 401, 401]
@@ -94,6 +94,6 @@ def test_bad_input_is_one_sentence(words: list[str], sentence: str, *, colours: 
     assert sentence in capsys.readouterr().err
 
 
-def test_a_folder_that_is_no_library_is_refused(tmp_path: Path, capsys: Capture) -> None:
+def test_a_folder_without_a_library_is_refused(tmp_path: Path, capsys: Capture) -> None:
     assert run(["serve", str(tmp_path)]) == 2
     assert "has no manifest.json" in capsys.readouterr().err

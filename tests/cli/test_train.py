@@ -1,4 +1,4 @@
-"""`rmsh train` and `rmsh encode`: the road from data to a codes file, and bad input."""
+"""`rmsh train` and `rmsh encode`: from data to a codes file, and bad input."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_training_and_building_have_one_default_method() -> None:
     assert defaults == {DEFAULT_METHOD, BuildConfig().method} == {create().name}
 
 
-def test_skipped_items_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_skipped_items_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, (40, 5))
     labels[:4] = 0
@@ -57,9 +57,7 @@ def test_skipped_items_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "4 of 40 items have no label" in capsys.readouterr().err
 
 
-def test_labels_that_seem_to_be_those_of_other_items_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_that_seem_wrong_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pairs, options = generate_pairs(1500, noise=0.5), ["--method", "glint", "--bits", "8", "--set", "hidden=32"]
     for share, told in ((0.0, False), (0.3, True)):
         file = tmp_path / f"{share}.npz"
@@ -98,7 +96,7 @@ def test_coding_without_a_model_says_how_to_get_one(tmp_path: Path, capsys: pyte
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> str:
-    """Eight pictures of plain colour, with a text beside each and a folder a class."""
+    """Eight images of one colour each, with a text file next to each and one folder per class."""
     for number, colour in enumerate(["red", "blue"] * 4):
         folder = tmp_path / "pictures" / colour
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,7 +106,7 @@ def pictures(tmp_path: Path) -> str:
 
 
 @pytest.mark.usefixtures("_colour_encoder")
-def test_raw_pictures_and_texts_go_through_the_encoders_that_are_named(pictures: str, tmp_path: Path) -> None:
+def test_raw_images_and_texts_are_encoded_with_the_named_encoders(pictures: str, tmp_path: Path) -> None:
     encoders = ["--image-encoder", "mean-colour", "--text-encoder", "bag-of-words"]
     assert run(["train", pictures, "--out", str(tmp_path / "model"), *QUICK, *encoders]) == 0
     described = load(tmp_path / "model").encoders
@@ -119,7 +117,7 @@ def test_raw_pictures_and_texts_go_through_the_encoders_that_are_named(pictures:
 
 
 @pytest.mark.usefixtures("_colour_encoder")
-def test_a_picture_that_cannot_be_read_counts_as_missing_and_strict_stops(
+def test_an_unreadable_image_counts_as_missing_and_is_an_error_with_strict(
     pictures: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (Path(pictures) / "red" / "0.png").write_bytes(b"damaged")

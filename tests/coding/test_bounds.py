@@ -189,7 +189,7 @@ def test_the_policy_stops_at_the_first_step_that_is_feasible(
 
 
 @pytest.mark.parametrize(("upper", "delta"), [(2, 2), (None, 1)])
-def test_where_nothing_is_feasible_the_tightest_upper_bound_is_used_and_flagged(
+def test_if_nothing_is_feasible_the_tightest_upper_bound_is_used_and_flagged(
     ladder: Callable[..., DeltaChoice], upper: int | None, delta: int
 ) -> None:
     choice = ladder((8.0, 5.0, 3.0), (None, upper))
@@ -232,7 +232,7 @@ def test_the_reason_names_the_forms(used: Bounds, reason: str) -> None:
     assert DeltaChoice(16, 1, used=used, paper=PAPER).reason == reason
 
 
-def test_the_paper_without_an_upper_bound_is_said_to_have_none() -> None:
+def test_a_missing_upper_bound_of_the_paper_is_shown_as_none() -> None:
     paper = Bounds(10.03, "size", None, ("independent", "entropy"))
     assert "10.03 (|l_i|) and none (independent H(L))" in DeltaChoice(16, 3, used=TIGHT, paper=paper).reason
 
@@ -242,7 +242,7 @@ def test_a_bound_missed_by_rounding_only_is_feasible() -> None:
     assert not Bounds(3 + 1e-6, "size", 3, ("independent", "entropy")).feasible
 
 
-def test_a_choice_survives_json() -> None:
+def test_a_choice_is_plain_json() -> None:
     value = DeltaChoice(16, 3, used=TIGHT, paper=PAPER).to_json()
     assert json.loads(json.dumps(value)) == value
     assert (value["delta"], value["feasible"], value["paper"]["feasible"]) == (3, True, False)

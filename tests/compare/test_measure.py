@@ -1,4 +1,4 @@
-"""A run end to end on tiny data: what its result holds, and that it is what the parts give."""
+"""A run end to end on tiny data: the content of its result, and that it agrees with the parts."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_method_without_a_length_is_refused(opened: Opened) -> None:
         measure(Run("generated", "scm", 0), opened)
 
 
-def test_validation_asks_with_training_pairs_and_never_with_queries(opened: Opened) -> None:
+def test_validation_queries_are_training_pairs_and_never_queries(opened: Opened) -> None:
     split = split_of(Run("generated", "scm", validation=True), opened)
     assert opened.split is not None
     assert np.isin(split.query, opened.split.train).all()
@@ -202,7 +202,7 @@ def test_data_without_labels_is_refused(opened: Opened) -> None:
         parts_of(Run("generated", "cca-itq"), bare)
 
 
-def test_noise_reaches_training_labels_and_asking_features_only(opened: Opened) -> None:
+def test_noise_is_added_to_training_labels_and_query_features_only(opened: Opened) -> None:
     clean = parts_of(Run("generated", "scm"), opened)
     noisy = parts_of(Run("generated", "scm", label_noise=0.5, image_noise=1.0), opened)
     assert (clean.train.labels != noisy.train.labels).any()

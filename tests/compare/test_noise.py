@@ -19,7 +19,7 @@ def test_swapping_changes_a_share_of_the_items_and_no_class_frequency() -> None:
     assert (noisy.sum(axis=0) == labels.sum(axis=0)).all()
 
 
-def test_no_noise_leaves_the_very_same_pairs() -> None:
+def test_without_noise_the_pairs_are_unchanged() -> None:
     pairs = generate_pairs(20)
     assert with_noisy_labels(pairs, 0.0, seed=0) is pairs
     assert disturb_features(pairs, "image", 0.0, seed=0) is pairs

@@ -97,7 +97,7 @@ def test_moving_a_definition_to_another_module_does_not_change_the_hash(
     assert first != _hash(tmp_path / "changed", monkeypatch, changed)
 
 
-def test_every_method_has_a_hash_of_its_own() -> None:
+def test_every_method_has_a_different_hash() -> None:
     hashes = {code_hash(method_class(name)) for name in METHODS.names()}
     assert None not in hashes
     assert len(hashes) == len(METHODS.names())

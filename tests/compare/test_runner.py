@@ -47,15 +47,13 @@ def test_a_run_in_a_child_process_leaves_its_result_and_no_claim(tmp_path: Path)
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["scm-8-s0.json"]
 
 
-def test_a_finished_run_is_not_made_again(here: list[Run], tmp_path: Path) -> None:
+def test_a_finished_run_is_not_repeated(here: list[Run], tmp_path: Path) -> None:
     first = make_runs([GOOD], tmp_path, data=DATA)
     assert make_runs([GOOD], tmp_path, data=DATA) == first
     assert here == [GOOD]
 
 
-def test_a_failed_run_does_not_stop_the_others_and_is_made_again_only_on_demand(
-    here: list[Run], tmp_path: Path
-) -> None:
+def test_a_failed_run_does_not_stop_the_others_and_is_repeated_only_on_request(here: list[Run], tmp_path: Path) -> None:
     results = make_runs([BAD, GOOD], tmp_path, data=DATA)
     assert [result["status"] for result in results if result] == ["failed", "done"]
     assert results[0] is not None
@@ -66,7 +64,7 @@ def test_a_failed_run_does_not_stop_the_others_and_is_made_again_only_on_demand(
     assert here == [BAD, GOOD, BAD]
 
 
-def test_an_interrupted_grid_keeps_what_is_done_and_goes_on(
+def test_an_interrupted_grid_keeps_finished_runs_and_is_resumed(
     here: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     second = Run("a", "scm", 16)
@@ -89,7 +87,7 @@ def test_progress_counts_and_estimates_the_rest(here: list[Run], tmp_path: Path)
     assert reports[1].seconds_left == 0
 
 
-def test_a_run_that_another_runner_has_try_lock_is_left_to_it(here: list[Run], tmp_path: Path) -> None:
+def test_a_run_locked_by_another_runner_is_skipped(here: list[Run], tmp_path: Path) -> None:
     with try_lock((tmp_path / GOOD.path).with_suffix(".claim")):
         assert make_runs([GOOD], tmp_path, data=DATA) == [None]
     assert here == []
@@ -104,7 +102,7 @@ def test_a_killed_process_is_a_failed_run(tmp_path: Path, monkeypatch: pytest.Mo
     assert "SIGTERM" in result["error"]
 
 
-def test_a_process_that_ends_badly_is_a_failed_run_with_its_last_words(
+def test_a_failed_process_is_a_failed_run_with_its_last_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = subprocess.run
@@ -131,7 +129,7 @@ def test_results_of_other_data_are_refused(here: list[Run], tmp_path: Path) -> N
         make_runs([GOOD], tmp_path, data={"a": "generated:200"})
 
 
-def test_a_result_with_other_defaults_than_now_is_told_apart(here: list[Run], tmp_path: Path) -> None:
+def test_a_result_with_other_defaults_is_stale(here: list[Run], tmp_path: Path) -> None:
     (result,) = make_runs([GOOD], tmp_path, data=DATA)
     assert result is not None
     assert stale_runs([GOOD, BAD], tmp_path) == []
@@ -140,7 +138,7 @@ def test_a_result_with_other_defaults_than_now_is_told_apart(here: list[Run], tm
     assert stale_runs([GOOD], tmp_path) == [GOOD]
 
 
-def test_data_without_a_place_is_named(tmp_path: Path) -> None:
+def test_a_dataset_without_a_location_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"'a'.*'b'"):
         make_runs([GOOD], tmp_path, data={"b": "generated"})
 

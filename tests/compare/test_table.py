@@ -1,4 +1,4 @@
-"""The summary: means over seeds, the worst of the bits, and failures in the open."""
+"""The summary: means over seeds, the worst of the bits, and failures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_row_is_the_mean_over_seeds_and_the_worst_of_the_bits() -> None:
     assert cost_cells(row) == ["scm", "16", "2.0", "1,234", "3", "50"]
 
 
-def test_presets_lengths_and_reference_lines_have_rows_of_their_own() -> None:
+def test_presets_lengths_and_reference_lines_have_separate_rows() -> None:
     runs = [Run("a", "rmsh", 16), Run("a", "rmsh", 32), Run("a", "rmsh", 16, preset="paper"), Run("a", "mlp", 0)]
     rows = summarise(_result(run, 0.5) for run in runs)
     assert [(row.method, row.bits) for row in rows] == [("rmsh", 16), ("rmsh", 32), ("rmsh (paper)", 16), ("mlp", 0)]
@@ -71,7 +71,7 @@ def test_a_rank_beyond_the_database_is_not_shown_as_one() -> None:
     assert score_table(summarise([small]))[0][3:] == ["NDCG@all", "mAP@all"]
 
 
-def test_protocols_and_prefixes_have_rows_of_their_own() -> None:
+def test_protocols_and_prefixes_have_separate_rows() -> None:
     run = Run("a", "scm", 64, protocol="unseen", prefixes=(16, 32))
     whole = _result(run, 0.5)
     parts = {str(bits): _result(run, bits / 100)["scores"] for bits in run.prefixes}

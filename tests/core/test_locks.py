@@ -1,4 +1,4 @@
-"""Locks: one holder at a time, and a dead process holds none."""
+"""Locks: one holder at a time, and none after its process has died."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_without_image_features_their_file_is_not_needed(tmp_path: Path):
         read_coco66k(tmp_path)
 
 
-def test_stored_bytes_are_squared_on_the_way_back():
+def test_stored_bytes_are_decoded_by_squaring():
     stored = np.arange(256, dtype=np.uint8)
     expected = (stored.astype(np.float32) / 255 * 2.4454997) ** 2
     np.testing.assert_allclose(decompand(stored), expected, rtol=1e-6)
@@ -64,7 +64,7 @@ def test_labels_of_another_width_are_refused(tmp_path: Path):
         read_coco66k(write(tmp_path, names=[str(c) for c in range(9)]))
 
 
-def test_a_missing_key_names_what_there_is(tmp_path: Path):
+def test_an_error_about_a_missing_key_lists_the_keys(tmp_path: Path):
     with pytest.raises(DataError, match=r"labels.npz has no key 'names', only 'ids', 'labels'"):
         read_coco66k(write(tmp_path, names=None))
 

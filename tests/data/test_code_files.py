@@ -49,11 +49,11 @@ LABELS = np.eye(3, dtype=np.uint8)[[0, 1, 2, 0, 1, 2]]
         ("loss", None),
     ],
 )
-def test_a_key_stands_for_a_part_and_a_kind(key: str, meant: tuple[str, str] | None) -> None:
+def test_a_key_names_a_part_and_a_kind(key: str, meant: tuple[str, str] | None) -> None:
     assert key_meaning(key) == meant
 
 
-def test_codes_are_found_by_key_and_told(tmp_path: Path) -> None:
+def test_codes_are_found_by_key_and_noted(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", qB=SIGNS[:2], rB=SIGNS[2:], epoch=np.array([3]))
     found = find_codes(tmp_path / "a.npz")
     assert (unpack(found.codes["query", "codes"].packed, 10) == BITS[:2]).all()
@@ -62,24 +62,24 @@ def test_codes_are_found_by_key_and_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["mine.npy", "mine.npz", "mine.mat"])
-def test_the_only_matrix_of_a_file_is_taken_whatever_its_name(tmp_path: Path, name: str) -> None:
+def test_the_only_matrix_of_a_file_is_used_whatever_its_name(tmp_path: Path, name: str) -> None:
     writers = {".npy": np.save, ".npz": lambda p, v: np.savez(p, mine=v), ".mat": lambda p, v: savemat(p, {"mine": v})}
     writers[name[-4:]](tmp_path / name, SIGNS)
     assert list(find_codes(tmp_path / name).codes) == [("all", "codes")]
 
 
-def test_packed_codes_need_their_bits_where_they_do_not_fill_a_byte(tmp_path: Path) -> None:
+def test_packed_codes_that_do_not_fill_a_byte_need_the_number_of_bits(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", codes=np.packbits(BITS, axis=1))
     assert find_codes(tmp_path / "a.npz", bits=10).codes["all", "codes"].bits == 10
 
 
-def test_values_that_are_no_codes_are_refused_by_file_and_key(tmp_path: Path) -> None:
+def test_an_error_about_codes_names_file_and_key(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", codes=np.full((2, 3), 7))
     with pytest.raises(CodesError, match=r"a\.npz, key 'codes': .* from 7 to 7"):
         find_codes(tmp_path / "a.npz")
 
 
-def test_keys_that_say_nothing_are_refused(tmp_path: Path) -> None:
+def test_meaningless_keys_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", first=SIGNS, second=SIGNS)
     with pytest.raises(DataError, match=r"no key for codes.* key 'first' \(6 x 10\)"):
         find_codes(tmp_path / "a.npz")
@@ -124,7 +124,7 @@ def test_class_numbers_have_the_same_columns_in_all_parts(tmp_path: Path) -> Non
     assert (found.of("query").shape, found.of("database").shape) == ((2, 5), (3, 5))
 
 
-def test_a_column_of_bytes_without_class_names_holds_class_numbers(tmp_path: Path) -> None:
+def test_a_column_of_bytes_without_class_names_contains_class_numbers(tmp_path: Path) -> None:
     np.savez(tmp_path / "l.npz", labels=np.array([[0], [4], [2]], dtype=np.uint8))
     assert find_labels(tmp_path / "l.npz").of("all").argmax(axis=1).tolist() == [0, 4, 2]
 
@@ -162,7 +162,7 @@ def test_every_form_of_a_bit_is_read(values: np.ndarray, reading: str) -> None:
     assert told == reading
 
 
-def test_zero_among_signs_counts_as_one_and_is_told() -> None:
+def test_zero_among_signs_counts_as_one_and_is_noted() -> None:
     found, told = decode_codes(np.array([[-1, 0, 1]]))
     assert (found.tolist(), told) == ([[False, True, True]], "-1 and +1; 0 counts as +1")
 
@@ -177,7 +177,7 @@ def test_packed_codes_of_either_bit_order_keep_their_distances(bits: int, order:
     assert found.shape == codes.shape
 
 
-def test_packed_codes_fill_their_bytes_unless_said_otherwise() -> None:
+def test_packed_codes_fill_their_bytes_unless_bits_are_given() -> None:
     found, told = decode_codes(np.array([[255, 3]], dtype=np.uint8))
     assert (found.shape, told) == ((1, 16), "16 bits packed into bytes")
 
@@ -209,7 +209,7 @@ def test_bytes_of_zero_and_one_too_wide_to_be_packed_are_bits() -> None:
         (np.array([[9, 255]], dtype=np.uint8), 12, "last of 12"),
     ],
 )
-def test_what_is_no_code_is_refused(values: np.ndarray, bits: int | None, sentence: str) -> None:
+def test_invalid_codes_are_refused(values: np.ndarray, bits: int | None, sentence: str) -> None:
     with pytest.raises(CodesError, match=f"mine: .*{sentence}"):
         decode_codes(values, bits, source="mine")
 
@@ -224,7 +224,7 @@ def test_labels_are_read_from_every_form() -> None:
 
 
 @pytest.mark.parametrize("values", [np.array([2, 0]), np.array([[2], [0]]), np.array([2.0, 0.0])])
-def test_class_numbers_become_one_column_a_class(values: np.ndarray) -> None:
+def test_class_numbers_become_one_column_per_class(values: np.ndarray) -> None:
     assert class_count(values) == 3
     found, told = decode_labels(values, at_least=4)
     assert (found.tolist(), told) == ([[0, 0, 1, 0], [1, 0, 0, 0]], "class numbers")
@@ -236,13 +236,13 @@ def test_a_single_column_of_zero_and_one_is_one_class() -> None:
 
 
 @pytest.mark.parametrize("values", [np.array([0.5, 1]), np.array([-1, 1]), np.array([0, 1 << 16])])
-def test_numbers_that_are_no_classes_are_refused(values: np.ndarray) -> None:
+def test_invalid_class_numbers_are_refused(values: np.ndarray) -> None:
     with pytest.raises(DataError, match=r"class numbers .* 0 to 65535"):
         decode_labels(values)
 
 
 @pytest.mark.parametrize("values", [np.array([[0, 2]]), np.array([["a"]]), np.zeros((1, 1, 1)), np.array(3)])
-def test_what_is_no_label_is_refused(values: np.ndarray) -> None:
+def test_invalid_labels_are_refused(values: np.ndarray) -> None:
     with pytest.raises(DataError, match="labels"):
         decode_labels(values)
 

@@ -49,7 +49,7 @@ def test_names_of_parts_are_known(part, names):
 
 
 @pytest.mark.parametrize("name", ["param", "x", "y", "i", "t", "XTrain", "train/images", "", "all"])
-def test_a_name_that_says_too_little_is_not_guessed(name):
+def test_an_ambiguous_name_is_not_guessed(name):
     assert role_of_key(name) is None
 
 
@@ -62,7 +62,7 @@ def keys(choice: Selection) -> dict[str, list[str]]:
     return {role: [matrix.key for matrix in matrices] for role, matrices in choice.matrices.items()}
 
 
-def test_a_guess_is_noted_and_so_is_what_was_not_used():
+def test_guesses_and_unused_matrices_are_noted():
     choice = chosen(LAll=(20015, 24), XAll=(20015, 512), param=(1, 1))
     assert keys(choice) == {"images": ["XAll"], "labels": ["LAll"]}
     assert choice.parts == ("all",)
@@ -78,7 +78,7 @@ def test_two_keys_that_fit_are_refused_by_name():
         chosen(XAll=(9, 2), images=(9, 3))
 
 
-def test_a_whole_matrix_beside_a_part_is_refused():
+def test_a_whole_matrix_next_to_a_part_is_refused():
     with pytest.raises(DataError, match=r"labels: key 'L_tr' .* and key 'LAll'"):
         chosen(L_tr=(9, 2), LAll=(12, 2))
 
@@ -112,7 +112,7 @@ def test_parts_are_put_in_the_order_database_query():
     assert choice.parts == ("train", "query")
 
 
-def test_training_rows_beside_a_database_are_skipped_and_noted():
+def test_training_rows_next_to_a_database_are_skipped_and_noted():
     choice = chosen(I_tr=(5, 2), I_db=(9, 2), I_te=(3, 2))
     assert keys(choice) == {"images": ["I_db", "I_te"]}
     assert "key 'I_tr' (5 x 2) of data.mat was skipped" in choice.notes[0]
@@ -142,7 +142,7 @@ def test_a_key_in_two_spellings_is_taken_only_as_it_is_spelt(tmp_path: Path):
         locate(f"{tmp_path / 'a.npz'}:One", "labels")
 
 
-def test_a_drive_letter_is_no_file_with_a_key():
+def test_a_drive_letter_is_not_a_file_with_a_key():
     with pytest.raises(DataError, match=r"Q:.nothing.npy does not exist"):
         locate("Q:/nothing.npy", "images")
 
@@ -196,7 +196,7 @@ def test_ids_may_be_a_row_or_a_column_of_whole_numbers_or_bytes(tmp_path: Path, 
         (["a", "a"], r"key 'ids': the ids of these rows occur more than once: row 0 \('a'\), row 1 \('a'\)"),
     ],
 )
-def test_ids_that_are_no_list_of_different_names_are_refused(tmp_path: Path, ids, sentence):
+def test_invalid_ids_are_refused(tmp_path: Path, ids, sentence):
     with pytest.raises(DataError, match=sentence):
         assembled(tmp_path, labels=np.eye(2), ids=ids)
 
@@ -278,12 +278,12 @@ def test_parts_follow_each_other_and_make_a_split(tmp_path: Path):
     assert split.query.tolist() == [3]
 
 
-def test_parts_must_agree_each_and_not_only_in_sum(tmp_path: Path):
+def test_rows_must_match_in_each_part_and_not_only_in_total(tmp_path: Path):
     with pytest.raises(DataError, match=r"3 of images \(key 'I_tr' .*2 of labels \(key 'L_tr'"):
         assembled(tmp_path, I_tr=np.ones((3, 2)), I_te=np.ones((1, 2)), L_tr=np.ones((2, 1)), L_te=np.ones((2, 1)))
 
 
-def test_a_part_alone_is_no_split(tmp_path: Path):
+def test_a_single_part_is_not_a_split(tmp_path: Path):
     pairs, split, _ = assembled(tmp_path, I_tr=np.ones((3, 2)), L_tr=np.ones((3, 1)))
     assert len(pairs) == 3
     assert split is None
@@ -314,12 +314,12 @@ def test_rows_are_found_by_ids_in_any_order_and_spelling(tmp_path: Path):
     assert note == "images are features from key 'images' (3 x 1) of resnet.npz, rows by id"
 
 
-def test_ids_of_matlab_and_a_named_key_serve_as_well(tmp_path: Path):
+def test_ids_of_matlab_and_a_named_key_work_too(tmp_path: Path):
     io.savemat(tmp_path / "a.mat", {"pool5": np.array([[40.0], [20.0]]), "ids": np.array(["0004", "0002"])})
     assert features(f"{tmp_path / 'a.mat'}:pool5")[0] == [[40.0], [20.0]]
 
 
-def test_without_ids_one_row_an_item_is_taken_in_order(tmp_path: Path):
+def test_without_ids_rows_are_taken_in_order(tmp_path: Path):
     np.save(tmp_path / "a.npy", np.arange(4.0)[:, None])
     column, note = features(tmp_path / "a.npy")
     assert column == [[3.0], [1.0]]
@@ -338,7 +338,7 @@ def test_ids_and_features_of_different_lengths_are_refused(tmp_path: Path):
         features(tmp_path / "a.npz")
 
 
-def test_rows_of_nobody_are_refused(tmp_path: Path):
+def test_a_wrong_number_of_rows_without_ids_is_refused(tmp_path: Path):
     np.save(tmp_path / "a.npy", np.ones((3, 1)))
     with pytest.raises(DataError, match=r"has 3 rows .* 4 items; add the key 'ids'"):
         features(tmp_path / "a.npy")

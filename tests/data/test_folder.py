@@ -25,7 +25,7 @@ def _write(folder: Path, **files: str | bytes) -> Path:
     return folder
 
 
-def test_a_metadata_file_says_what_the_items_are(tmp_path: Path) -> None:
+def test_a_metadata_file_lists_the_items(tmp_path: Path) -> None:
     (tmp_path / "metadata.csv").write_text("file_name,text\na.jpg,a dog\n")
     origin, notes = read_folder(_write(tmp_path, a_jpg="", b_jpg="", b_txt="not read"))
     assert [(record.id, record.text) for record in origin.records] == [("a.jpg", "a dog")]
@@ -33,7 +33,7 @@ def test_a_metadata_file_says_what_the_items_are(tmp_path: Path) -> None:
     assert notes == ["metadata.csv: 1 rows"]
 
 
-def test_each_part_of_a_data_set_may_have_its_own(tmp_path: Path) -> None:
+def test_each_subfolder_may_have_its_own_metadata_file(tmp_path: Path) -> None:
     _write(tmp_path, train__a_jpg="", test__a_jpg="")
     (tmp_path / "train" / "metadata.csv").write_text("file_name,text\na.jpg,one\n")
     (tmp_path / "test" / "metadata.jsonl").write_text('{"file_name": "a.jpg", "text": "two"}\n')
@@ -46,7 +46,7 @@ def test_two_metadata_files_in_one_folder_are_refused(tmp_path: Path) -> None:
         read_folder(_write(tmp_path, metadata_csv="file_name\n", metadata_jsonl=""))
 
 
-def test_a_text_beside_a_picture_is_its_text(tmp_path: Path) -> None:
+def test_a_text_file_next_to_an_image_is_its_text(tmp_path: Path) -> None:
     _write(
         tmp_path, a_jpg="", a_txt="\ufeffa dog\n", b_PNG="", c_txt="words alone", d_jpg="", d_txt=b"\xff\xfe", x_pdf=""
     )
@@ -124,18 +124,18 @@ def test_a_parquet_file_with_too_many_rows_or_bytes_is_refused(tmp_path: Path, m
                 read_metadata(tmp_path / "metadata.parquet")
 
 
-def test_a_folder_a_class_gives_labels(tmp_path: Path) -> None:
+def test_one_folder_per_class_gives_labels(tmp_path: Path) -> None:
     origin, notes = read_folder(_write(tmp_path, dog__a_jpg="", cat__b_jpg="", cat__c_jpg=""))
     assert [(r.id, r.labels) for r in origin.records][-1] == ("dog/a.jpg", ("dog",))
     assert "folder names are used as labels, 2 classes" in notes
 
 
 @pytest.mark.parametrize("files", [{"dog__a_jpg": "", "b_jpg": ""}, {"one__a_jpg": "", "one__b_jpg": ""}])
-def test_other_folders_are_no_classes(tmp_path: Path, files: dict[str, str]) -> None:
+def test_other_folders_are_not_classes(tmp_path: Path, files: dict[str, str]) -> None:
     assert not any(record.labels for record in read_folder(_write(tmp_path, **files))[0].records)
 
 
-def test_hidden_files_and_folders_are_passed_over(tmp_path: Path) -> None:
+def test_hidden_files_and_folders_are_ignored(tmp_path: Path) -> None:
     _write(tmp_path, a_jpg="")
     for name in ("._a.jpg", ".thumbnails/b.jpg"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -143,7 +143,7 @@ def test_hidden_files_and_folders_are_passed_over(tmp_path: Path) -> None:
     assert [record.id for record in read_folder(tmp_path)[0].records] == ["a.jpg"]
 
 
-def test_a_library_among_the_pictures_is_passed_over(tmp_path: Path) -> None:
+def test_a_library_among_the_images_is_ignored(tmp_path: Path) -> None:
     _write(tmp_path, a_jpg="", library__items_sqlite="", library__pictures__b_jpg="")
     _write(tmp_path, work__build_claim="", work__classes_txt="cat: cat")
     assert [record.id for record in read_folder(tmp_path)[0].records] == ["a.jpg"]
@@ -156,7 +156,7 @@ def test_a_link_to_a_folder_outside_is_not_followed(tmp_path: Path) -> None:
     assert [record.id for record in read_folder(tmp_path / "photos")[0].records] == ["a.jpg"]
 
 
-def test_a_folder_without_pictures_is_none(tmp_path: Path) -> None:
+def test_a_folder_without_images_is_not_an_image_folder(tmp_path: Path) -> None:
     assert not is_image_folder(_write(tmp_path, readme_txt=""))
     assert is_image_folder(_write(tmp_path, deep__er__a_webp=""))
 
@@ -184,7 +184,7 @@ def test_strict_refuses_what_would_be_left_out(tmp_path: Path) -> None:
         open_pairs(tmp_path, strict=True)
 
 
-def test_matrices_beside_pictures_stay_matrices(tmp_path: Path) -> None:
+def test_matrices_take_precedence_over_images(tmp_path: Path) -> None:
     import numpy as np
 
     np.save(_write(tmp_path, a_jpg="") / "images.npy", np.eye(3))
@@ -214,7 +214,7 @@ def _parquet(folder: Path, rows: list[dict[str, object]]) -> Path:
     return folder / "metadata.parquet"
 
 
-def test_the_three_formats_say_the_same(tmp_path: Path) -> None:
+def test_the_three_formats_give_the_same_records(tmp_path: Path) -> None:
     paths = [
         _csv(tmp_path, "file_name,text,labels\na.jpg,a dog,dog;park\nb.jpg,a cat,cat\n"),
         _jsonl(tmp_path, *map(json.dumps, ROWS)),
@@ -233,7 +233,7 @@ def test_the_three_formats_say_the_same(tmp_path: Path) -> None:
         ' File_Name ,CAPTION,labels\na.jpg,"a dog", dog \n\n',
     ],
 )
-def test_a_csv_is_understood_however_a_spreadsheet_wrote_it(tmp_path: Path, content: str) -> None:
+def test_a_csv_is_read_in_every_dialect_of_spreadsheets(tmp_path: Path, content: str) -> None:
     (record,), skipped, unused = read_metadata(_csv(tmp_path, content))
     assert (record.row, record.picture, record.text, record.labels) == (2, "a.jpg", "a dog", ("dog",))
     assert skipped == unused == []
@@ -262,12 +262,12 @@ def test_lines_that_are_not_json_are_listed_with_their_number(tmp_path: Path) ->
     assert "a string is expected" in skipped[2].reason
 
 
-def test_a_file_in_a_subfolder_names_pictures_from_there(tmp_path: Path) -> None:
+def test_a_metadata_file_in_a_subfolder_names_images_relative_to_it(tmp_path: Path) -> None:
     (record,), _, _ = read_metadata(_csv(tmp_path, "file_name\nx\\a.jpg\n"), inside="train")
     assert record == Record("train/metadata.csv", 2, "train/x/a.jpg", picture="train/x/a.jpg")
 
 
-def test_columns_of_no_use_are_named(tmp_path: Path) -> None:
+def test_unused_columns_are_listed(tmp_path: Path) -> None:
     rows = [{"file_name": "a.jpg", "width": 3}]
     for path in (_csv(tmp_path, "file_name,width\na.jpg,3\n"), _parquet(tmp_path, rows)):
         assert read_metadata(path)[2] == ["width"]

@@ -38,7 +38,7 @@ def test_bytes_of_another_width_or_type_are_refused(packed):
         unpack_labels(packed, 3)
 
 
-def test_the_frequency_of_a_class_is_its_part_of_all_items():
+def test_the_frequency_of_a_class_is_its_share_of_all_items():
     assert class_frequency(np.array([[1, 0], [1, 0], [0, 0], [1, 0]], dtype=np.uint8)).tolist() == [0.75, 0]
     assert class_frequency(np.zeros((0, 2), dtype=np.uint8)).tolist() == [0, 0]
 
@@ -55,22 +55,22 @@ def test_tags_stay_whole() -> None:
     assert classes == {"hot dog": ["hot dog"], "new york": ["new york"], "street": ["street"]}
 
 
-def test_sentences_with_commas_are_no_lists_of_tags() -> None:
+def test_sentences_with_commas_are_not_lists_of_tags() -> None:
     assert [*mine_classes(["a red picture, number 1", "a red one, or two", "a sea, blue", "so blue", "x"])] == [
         "blue",
         "red",
     ]
 
 
-def test_a_word_of_more_than_half_of_the_texts_is_no_class() -> None:
+def test_a_word_in_more_than_half_of_the_texts_is_not_a_class() -> None:
     assert "photo" not in mine_classes([f"photo of {name}" for name in ("dog", "dog", "cat", "cat", "sea")])
 
 
-def test_there_are_no_more_classes_than_asked_for() -> None:
+def test_the_number_of_classes_is_limited() -> None:
     assert [*mine_classes(CAPTIONS, most=1)] == ["cat"]
 
 
-def test_nothing_recurs_is_refused() -> None:
+def test_texts_without_a_recurring_word_are_refused() -> None:
     with pytest.raises(DataError, match="No word or tag recurs in the 2 texts"):
         mine_classes(["a dog", "the sea"])
 
@@ -87,7 +87,7 @@ def test_a_file_of_classes_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert "dog: dog, dogs  # 2" in (tmp_path / "classes.txt").read_text()
 
 
-def test_a_person_may_rename_join_and_add_classes(tmp_path: Path) -> None:
+def test_classes_may_be_renamed_merged_and_added_by_hand(tmp_path: Path) -> None:
     (tmp_path / "classes.txt").write_text("# mine\nanimal: dog, dogs,  cat\n\nfrisbee\n")
     classes = read_classes(tmp_path / "classes.txt")
     assert classes == {"animal": ["dog", "dogs", "cat"], "frisbee": ["frisbee"]}
@@ -98,7 +98,7 @@ def test_a_person_may_rename_join_and_add_classes(tmp_path: Path) -> None:
     ("content", "said"),
     [(b"# none\n", "no class"), (b"a: x\na: y\n", "line 2 has 'a' again"), (b": x", "no name"), (b"\xff", "UTF-8")],
 )
-def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+def test_an_invalid_class_file_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "classes.txt").write_bytes(content)
     with pytest.raises(DataError, match=said):
         read_classes(tmp_path / "classes.txt")

@@ -66,27 +66,27 @@ def test_a_file_cut_short_is_refused_when_it_is_read(tmp_path: Path):
         read_matrix(place)
 
 
-def test_hdf5_without_its_library_says_which_extra_brings_it(tmp_path: Path, monkeypatch):
+def test_without_h5py_the_extra_is_named(tmp_path: Path, monkeypatch):
     (tmp_path / "a.h5").touch()
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingExtraError, match=r"\[hdf5\]"):
         list_matrices(tmp_path / "a.h5")
 
 
-def test_a_place_reads_as_a_person_writes_it():
+def test_a_matrix_is_described_by_key_shape_and_file():
     place = MatrixKey(Path("some/labels.mat"), "LAll", (20015, 24))
     assert str(place) == "key 'LAll' (20,015 x 24) of labels.mat"
     assert str(MatrixKey(Path("a.npy"), "a", ())) == "key 'a' (a single value) of a.npy"
 
 
-def test_an_archive_tells_its_shapes_and_gives_its_arrays(tmp_path: Path):
+def test_an_archive_is_listed_by_shape_and_read(tmp_path: Path):
     path = tmp_path / "data.npz"
     np.savez_compressed(path, images=np.ones((3, 2)), names=np.array(["dog", "cat"]))
     assert contents(path) == {"images": (3, 2), "names": (2,)}
     assert read(path, "names").tolist() == ["dog", "cat"]
 
 
-def test_a_single_array_is_called_by_its_file_and_mapped_into_memory(tmp_path: Path):
+def test_a_single_array_has_the_name_of_its_file_and_is_memory_mapped(tmp_path: Path):
     path = tmp_path / "images.npy"
     np.save(path, np.ones((3, 2), dtype=np.float32))
     assert contents(path) == {"images": (3, 2)}
@@ -118,7 +118,7 @@ def test_objects_are_never_unpickled(tmp_path: Path, name):
         read(path, "labels")
 
 
-def test_other_files_in_an_archive_are_passed_over(tmp_path: Path):
+def test_other_files_in_an_archive_are_ignored(tmp_path: Path):
     path = tmp_path / "data.npz"
     np.savez(path, labels=np.eye(2))
     with zipfile.ZipFile(path, "a") as archive:
@@ -193,7 +193,7 @@ def test_a_sparse_matrix_of_matlab_stays_sparse(tmp_path: Path, write_matlab73, 
     np.testing.assert_array_equal(matrix.toarray(), dense)
 
 
-def test_cells_of_strings_are_strings_and_hide_what_they_point_to(tmp_path: Path, write_matlab73):
+def test_cells_of_strings_are_strings_and_their_references_are_not_listed(tmp_path: Path, write_matlab73):
     path = write_matlab73(tmp_path / "a.mat", names=["dog", "", "Känguru"])
     assert contents(path) == {"names": (3, 1)}
     assert read(path, "names").ravel().tolist() == ["dog", "", "Känguru"]
@@ -216,7 +216,7 @@ def test_strings_of_python_are_strings(tmp_path: Path):
     assert read(tmp_path / "a.h5", "captions").tolist() == ["a dog", "ein Känguru"]
 
 
-def test_references_that_are_no_cells_are_refused(tmp_path: Path):
+def test_references_outside_cells_are_refused(tmp_path: Path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = np.ones(2)
         file.create_dataset("links", data=np.array([file["x"].ref], dtype=h5py.ref_dtype))
@@ -242,7 +242,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused_by_its_directory(
         list_matrices(path)
 
 
-def test_an_array_whose_header_claims_more_than_there_is_is_refused(tmp_path: Path) -> None:
+def test_an_array_with_fewer_values_than_its_header_says_is_refused(tmp_path: Path) -> None:
     path = _npz(tmp_path / "liar.npz", "images.npy", (10**12, 10), bytes(100))
     with pytest.raises(DataError, match="'images'"):
         list_matrices(path)
@@ -256,7 +256,7 @@ def test_a_sparse_matrix_with_absurdly_many_rows_is_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes among its files")
-def test_a_pipe_is_no_matrix_file(tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_matrix_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.npz")
     for path in (tmp_path, tmp_path / "a.npz"):
         with pytest.raises(DataError, match="pipe"):

@@ -24,7 +24,7 @@ TAGS = {
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Five pictures, of which the third has no tags, the fourth no topic, and one picture file is missing."""
+    """Five images: the third has no tags, the fourth no topic, and one image file is missing."""
     base, topics = tmp_path / "mirflickr", tmp_path / "mirflickr25k_annotations_v080"
     for folder in (base / "meta" / "tags", base / "doc", topics):
         folder.mkdir(parents=True)
@@ -57,13 +57,13 @@ def test_tags_become_a_sparse_bag_of_the_owners_common_tags(root: Path):
     assert source.worded.tolist() == [True, True, False, True, False]
 
 
-def test_pictures_are_found_and_the_missing_one_is_marked(root: Path):
+def test_images_are_found_and_the_missing_one_is_marked(root: Path):
     pairs = read(root).pairs
     assert pairs.has_image.tolist() == [True, True, True, True, False]
     assert Path(pairs.images[0]) == (root / "mirflickr" / "im1.jpg").resolve()
 
 
-def test_without_pictures_there_are_no_images(root: Path):
+def test_without_image_files_there_is_no_image_column(root: Path):
     for picture in (root / "mirflickr").glob("*.jpg"):
         picture.unlink()
     assert read(root).pairs.images is None
@@ -90,7 +90,7 @@ def test_an_empty_folder_says_what_is_missing_and_that_nothing_is_downloaded(tmp
         read(tmp_path)
 
 
-def test_a_line_that_is_no_number_is_refused(root: Path):
+def test_a_line_that_is_not_a_number_is_refused(root: Path):
     (root / "mirflickr25k_annotations_v080" / "sky.txt").write_text("1\nim2\n")
     with pytest.raises(DataError, match=r"sky.txt: .*'im2'"):
         read(root)
@@ -104,7 +104,7 @@ def test_what_has_neither_tag_nor_topic_is_removed(root: Path, tmp_path: Path):
     assert "1 of 6 pairs have no label, 2 no word; 3 were removed" in manifest["notes"]
 
 
-def test_the_root_may_be_the_folder_of_the_pictures(root: Path):
+def test_the_root_may_be_the_folder_of_the_images(root: Path):
     shutil.move(root / "mirflickr25k_annotations_v080", root / "mirflickr" / "mirflickr25k_annotations_v080")
     assert len(read(root / "mirflickr").pairs) == 5
 

@@ -36,7 +36,7 @@ def caption(picture: int, text: str) -> dict[str, Any]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Three training pictures (the last without annotation) and two for validation."""
+    """Three training images (the last without annotation) and two for validation."""
     write(tmp_path, "instances", "train", images=[30, 9, 25], categories=CATEGORIES, annotations=[
         thing(9, 18), thing(9, 18), thing(30, 90), thing(9, 1, **CROWD),
     ])  # fmt: skip
@@ -55,13 +55,13 @@ def write(root: Path, kind: str, part: str, *, images: list[int], **members: Any
     (root / "annotations" / f"{kind}_{part}2014.json").write_text(json.dumps(content), encoding="utf-8")
 
 
-def test_pictures_are_ordered_by_part_and_number(root: Path):
+def test_images_are_ordered_by_part_and_number(root: Path):
     source = read(root)
     assert source.pairs.ids.tolist() == ["9", "25", "30", "5", "42"]
     assert source.part.tolist() == ["train"] * 3 + ["val"] * 2
 
 
-def test_labels_are_the_categories_in_the_order_of_their_numbers_crowds_among_them(root: Path):
+def test_labels_are_the_categories_by_number_including_crowds(root: Path):
     pairs = read(root).pairs
     assert pairs.class_names == ("person", "dog", "toothbrush")
     assert pairs.labels.tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0], [1, 0, 0]]
@@ -73,7 +73,7 @@ def test_the_first_caption_that_is_not_blank_is_taken_with_single_blanks(root: P
     assert pairs.has_text.tolist() == [True, True, True, False, True]
 
 
-def test_the_pictures_of_one_part_are_enough_to_be_found(root: Path):
+def test_images_of_one_part_only_are_found(root: Path):
     assert read(root).pairs.images is None
     (root / "val2014").mkdir()
     (root / "val2014" / "COCO_val2014_000000000005.jpg").touch()
@@ -82,7 +82,7 @@ def test_the_pictures_of_one_part_are_enough_to_be_found(root: Path):
     assert pairs.images[3].endswith("COCO_val2014_000000000005.jpg")
 
 
-def test_annotations_of_pictures_that_are_not_listed_are_counted(root: Path):
+def test_annotations_of_images_that_are_not_listed_are_counted(root: Path):
     write(root, "instances", "val", images=[42, 5], categories=CATEGORIES, annotations=[thing(1000, 1), thing(5, 2)])
     assert read(root).notes == ("2 annotations of images that are not listed were skipped",)
 
@@ -100,14 +100,14 @@ def test_parts_of_different_categories_are_refused(root: Path):
 
 
 @pytest.mark.parametrize("broken", [{"id": 1, "image_id": 9}, {"category_id": 1}, 7])
-def test_an_annotation_without_picture_or_category_is_refused(root: Path, broken):
+def test_an_annotation_without_image_or_category_is_refused(root: Path, broken):
     write(root, "instances", "train", images=[9], categories=CATEGORIES, annotations=[broken])
     with pytest.raises(DataError, match=r"instances_train2014.json: annotations\[0\] lacks"):
         read(root)
 
 
 @pytest.mark.parametrize(("name", "database"), [("paper", ["9", "25", "30"]), ("labelled", ["9", "30"])])
-def test_the_papers_split_keeps_pictures_without_label_in_the_database_only(root: Path, tmp_path, name, database):
+def test_the_papers_split_keeps_images_without_label_in_the_database_only(root: Path, tmp_path, name, database):
     prepare(
         "mscoco",
         root,

@@ -15,7 +15,7 @@ from rmsh.data.benchmarks.prepare import prepare
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Four pictures, three concepts, three tags; one picture file is there."""
+    """Four images, three concepts, three tags; one image file exists."""
     for folder in ("ImageList", "ConceptsList", "Groundtruth/AllLabels", "NUS_WID_Tags", "Flickr/actor"):
         (tmp_path / folder).mkdir(parents=True)
     names = [r"actor\0001_212.jpg", r"actor\0002_174.jpg", r"zoo\0001_31.jpg", r"zoo\0002_32.jpg"]
@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_pictures_keep_the_order_of_the_list_and_labels_that_of_the_concepts(root: Path):
+def test_images_keep_the_order_of_the_list_and_labels_that_of_the_concepts(root: Path):
     pairs = read(root).pairs
     assert pairs.ids.tolist() == ["actor/0001_212", "actor/0002_174", "zoo/0001_31", "zoo/0002_32"]
     assert pairs.class_names == ("airport", "sky", "zebra")
@@ -48,7 +48,7 @@ def test_tags_become_a_sparse_bag_of_the_list(root: Path):
     assert source.worded.tolist() == [True, False, True, True]
 
 
-def test_the_pictures_that_are_there_are_found(root: Path):
+def test_existing_images_are_found(root: Path):
     pairs = read(root).pairs
     assert pairs.has_image.tolist() == [False, True, False, False]
     assert Path(pairs.images[1]) == (root / "Flickr" / "actor" / "0002_174.jpg").resolve()
@@ -68,7 +68,7 @@ def test_a_missing_concept_is_named(root: Path):
 
 
 @pytest.mark.parametrize("column", [b"0\n1\n0\n", b"0\n1\n0\n2\n", b"0\n1\nx\n1\n", b"0\n1\n0\n0\n1\n"])
-def test_a_column_of_other_than_one_digit_a_picture_is_refused(root: Path, column):
+def test_a_column_without_exactly_one_digit_per_image_is_refused(root: Path, column):
     (root / "Groundtruth" / "AllLabels" / "Labels_sky.txt").write_bytes(column)
     with pytest.raises(DataError, match=r"Labels_sky.txt: .* 4 images"):
         read(root)
@@ -88,7 +88,7 @@ def test_tags_of_other_shape_are_refused(root: Path, rows, sentence):
         read(root)
 
 
-def test_pictures_without_a_frequent_concept_are_removed(root: Path, tmp_path: Path):
+def test_images_without_a_frequent_concept_are_removed(root: Path, tmp_path: Path):
     (root / "Groundtruth" / "AllLabels" / "Labels_airport.txt").write_bytes(b"0\n1\n1\n0\n")
     two = Protocol(name="two", about="a test", queries=1, classes=2, worded=False)
     manifest = prepare("nuswide", root, out=tmp_path / "out", split=two)

@@ -70,7 +70,7 @@ def test_strict_accepts_items_that_all_have_labels():
     assert open_pairs("generated:20", strict=True).pairs.labelled.all()
 
 
-def test_generated_pairs_are_opened_by_number_and_say_what_they_are():
+def test_generated_pairs_are_opened_by_number_and_noted():
     opened = open_pairs("generated:50")
     assert (len(opened.pairs), len(opened.split.query), len(opened.split.train)) == (50, 5, 45)
     assert opened.notes == ("50 pairs were generated; they are not real data",)

@@ -133,7 +133,7 @@ def test_sparse_features_stay_sparse():
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_values_that_are_not_finite_are_named_once_a_row(form):
+def test_values_that_are_not_finite_are_named_once_per_row(form):
     features = np.ones((20, 3))
     features[4:18, 1] = np.nan
     features[4, 2] = np.inf
@@ -193,7 +193,7 @@ def test_a_list_of_class_numbers_is_refused():
         checked_labels(np.array([0, 1, 1]), 3, "file")
 
 
-def test_labels_that_are_not_numbers_at_all_are_refused_as_nan():
+def test_labels_of_nan_are_refused():
     with pytest.raises(DataError, match=r"row 0, column 1 \(nan\)"):
         checked_labels(np.array([[1.0, np.nan]]), 1, "file")
 

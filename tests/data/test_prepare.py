@@ -32,7 +32,7 @@ TAGS = np.eye(30, dtype=np.uint8)[:6]
 FEATURES = np.arange(24.0).reshape(6, 4)
 
 
-def test_one_file_a_matrix_is_read_from_the_folders_it_lies_in(tmp_path: Path):
+def test_matrices_in_separate_files_and_subfolders_are_read(tmp_path: Path):
     for key, name, matrix in (("XAll", "iall-vgg", FEATURES), ("YAll", "yall", TAGS), ("LAll", "lall", TOPIC_LABELS)):
         (tmp_path / key).mkdir()
         io.savemat(tmp_path / key / f"mirflickr25k-{name}.mat", {key: matrix})
@@ -43,7 +43,7 @@ def test_one_file_a_matrix_is_read_from_the_folders_it_lies_in(tmp_path: Path):
     assert source.pairs.class_names == TOPICS
 
 
-def test_pixels_are_passed_over_and_names_of_pictures_become_ids(tmp_path: Path, write_matlab73):
+def test_pixels_are_ignored_and_image_names_become_ids(tmp_path: Path, write_matlab73):
     names = [f"im{n}.jpg" for n in range(1, 7)]
     write_matlab73(tmp_path / "FLICKR-25K.mat", images=np.ones((6, 3, 2, 2)), YAll=TAGS, LAll=TOPIC_LABELS, FAll=names)
     source = read_matrices(tmp_path)
@@ -61,7 +61,7 @@ def test_an_h5_file_of_images_texts_and_labels_is_read(tmp_path: Path):
     assert pairs.class_names[0] == "class 0"
 
 
-def test_parts_are_joined_and_it_is_said(tmp_path: Path):
+def test_parts_are_joined_and_noted(tmp_path: Path):
     parts = {f"{key}_{part}": matrix for key, matrix in (("I", FEATURES), ("L", TOPIC_LABELS)) for part in ("tr", "te")}
     io.savemat(tmp_path / "nus-wide-tc10.mat", parts)
     source = read_matrices(tmp_path)
@@ -108,14 +108,14 @@ def test_what_is_not_usable_is_in_no_part():
     assert len(split.database) == 60
 
 
-def test_a_row_without_labels_is_searched_and_never_asks():
+def test_a_row_without_labels_is_in_the_database_and_never_a_query():
     labels = LABELS * (np.arange(100) >= 60)[:, None].astype(np.uint8)
     split = draw_split(Protocol(name="p", about="", queries=30), labels, usable=ALL)
     assert split.query.min() >= 60
     assert np.isin(np.arange(60), split.database).all()
 
 
-def test_parts_of_the_owner_are_kept_apart():
+def test_published_parts_are_kept_apart():
     part = np.repeat(["train", "val"], [70, 30])
     split = draw_split(Protocol(name="p", about="", queries=30, parts=("train", "val")), LABELS, usable=ALL, part=part)
     assert split.database.tolist() == list(range(70))
@@ -128,7 +128,7 @@ def test_in_order_takes_the_first_rows():
     assert split.train.tolist() == list(range(20, 50))
 
 
-def test_no_number_of_queries_is_a_tenth():
+def test_by_default_a_tenth_are_queries():
     assert len(draw_split(Protocol(name="tenth", about=""), LABELS, usable=ALL).query) == 10
 
 
@@ -214,7 +214,7 @@ def test_pairs_without_label_or_word_are_removed_and_counted(root: Path, tmp_pat
     assert "5 of 60 pairs have no label, 4 no word; 9 were removed" in manifest["notes"]
 
 
-def test_a_protocol_may_keep_what_has_no_label_or_no_word(root: Path, tmp_path: Path):
+def test_a_protocol_may_keep_pairs_without_labels_or_words(root: Path, tmp_path: Path):
     keeping = Protocol(name="all", about="", queries=10, labelled=False, worded=False)
     assert prepare("nuswide", root, out=tmp_path / "out", split=keeping)["items"] == N
 
@@ -250,7 +250,7 @@ def test_the_same_seed_prepares_the_same_split(root: Path, tmp_path: Path):
     assert splits[0] == splits[1] != splits[2]
 
 
-def test_features_by_id_take_the_place_of_images_and_texts(root: Path, tmp_path: Path):
+def test_features_by_id_replace_images_and_texts(root: Path, tmp_path: Path):
     np.savez(tmp_path / "resnet152.npz", images=np.ones((N, 2048)), ids=np.arange(N)[::-1])
     np.save(tmp_path / "words.npy", np.full((N, 1000), 0.5))
     features = {"images": str(tmp_path / "resnet152.npz"), "texts": str(tmp_path / "words.npy")}
@@ -269,7 +269,7 @@ def test_widths_other_than_the_papers_are_noted_and_refused_on_demand(root: Path
         prepare("nuswide", root, out=tmp_path / "again", split=TINY, paper_inputs=True)
 
 
-def test_without_pictures_features_or_consent_nothing_is_prepared(root: Path, tmp_path: Path):
+def test_missing_images_are_refused_unless_omitted_on_purpose(root: Path, tmp_path: Path):
     arrays = dict(np.load(root / "nus-wide.npz"))
     np.savez(root / "nus-wide.npz", YAll=arrays["YAll"], LAll=arrays["LAll"])
     with pytest.raises(DataError, match=r"has no images.*--images.*--without-images"):
@@ -297,7 +297,7 @@ def test_a_finished_folder_is_refused_before_anything_is_read(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["mirflickr25k", "nuswide", "mscoco"])
-def test_a_folder_that_does_not_exist_says_who_publishes_the_files(tmp_path: Path, name):
+def test_the_error_for_a_missing_folder_names_the_publisher(tmp_path: Path, name):
     with pytest.raises(DataError, match=r"nowhere lacks .*https://.*downloads nothing"):
         prepare(name, tmp_path / "nowhere", out=tmp_path / "out")
 

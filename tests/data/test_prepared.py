@@ -46,7 +46,7 @@ def check(pairs: Pairs) -> None:
     assert pairs.has_image.tolist() == [True, True, False, True]
 
 
-def test_features_come_back_with_masks_labels_and_split(folder: Path):
+def test_features_are_read_with_masks_labels_and_split(folder: Path):
     pairs, split, _ = read_prepared(folder)
     check(pairs)
     assert (split.name, split.sha256) == ("tiny", SPLIT.sha256)
@@ -58,7 +58,7 @@ def test_a_sample_of_version_1_stays_readable():
     assert (split.sha256, manifest["version"]) == (SPLIT.sha256, 1)
 
 
-def test_raw_pictures_and_texts_come_back(tmp_path: Path):
+def test_raw_images_and_texts_are_read(tmp_path: Path):
     raw = replace(PAIRS, images=np.array(["1.jpg", "2.jpg", "", "4.jpg"]), texts=np.array(["é", "", "two words", "x"]))
     write_prepared(tmp_path / "raw", raw, SPLIT, facts=FACTS)
     pairs, _, _ = read_prepared(tmp_path / "raw")
@@ -67,7 +67,7 @@ def test_raw_pictures_and_texts_come_back(tmp_path: Path):
     assert pairs.has_image.tolist() == raw.has_image.tolist()
 
 
-def test_what_is_skipped_or_was_never_there_is_absent(tmp_path: Path, folder: Path):
+def test_skipped_and_missing_columns_are_absent(tmp_path: Path, folder: Path):
     pairs, _, _ = read_prepared(folder, ("images", "labels"))
     assert (pairs.images, pairs.labels, pairs.class_names) == (None, None, ())
     assert not pairs.has_image.any()
@@ -75,7 +75,7 @@ def test_what_is_skipped_or_was_never_there_is_absent(tmp_path: Path, folder: Pa
     assert read_prepared(tmp_path / "bare")[0].images is None
 
 
-def test_the_folder_is_opened_like_any_data_and_says_whose_split_it_is(folder: Path):
+def test_the_folder_is_opened_like_any_data_and_its_split_is_noted(folder: Path):
     opened = open_pairs(folder)
     check(opened.pairs)
     assert (opened.name, opened.split.name) == ("mirflickr25k", "tiny")
@@ -101,7 +101,7 @@ def test_a_finished_folder_is_not_written_again(folder: Path):
         write_prepared(folder, PAIRS, SPLIT, facts=FACTS)
 
 
-def test_an_unfinished_folder_is_not_taken_for_pairs_and_is_written_anew(folder: Path):
+def test_an_unfinished_folder_is_not_opened_and_is_written_again(folder: Path):
     (folder / "manifest.json").unlink()
     assert not is_prepared(folder)
     write_prepared(folder, replace(PAIRS, texts=np.ones((4, 3))), SPLIT, facts=FACTS)
@@ -123,7 +123,7 @@ def test_another_manifest_is_refused(folder: Path, change, sentence):
 
 
 @pytest.mark.parametrize("name", ["images.npy", "split.json"])
-def test_a_file_that_is_gone_is_named(folder: Path, name):
+def test_a_missing_file_is_named(folder: Path, name):
     (folder / name).unlink()
     with pytest.raises(DataError, match=f"lacks {name}"):
         read_prepared(folder)

@@ -25,7 +25,7 @@ from rmsh.data.records import (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two pictures, and one outside."""
+    """Two images, and one outside."""
     (tmp_path / "secret.jpg").write_bytes(b"")
     photos = tmp_path / "photos"
     photos.mkdir()
@@ -60,7 +60,7 @@ def _record(row: int = 2, **fields: object) -> Record:
         ({"picture": "gone.jpg", "text": ""}, "item", "'gone.jpg' does not exist; the text is empty"),
     ],
 )
-def test_what_is_wrong_is_left_out_and_listed(
+def test_invalid_parts_are_left_out_and_listed(
     folder: Path, fields: dict[str, object], left_out: str, reason: str
 ) -> None:
     kept, (skipped,) = check_records([_record(7, **fields)], folder)
@@ -80,7 +80,7 @@ def test_a_link_may_lead_within_the_folder_but_not_out(folder: Path) -> None:
     assert "leads out" in skipped[0].reason
 
 
-def test_of_two_items_with_one_id_the_first_stays(folder: Path) -> None:
+def test_of_two_items_with_one_id_the_first_is_kept(folder: Path) -> None:
     kept, (skipped,) = check_records([_record(2), _record(3, text="another")], folder)
     assert [record.text for record in kept] == ["a dog"]
     assert "metadata.csv, row 2" in skipped.reason
@@ -91,7 +91,7 @@ def test_a_text_that_is_too_long_is_cut(folder: Path) -> None:
     assert record.text == "y" * LONGEST_TEXT
 
 
-def test_names_of_real_files_pass(folder: Path) -> None:
+def test_names_of_real_files_are_accepted(folder: Path) -> None:
     name = "Bildschirmfoto um 10.30\u202fUhr (größer).jpg"  # macOS puts a narrow space before AM
     (folder / name).write_bytes(b"")
     kept, skipped = check_records([_record(id=name, picture=name)], folder)
@@ -103,7 +103,7 @@ def test_labels_are_stripped_and_each_counts_once(folder: Path) -> None:
     assert record.labels == ("dog", "cat")
 
 
-def test_pairs_know_who_has_what(folder: Path) -> None:
+def test_pairs_have_masks_of_images_and_texts(folder: Path) -> None:
     records = [
         _record(id="both", labels=("dog",)),
         _record(id="text", picture=None),
@@ -116,13 +116,13 @@ def test_pairs_know_who_has_what(folder: Path) -> None:
     assert Path(str(np.asarray(pairs.images)[0])) == folder / "a.jpg"
 
 
-def test_without_pictures_or_labels_the_columns_are_absent(folder: Path) -> None:
+def test_without_images_or_labels_the_columns_are_absent(folder: Path) -> None:
     pairs = to_pairs([_record(picture=None)], folder=folder, source="texts")
     assert pairs.images is None
     assert pairs.labels is None
 
 
-def test_nothing_left_is_refused(folder: Path) -> None:
+def test_data_without_usable_records_is_refused(folder: Path) -> None:
     with pytest.raises(DataError, match="photos contains no items"):
         to_pairs([], folder=folder, source="photos")
 
@@ -130,7 +130,7 @@ def test_nothing_left_is_refused(folder: Path) -> None:
 LIST = [Skipped("metadata.csv", row, f"i{row}", "item", 'a "reason", with\nmarks') for row in range(2, 14)]
 
 
-def test_the_file_has_a_row_for_each(tmp_path: Path) -> None:
+def test_the_file_has_one_row_per_skipped_part(tmp_path: Path) -> None:
     write_skipped(tmp_path / "skipped.csv", LIST)
     with (tmp_path / "skipped.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -1,4 +1,4 @@
-"""Splits: disjoint parts, held-out validation, and files that cannot be mistaken for another's."""
+"""Splits: disjoint parts, held-out validation, and files that are only read for their own data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_query_that_is_also_searched_or_learned_from_is_refused(part):
     [([0, 0], "row 0 is listed more than once"), ([-1], "row -1; rows are counted from 0"),
      ([0.5], "give a list of row numbers"), ([[0]], "give a list of row numbers"), ([True], "give a list of row")],
 )  # fmt: skip
-def test_rows_that_are_no_rows_are_refused(rows, sentence):
+def test_invalid_row_numbers_are_refused(rows, sentence):
     with pytest.raises(DataError, match=f"split 's': database.*{sentence}"):
         Split("s", database=rows, query=[5], train=[])
 
@@ -50,7 +50,7 @@ def test_the_hash_changes_with_the_rows_and_not_with_the_name():
     assert tiny().sha256 != moved.sha256
 
 
-def test_a_saved_split_comes_back_for_the_same_items(tmp_path: Path):
+def test_a_saved_split_is_read_for_the_same_items(tmp_path: Path):
     tiny().save(tmp_path / "split.json", IDS)
     loaded = Split.load(tmp_path / "split.json", IDS)
     assert (loaded.name, loaded.sha256) == ("tiny", tiny().sha256)
@@ -107,7 +107,7 @@ def test_a_missing_split_file_is_refused(tmp_path: Path):
         Split.load(tmp_path / "split.json", IDS)
 
 
-def test_a_file_that_is_no_json_is_refused(tmp_path: Path):
+def test_invalid_json_is_refused(tmp_path: Path):
     (tmp_path / "split.json").write_text("{")
     with pytest.raises(FormatError, match="JSON"):
         Split.load(tmp_path / "split.json", IDS)

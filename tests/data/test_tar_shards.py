@@ -96,7 +96,7 @@ def test_a_member_that_cannot_be_read_is_listed(tmp_path: Path, name: str, conte
     assert "cannot be read" in origin.skipped[0].reason
 
 
-def test_a_second_picture_of_an_item_is_listed(tmp_path: Path) -> None:
+def test_a_second_image_of_an_item_is_listed(tmp_path: Path) -> None:
     origin, _ = read_shards([_tar(tmp_path / "s.tar", ("a.jpg", b"1"), ("a.png", b"2"))], into=tmp_path / "out")
     assert (origin.records[0].picture, len(origin.skipped)) == ("a.jpg", 1)
 

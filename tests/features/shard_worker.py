@@ -18,7 +18,7 @@ from rmsh.features.extract import encode_shared
 
 
 class Lengths:
-    """Encodes a word as its length and the number of its e, and notes in a file what it was asked to encode."""
+    """Encodes a word as its length and its number of e, and writes the encoded words to a log file."""
 
     name: ClassVar[str] = "lengths"
     modality: ClassVar[Modality] = "image"

@@ -53,7 +53,7 @@ def _module(monkeypatch: pytest.MonkeyPatch, name: str, **functions: Any) -> Non
 
 @pytest.fixture
 def timm(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What was asked of timm; the weight of the network is the length of the model's name."""
+    """Calls of a fake timm, whose network has the length of the model's name as its weight."""
     asked: list[dict[str, Any]] = []
 
     def create_model(name: str, **options: Any) -> Network:
@@ -69,7 +69,7 @@ def timm(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def open_clip(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
-    """Which weights were asked of open_clip."""
+    """The weights that were requested from a fake open_clip."""
     asked: list[str | None] = []
 
     def create(name: str, pretrained: str | None) -> tuple[Network, Any, Any]:

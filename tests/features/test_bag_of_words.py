@@ -15,7 +15,7 @@ def test_the_vocabulary_is_the_recurring_words_the_most_frequent_first() -> None
     assert BagOfWords.prepare(TEXTS).vocabulary[:3] == ["a", "dog", "ball"]
 
 
-def test_a_word_counts_once_however_often_it_stands() -> None:
+def test_a_repeated_word_counts_once() -> None:
     assert BagOfWords(["dog"]).encode(["dog dog DOG", "cat"]).toarray().tolist() == [[1.0], [0.0]]
 
 

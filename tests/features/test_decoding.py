@@ -135,7 +135,7 @@ def test_an_image_of_nearly_all_allowed_pixels_fits_into_the_memory(mode: str, s
     assert set(read_pixels(file.getvalue(), (4, 4)).ravel().tolist()) == {0 if mode == "RGB" else 255}
 
 
-def test_sixteen_threads_get_each_their_own_image() -> None:
+def test_sixteen_threads_get_their_own_images() -> None:
     decoder = Decoder(workers=3)
     colours = [(i, 255 - i, i // 2) for i in range(0, 256, 2)]
     files = []
@@ -180,7 +180,7 @@ def test_workers_end_with_their_parent(ending: str, tmp_path: Path) -> None:
     assert _ends(int(done.stdout))
 
 
-def test_a_forked_process_has_workers_of_its_own() -> None:
+def test_a_forked_process_has_its_own_workers() -> None:
     program = (
         "import os, io\nfrom PIL import Image\nfrom rmsh.features.decoding import Decoder\n"
         "file = io.BytesIO()\nImage.new('RGB', (8, 6)).save(file, 'PNG')\ncontent = file.getvalue()\n"
@@ -202,7 +202,7 @@ def test_a_decoder_that_cannot_start_is_not_the_fault_of_the_image(monkeypatch: 
     assert not isinstance(raised.value, DataError)
 
 
-def test_a_worker_does_not_know_our_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_does_not_receive_our_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RMSH_TOKEN", "secret")
     assert "secret" not in decoding._environment().values()
 

@@ -60,7 +60,7 @@ def test_real_photographs_are_near_their_stored_features(
     stored = np.asarray(pairs.features("image"))[[row_of[int(Path(member.name).stem)] for member in members]]
     found = encoder.encode([str(tmp_path / member.name) for member in members])
     cosine = _unit(found) @ _unit(stored).T
-    # Stored are features of 256 x 256 pictures, the tar has 192 x 192: near, not equal.
+    # The stored features are of 256 x 256 pixels, the tar has 192 x 192: close, but not equal.
     assert cosine.diagonal().min() > 0.9
     assert (cosine.argmax(axis=1) == np.arange(len(members))).all()
 
@@ -95,7 +95,7 @@ def test_unreadable_images_are_refused_or_listed_by_row(encoder: EfficientNet) -
         encoder.encode(["gone.jpg"] * 12)
 
 
-def test_no_images_have_no_features(encoder: EfficientNet) -> None:
+def test_an_empty_list_has_no_features(encoder: EfficientNet) -> None:
     assert encoder.encode([]).shape == (0, 1280)
 
 

@@ -78,7 +78,7 @@ def test_sparse_features_are_not_kept_and_missing_texts_are_empty_rows(tmp_path:
     assert not list(tmp_path.iterdir())
 
 
-def test_rows_between_are_zero_wherever_the_missing_ones_are() -> None:
+def test_rows_of_missing_items_are_zero() -> None:
     encoder, items = BagOfWords(["a", "b"]), ["a", "b", "a b", "b"]
     whole = encode_now(encoder, items).features.toarray()
     for number in range(16):
@@ -99,6 +99,6 @@ def test_a_model_of_another_library_is_selected_by_name(pairs: Pairs) -> None:
             prepare(name, pairs, modality="image", rows=np.arange(4))
 
 
-def test_an_encoder_comes_back_from_its_description() -> None:
+def test_an_encoder_is_restored_from_its_description() -> None:
     described = EfficientNet().describe()
     assert restore(described).describe() == described

@@ -70,7 +70,7 @@ def test_of_an_animation_the_first_frame_is_taken() -> None:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_a_turned_photograph_is_shown_upright(orientation: int) -> None:
+def test_a_rotated_photograph_is_read_upright(orientation: int) -> None:
     upright = Image.new("RGB", (32, 16), "white")
     upright.paste("red", (0, 0, 16, 8))
     # How a camera that was held so stores the scene: the inverse of what a viewer has to do.
@@ -83,7 +83,7 @@ def test_a_turned_photograph_is_shown_upright(orientation: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
-def test_damaged_exif_data_is_no_reason_to_refuse() -> None:
+def test_an_image_with_damaged_exif_data_is_read() -> None:
     data = _file(Image.new("RGB", (8, 8), RED), "JPEG", exif=b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03")
     assert read_image(data).size == (8, 8)
 

@@ -17,7 +17,7 @@ TEXTS = np.array(
 )
 
 
-def test_texts_of_one_meaning_are_nearer_than_others_and_have_length_one() -> None:
+def test_texts_of_similar_meaning_are_closer_and_features_have_unit_length() -> None:
     features = MiniLM().encode(TEXTS.tolist())
     near, far = features[0] @ features[1], features[0] @ features[2]
     assert features.shape == (3, 384)
@@ -28,6 +28,14 @@ def test_texts_of_one_meaning_are_nearer_than_others_and_have_length_one() -> No
 def test_other_texts_of_a_batch_change_no_feature() -> None:
     together, alone = MiniLM().encode(TEXTS.tolist()), MiniLM().encode([str(TEXTS[1])])
     np.testing.assert_allclose(together[1], alone[0], atol=1e-5)
+
+
+def test_batches_in_several_threads_keep_the_order_of_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, reports = MiniLM().encode(TEXTS.tolist()), list[Progress]()
+    monkeypatch.setattr("rmsh.features.minilm._BATCH", 1)
+    found = MiniLM().encode(TEXTS.tolist(), on_progress=reports.append)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert [report.done for report in reports] == [1, 2, 3]
 
 
 def test_a_very_long_text_is_cut_and_an_empty_one_has_a_feature() -> None:
@@ -43,7 +51,7 @@ def test_a_description_of_other_weights_is_refused() -> None:
         MiniLM.restore({"name": "minilm", "fingerprint": "0123"})
 
 
-def test_features_are_kept_and_found_again(tmp_path: Path) -> None:
+def test_features_are_cached(tmp_path: Path) -> None:
     class Counting(MiniLM):
         calls = 0
 

@@ -36,7 +36,7 @@ def _wanted(n: int) -> np.ndarray:
     return np.where(lengths % 2 == 0, lengths, 0)
 
 
-def test_the_shards_become_one_memory_mapped_file_and_go(tmp_path: Path) -> None:
+def test_the_shards_become_one_memory_mapped_file_and_are_removed(tmp_path: Path) -> None:
     reports: list[Progress] = []
     path = tmp_path / "words.npy"
     found = encode_shared(worker.Lengths(), worker.words(10), path, shard=4, on_progress=reports.append)
@@ -48,7 +48,7 @@ def test_the_shards_become_one_memory_mapped_file_and_go(tmp_path: Path) -> None
     assert sorted(file.name for file in tmp_path.iterdir()) == ["words.npy", "words.unreadable.json"]
 
 
-def test_what_is_there_is_not_encoded_again(tmp_path: Path) -> None:
+def test_existing_features_are_not_encoded_again(tmp_path: Path) -> None:
     encoder = worker.Lengths(tmp_path / "log.txt")
     first, second = (encode_shared(encoder, worker.words(6), tmp_path / "w.npy", shard=4) for _ in range(2))
     assert len(_encoded_words(tmp_path)) == 6
@@ -100,9 +100,7 @@ def test_a_process_waits_for_the_shard_of_another(tmp_path: Path, monkeypatch: p
     assert [len(word) for word in _encoded_words(tmp_path)] == [5, 6, 7, 8, 1, 2, 3, 4]
 
 
-def test_the_shard_of_a_killed_process_is_taken_over_and_nothing_else_is_done_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_shard_of_a_killed_process_is_encoded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, str(WORKER), str(tmp_path), "40", "e" * 6]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as doomed:
         assert doomed.stdout is not None

@@ -16,7 +16,9 @@ BOTH = [(EfficientNet, "843a097ce7c87daa"), (MiniLM, "8200fd5dc730ddb2")]
 
 
 @pytest.mark.parametrize(("kind", "fingerprint"), BOTH)
-def test_models_that_are_in_use_find_their_encoder_again(kind: type[PackagedEncoder], fingerprint: str) -> None:
+def test_descriptions_of_existing_models_still_match_their_encoders(
+    kind: type[PackagedEncoder], fingerprint: str
+) -> None:
     assert kind.prepare(["any"]).describe() == {"name": kind.name, "fingerprint": fingerprint}
     assert kind.restore({"name": kind.name, "fingerprint": fingerprint}).fingerprint == fingerprint
 

@@ -264,7 +264,9 @@ def test_damaged_and_lost_vectors_are_reported_and_repaired(
 ) -> None:
     _spoil(with_vectors, statement)
     query = with_vectors.codes(["a"], "text")
-    found = with_vectors.candidates(query, 5, to="text", model=with_vectors.generation().fingerprint)
+    found = with_vectors.candidates(
+        query, 5, lambda found: found, to="text", model=with_vectors.generation().fingerprint
+    )
     assert found.vectors["text"].tolist() == [[1, 2], [0, 0]]
     assert "vectors of the item 'b' (row 2)" in caplog.text
     assert any("vectors of the item 'b' (row 2)" in problem for problem in verify(folder).problems)

@@ -95,3 +95,26 @@ def test_filters_hold_within_a_radius_too(stocked: Library, code: Code) -> None:
     model = stocked.generation().fingerprint
     ((*hits,),) = stocked.within(code(["2"]), 16, to="text", model=model, where=Label("two"))
     assert [hit.item.id for hit in hits] == ["2", "4"]
+
+
+def test_texts_have_a_form_of_each_word_unless_the_words_are_frequent(
+    stocked: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [["dog", "dogs"], ["red"]]
+    with stocked.reading() as connection:
+        assert sorted(queries.rows_with_words(connection, words, 5).tolist()) == [1, 2]
+        assert queries.rows_with_words(connection, [*words, ["a"], ["one"]], 5).tolist() == [2]
+        assert queries.rows_with_words(connection, [['"', "dog*"]], 5).tolist() == [1]
+        monkeypatch.setattr(queries, "_MOST_RANKED", 1)
+        assert queries.rows_with_words(connection, words, 5).tolist() == []
+
+
+def test_the_rows_of_labels_are_those_of_the_current_state(stocked: Library, code: Code) -> None:
+    def found() -> list[list[int]]:
+        with stocked.reading() as connection:
+            return [rows.tolist() for rows in stocked._views.rows_with_labels(connection, ["cat", "none", "two"])]
+
+    assert found() == found() == [[3, 4], [2, 4]]
+    stocked.remove(["4"])
+    stocked.add([Item("5", labels=("cat",))], {"text": code(["5"])}, model=stocked.generation().fingerprint)
+    assert found() == [[3, 5], [2]]

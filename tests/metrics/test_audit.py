@@ -1,4 +1,4 @@
-"""The audit: bits that say nothing and codes that coincide are found."""
+"""The audit: bits without information and equal codes are found."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_equal_codes_are_counted() -> None:
     assert (found.items, found.bits, found.distinct, found.largest_bucket) == (4, 2, 2, 3)
 
 
-def test_an_audit_holds_both_sides_and_the_scores_as_plain_json() -> None:
+def test_an_audit_has_both_sides_and_the_scores_as_plain_json() -> None:
     query = LabelledCodes(Codes.from_values([[1, 1]]), [[1]])
     database = LabelledCodes(Codes.from_values([[1, 1], [1, -1]]), [[1], [0]])
     plain = json.loads(json.dumps(audit_codes(query, database, k=1).to_json(), allow_nan=False))

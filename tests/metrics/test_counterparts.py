@@ -121,7 +121,7 @@ def test_random_codes_are_at_chance() -> None:
     assert abs(np.mean(values) - 0.1) < 4 * np.std(values, ddof=1) / np.sqrt(60)
 
 
-def test_what_does_not_match_is_refused() -> None:
+def test_mismatched_input_is_refused() -> None:
     one, two = Codes.from_values([[1, 1]]), Codes.from_values([[1, 1], [1, 1]])
     with pytest.raises(CodesError, match=r"1 queries .*2 items"):
         rank_codes(one, two)

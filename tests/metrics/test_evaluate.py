@@ -169,7 +169,7 @@ def test_a_rank_beyond_the_database_is_shown_as_all() -> None:
     assert next(iter(evaluate(*random_set(8), k=80).named())) == "NDCG@80"
 
 
-def test_an_own_item_left_out_is_not_in_the_database() -> None:
+def test_the_own_item_of_a_query_can_be_left_out_of_the_database() -> None:
     query, _, labels, _ = random_set(9)
     scores = evaluate(query, query, labels, labels, k=5, leave_own_out=True)
     assert scores.database == 19

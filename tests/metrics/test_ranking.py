@@ -103,7 +103,7 @@ def test_an_irrelevant_farthest_item_changes_no_ndcg() -> None:
         assert ndcg(counted([*items, (8, 0)]), k)[0] == pytest.approx(ndcg(counted(items), k)[0])
 
 
-def test_a_cut_behind_the_database_is_a_cut_at_its_end() -> None:
+def test_a_cut_beyond_the_database_is_a_cut_at_its_end() -> None:
     items = counted([(0, 0), (1, 1), (2, 1)])
     assert ndcg(items, 500)[0] == ndcg(items, 3)[0]
     assert precision_at(items, 500)[0] == pytest.approx(2 / 3)
@@ -115,7 +115,7 @@ def test_a_query_without_a_relevant_item_has_no_value() -> None:
     assert np.isnan([measure(nothing, 2, order="best")[0] for measure in (ndcg, precision_at)]).all()
 
 
-def test_precision_within_a_radius_counts_zero_where_nothing_is_found() -> None:
+def test_precision_within_a_radius_is_zero_if_nothing_is_found() -> None:
     items = counted([(1, 0), (2, 3), (5, 1)])
     assert precision_within(items, 0).tolist() == [0]
     assert precision_within(items).tolist() == [1 / 2]

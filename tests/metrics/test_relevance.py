@@ -1,4 +1,4 @@
-"""Relevance: shared labels, gains, and the ranking of codes that know nothing."""
+"""Relevance: shared labels, gains, and the ranking of random codes."""
 
 from __future__ import annotations
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rmsh.core.errors import InputError
 from rmsh.library.items import Item
-from rmsh.milvus.collection import entity_of, item_of, key_of, row_of
+from rmsh.milvus.collection import entity_of, item_of, key_of, row_of, vector_of
 from rmsh.milvus.connection import Address
 from rmsh.milvus.push import is_filled
 
@@ -28,13 +29,21 @@ def test_an_item_comes_back_as_it_was(name: str, text: str | None, labels: list[
     assert item_of(_entity(item)) == item
 
 
+def test_a_vector_comes_back_as_it_was() -> None:
+    vector = np.array([-127, 0, 5, 127], np.int8)
+    assert vector_of(_entity(Item("a"), vector=bytes(vector))) == bytes(vector)
+    assert vector_of(_entity(Item("a"))) is None
+    assert "vector" not in _entity(Item("a"), vector=None)
+    assert _entity(Item("a"))["digest"] == _entity(Item("a"), vector=None)["digest"]
+
+
 def test_rows_and_modalities_are_told_apart_by_keys() -> None:
     keys = [key_of(row, modality) for row in range(3) for modality in ("image", "text")]
     assert keys == sorted(set(keys))
     assert [row_of(key) for key in keys] == [0, 0, 1, 1, 2, 2]
 
 
-@pytest.mark.parametrize("change", [{"code": b"ac"}, {"model": "n"}, {"both": False}])
+@pytest.mark.parametrize("change", [{"code": b"ac"}, {"model": "n"}, {"both": False}, {"vector": b"x"}])
 def test_a_digest_changes_with_all_it_is_of(change: dict[str, Any]) -> None:
     item = Item("a", text="b")
     assert _entity(item)["digest"] == _entity(item)["digest"] != _entity(item, **change)["digest"]

@@ -15,7 +15,8 @@ from rmsh.data.pairs import Pairs
 from rmsh.features.bag_of_words import BagOfWords
 from rmsh.hash_function import HashFunction, JointLayer, Layer
 from rmsh.index.filters import Id
-from rmsh.library import Hit, Item, Library
+from rmsh.library import Hit, Item, Library, library, queries
+from rmsh.library.items import Candidates
 from rmsh.library.maintenance import compact, describe
 from rmsh.library.recode import recode
 from rmsh.library.repair import repair
@@ -107,6 +108,20 @@ def test_few_candidates_are_followed_by_the_others_and_pages_do_not_overlap(sear
     assert together == _ids(searcher.search(query, 6, candidates=1))
 
 
+@pytest.mark.parametrize("text", ["red bus", "cat + bus - red", "a a", "wave dog"])
+def test_items_that_cannot_be_among_the_best_are_not_read(
+    text: str, searcher: Searcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = searcher.search(searcher.text(text), 6)
+    monkeypatch.setattr("rmsh.search.searcher._READ_AT_ONCE", 1)
+    read = list[int]()
+    find = queries.intact_items
+    monkeypatch.setattr(library, "intact_items", lambda c, rows: (read.extend(rows), find(c, rows))[1])
+    for k in range(1, 6):
+        assert searcher.search(searcher.text(text), k) == everything[:k]
+    assert len(read) < 5 * 6
+
+
 def test_rank_codes_is_the_order_of_distances(searcher: Searcher) -> None:
     query = searcher.text("red bus")
     hits = searcher.search(query, 6, rank="codes")
@@ -172,14 +187,14 @@ def codes_alone(tmp_path: Path) -> Path:
 
 
 def test_both_kinds_of_library_have_the_same_candidates_and_one_has_no_vectors(folder: Path, codes_alone: Path) -> None:
-    found = []
+    found: list[Candidates] = []
     for path in (folder, codes_alone):
         with Searcher.open(path) as searcher, Library.open(path) as library:
             query = searcher.text("red bus")
-            found.append(library.candidates(query.codes, 2, to="image", model=query.model, words=["bus"]))
+            library.candidates(query.codes, 2, found.append, to="image", model=query.model, words=[["bus", "buses"]])
             assert _ids(searcher.search(query, 1)) == ["1"]
             assert describe(library).bytes_per_item == {"codes": 4.0, "vectors": 10.0 if path == folder else 0.0}
-    assert found[0].items == found[1].items
+    assert found[0].rows.tolist() == found[1].rows.tolist() != []
     assert [each.vectors["image"].shape[1] for each in found] == [5, 0]
 
 

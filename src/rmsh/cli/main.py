@@ -6,7 +6,6 @@ import importlib
 import inspect
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -15,24 +14,17 @@ from rmsh import __version__
 from rmsh.cli.console import printable, with_console
 from rmsh.core.errors import InputError, RmshError
 
-# The module of each command, whose function has the name of the command; its help is the docstring of either.
-COMMANDS = {
-    "build": "build",
-    "add": "build",
-    "remove": "build",
-    "bounds": "bounds",
-    "methods": "train",
-    "train": "train",
-    "encode": "train",
-    "evaluate": "evaluate",
-    "audit": "evaluate",
-    "compare": "compare",
-    "search": "search",
-    "serve": "search",
-    "recode": "build",
-    "doctor": "doctor",
-    "speed": "doctor",
+# Modules and their commands, which are functions of the same name; the help is the docstring of either.
+MODULES = {
+    "build": ("build", "add", "remove", "recode"),
+    "bounds": ("bounds",),
+    "train": ("methods", "train", "encode"),
+    "evaluate": ("evaluate", "audit"),
+    "compare": ("compare",),
+    "search": ("search", "serve"),
+    "doctor": ("doctor", "speed"),
 }
+COMMANDS = [verb for verbs in MODULES.values() for verb in verbs]
 # Commands of two words, in modules named by the first word.
 GROUPS = {
     "data": ("list", "prepare", "card"),
@@ -78,19 +70,14 @@ def _options(
 ) -> None: ...
 
 
-def _add(to: typer.Typer, verb: str, module: ModuleType) -> None:
-    function = getattr(module, verb)
-    to.command(name=verb, help=flowing(function.__doc__ or module.__doc__))(with_console(function))
-
-
-for verb, place in COMMANDS.items():
-    _add(app, verb, importlib.import_module(f"rmsh.cli.{place}"))
-for name, verbs in GROUPS.items():
+for name, verbs in (MODULES | GROUPS).items():
     module = importlib.import_module(f"rmsh.cli.{name}")
-    family = typer.Typer(help=flowing(module.__doc__), **_SETTINGS)
+    family = typer.Typer(help=flowing(module.__doc__), **_SETTINGS) if name in GROUPS else app
     for verb in verbs:
-        _add(family, verb, module)
-    app.add_typer(family, name=name)
+        function = getattr(module, verb)
+        family.command(name=verb, help=flowing(function.__doc__ or module.__doc__))(with_console(function))
+    if name in GROUPS:
+        app.add_typer(family, name=name)
 
 
 # Old command names keep working for one release.

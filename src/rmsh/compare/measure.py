@@ -12,17 +12,17 @@ import numpy as np
 from rmsh import pipeline
 from rmsh.compare.provenance import code_hash, forget_peak_memory, machine, peak_memory_mb, versions
 from rmsh.compare.references import method_of
-from rmsh.compare.result import compact, head, pack_scores
+from rmsh.compare.result import Result, compact, head, pack_scores
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, ignore
-from rmsh.core.types import MODALITIES
-from rmsh.data.pairs import moments
+from rmsh.core.types import MODALITIES, Direction, Modality
+from rmsh.data.pairs import Pairs, moments
 from rmsh.data.splits import Split, fingerprint_ids
 from rmsh.features.extract import encode_pairs
 from rmsh.metrics.audit import audit_bits
 from rmsh.metrics.counterparts import RECALL_RANKS, rank_vectors, recall_score
 from rmsh.metrics.directions import evaluate_directions, modalities, select_direction
-from rmsh.metrics.evaluate import Definitions, Score
+from rmsh.metrics.evaluate import Definitions, Score, Scores
 from rmsh.metrics.histogram import LabelledCodes, histograms
 from rmsh.metrics.vectors import score_vectors
 from rmsh.retrieval_set import draw_queries
@@ -31,16 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rmsh.compare.result import Result
     from rmsh.compare.run import Run
-    from rmsh.core.types import Direction, Modality
     from rmsh.data.open import Opened
-    from rmsh.data.pairs import Pairs
     from rmsh.methods.base import Method
-    from rmsh.metrics.evaluate import Scores
 
 _DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
-_MOST_SHARED = 3  # pairs that share so many labels or more are one group
+_MOST_SHARED = 3  # pairs that share this many labels or more are one group
 
 
 @dataclass(frozen=True, eq=False)

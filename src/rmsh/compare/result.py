@@ -90,7 +90,7 @@ def unpack_scores(text: str) -> ScoreArray:
 
 
 def compact(value: Any, *, digits: int = 6) -> Any:
-    """The same value with its numbers rounded to so many significant digits.
+    """The same value with its numbers rounded to some significant digits.
 
     Example:
         >>> compact({"a": [0.123456789, 2], "b": "text"})

@@ -40,7 +40,7 @@ class Run:
     text_noise: float = 0.0  # noise in the texts of the queries
     k: int = 500  # cut-off of NDCG and precision in the protocol "paper"
     protocol: str = "paper"  # "paper": the database is the training set; "unseen": none of it was trained on
-    prefixes: tuple[int, ...] = ()  # the first so many bits of the codes are scored too
+    prefixes: tuple[int, ...] = ()  # lengths of prefixes of the codes that are also scored
     tag: str = field(default="", compare=False)  # name in a table; neither the result nor the path depends on it
 
     def __post_init__(self) -> None:

@@ -1,1 +1,1 @@
-"""Data: pairs of pictures and texts with labels, and the readers that make them."""
+"""Data: pairs of images and texts with labels, and the readers that return them."""

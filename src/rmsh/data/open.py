@@ -6,15 +6,14 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError
 from rmsh.data.benchmarks import coco66k
-from rmsh.data.pairs import listed
-from rmsh.data.readers.feature_files import read_matrix_pairs
+from rmsh.data.pairs import Pairs, listed
+from rmsh.data.readers.feature_files import Role, read_matrix_pairs
 from rmsh.data.readers.folder import METADATA_SUFFIXES, is_image_folder, read_folder
 from rmsh.data.readers.matrix_files import SUFFIXES, matrix_files
 from rmsh.data.readers.prepared import SPLIT, is_prepared, read_prepared
@@ -22,10 +21,6 @@ from rmsh.data.readers.tar_shards import read_shards, shards_in, shards_key
 from rmsh.data.records import Origin, count_skipped, refuse_skipped, to_pairs
 from rmsh.data.splits import Split, random_split
 from rmsh.data.synthetic.generated import generate_pairs
-
-if TYPE_CHECKING:
-    from rmsh.data.pairs import Pairs
-    from rmsh.data.readers.feature_files import Role
 
 COCO66K_VARIABLE = "RMSH_COCO66K"
 _ALLOWED = (

@@ -34,7 +34,7 @@ SECONDS = 5.0  # of processor time per image, and half of the elapsed time that 
 MEMORY = 512 << 20  # bytes by which one image may make a worker grow
 _MOST_WORKERS = 16
 _START_SECONDS = 60.0  # for a worker to load Pillow, from a slow disk perhaps
-_LONGEST_REASON = 1 << 14  # bytes; a worker that announces more is not obeying the protocol
+_LONGEST_REASON = 1 << 14  # bytes; a worker that announces more violates the protocol
 _PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from rmsh.features.decoding_worker import main; main()"
 
 

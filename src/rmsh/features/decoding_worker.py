@@ -45,7 +45,7 @@ def main() -> None:
     if hasattr(os, "nice"):
         os.nice(5)  # an image that is hard to decode must not slow down the process that waits for it
     warnings.simplefilter("ignore")
-    Image.MAX_IMAGE_PIXELS = None  # ours is checked, and refused with a sentence of ours
+    Image.MAX_IMAGE_PIXELS = None  # our own limit is checked instead
     Image.init()
     with suppress(ImportError):  # before Pillow 11.3
         from PIL import AvifImagePlugin
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _limit_memory(count: int) -> None:
-    """Let this process grow by so many bytes; systems without such a limit (Windows, macOS) ignore it."""
+    """Limit the growth of this process in bytes; without effect on systems that cannot (Windows, macOS)."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -24,14 +24,13 @@ from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.data.records import Part, Skipped
 from rmsh.features import ENCODERS
-from rmsh.features.base import Encoded, Unreadable, encode_now, refuse
+from rmsh.features.base import Encoded, Encoder, Unreadable, encode_now, refuse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rmsh.core.types import BitArray, IntArray, Modality
     from rmsh.data.pairs import Pairs
-    from rmsh.features.base import Encoder
 
 OnSkipped: TypeAlias = Callable[[Sequence[Skipped]], None]
 

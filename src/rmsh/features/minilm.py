@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from rmsh.core.errors import require
 from rmsh.core.progress import OnProgress, counter, ignore
+from rmsh.features.decoding import processors
 from rmsh.features.weights import PackagedEncoder, locate
 
 if TYPE_CHECKING:
@@ -39,9 +41,11 @@ class MiniLM(PackagedEncoder):
     def _session(self) -> Any:
         # Checked here; onnxruntime opens it with the network file, which is in the same folder.
         locate("minilm-weights")
-        return require("onnxruntime", "encoders").InferenceSession(
-            str(locate("minilm-network")), providers=["CPUExecutionProvider"]
-        )
+        runtime = require("onnxruntime", "encoders")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = 1  # threads that share a query of a few words take longer than one alone
+        network = str(locate("minilm-network"))
+        return runtime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> FloatArray:
         """Features, float32 (n, 384)."""
@@ -49,11 +53,14 @@ class MiniLM(PackagedEncoder):
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([str(item) for item in items])]
         # Texts of similar length share a batch, so that little is spent on padding.
         by_length = np.argsort([len(ids) for ids in tokens], kind="stable")
+        batches = [by_length[first : first + _BATCH] for first in range(0, len(tokens), _BATCH)]
         features = np.empty((len(tokens), self.dim), dtype=np.float32)
-        for done in range(0, len(tokens), _BATCH):
-            rows = by_length[done : done + _BATCH]
-            features[rows] = self._embed([tokens[row] for row in rows])
-            report(done + len(rows))
+        with ThreadPoolExecutor(processors()) as pool:  # which starts no thread before it is used
+            run = pool.map if len(batches) > 1 else map
+            found = run(lambda rows: self._embed([tokens[row] for row in rows]), batches)
+            for done, (rows, embedded) in enumerate(zip(batches, found, strict=True), start=1):
+                features[rows] = embedded
+                report(min(done * _BATCH, len(tokens)))
         return features
 
     def _embed(self, tokens: list[list[int]]) -> FloatArray:

@@ -86,7 +86,7 @@ def _upright_size(image: Image.Image) -> tuple[int, int]:
 
 
 def _orientation(image: Image.Image) -> int:
-    """EXIF orientation, 1 to 8; damaged EXIF data is no reason to refuse an image."""
+    """EXIF orientation, 1 to 8; damaged EXIF data counts as 1."""
     try:
         value = image.getexif().get(_ORIENTATION, 1)
         return value if value in range(1, 9) else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -122,16 +122,16 @@ class Hit:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Items for a closer comparison, by increasing row; a code or vector of zeros stands for none."""
+    """Rows for a closer comparison, in increasing order; a code or vector of zeros stands for none."""
 
-    items: tuple[Item, ...]
     rows: IntArray
     codes: Mapping[Modality, PackedArray]  # (n, bytes)
     has: Mapping[Modality, BitArray]  # (n,), whether there is such a code
     vectors: Mapping[Modality, NDArray[np.int8]]  # (n, dimensions), or (n, 0) if there are none
+    read: Callable[[Iterable[int]], Mapping[int, Item]]  # the items of some rows, without damaged ones
 
     def __len__(self) -> int:
-        return len(self.items)
+        return len(self.rows)
 
 
 @dataclass(frozen=True, eq=False)

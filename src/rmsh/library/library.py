@@ -37,8 +37,8 @@ from rmsh.library.queries import (
     library_id,
     lost_changes,
     matching_rows,
+    most_frequent,
     rows_of_ids,
-    rows_with_labels,
     rows_with_words,
     stack_vectors,
     vectors_of_rows,
@@ -271,14 +271,15 @@ class Library:
         self,
         codes: Codes,
         count: int,
+        use: Callable[[Candidates], T],
         *,
         to: Modality,
         model: str,
-        words: Sequence[str] = (),
+        words: Sequence[Sequence[str]] = (),
         labels: Iterable[str] = (),
         where: Filter | None = None,
-    ) -> Candidates:
-        """Items to compare more closely with a query, with their codes and vectors; damaged items are left out.
+    ) -> T:
+        """Compare some items more closely with a query; returns what ``use`` returns for their codes and vectors.
 
         They are the ``count`` nearest by image codes and by text codes, as many with all the words, and as many with
         one of the labels.
@@ -286,9 +287,11 @@ class Library:
         Args:
             codes: code of the query.
             count: number of items by each of these ways.
+            use: called with the candidates, whose items it may read, in one state of the library; it may be called
+                again if another program overwrites the snapshot.
             to: an item needs a code of this modality.
             model: fingerprint of the model that computed the code.
-            words: beginnings of words.
+            words: the forms of each word.
             labels: names.
             where: which items may be found.
 
@@ -301,25 +304,7 @@ class Library:
             while len({(view.seq, view.token) for view in views.values()}) > 1:  # the second may be of a later state
                 views = {modality: self._views.at(connection, modality) for modality in MODALITIES}
             views[to].generation.check(model, codes)
-
-            def with_label() -> IntArray:
-                known = self._views.labels(connection)
-                return rows_with_labels(connection, [known[name] for name in labels if name in known], count)
-
-            found = [self._unless_damaged(with_label)]
-            if words:
-                found.append(self._unless_damaged(lambda: rows_with_words(connection, words, count)))
-            masks = {}
-            for modality, view in views.items():
-                if where is not None:
-                    masks[modality] = self._mask(connection, view, where)
-                found.append(view.search(codes, count, where=masks.get(modality)).rows[0])
-            rows = np.unique(np.concatenate(found))
-            places, _ = views[to].locate(rows)
-            rows = rows[(places >= 0) & (True if where is None else masks[to][places])]
-            items, damaged = intact_items(connection, rows.tolist())
-            self._views.warn(damaged.values())
-            rows = np.array(list(items), dtype=np.int64)
+            rows = self._candidate_rows(connection, views, codes, count, to=to, words=words, labels=labels, where=where)
             stored, has, lost = {}, {}, list[str]()
             for modality, view in views.items():
                 places, as_words = view.locate(rows)
@@ -327,10 +312,45 @@ class Library:
                 has[modality] = places >= 0
             of_rows = vectors_of_rows(connection, views[to].generation, rows, on_damage=lost.append)
             self._views.warn(lost)
-            vectors = {modality: stack_vectors(rows, of_row) for modality, of_row in of_rows.items()}
+            vectors = {modality: stack_vectors(rows.tolist(), of_row) for modality, of_row in of_rows.items()}
+            used = use(Candidates(rows, stored, has, vectors, partial(self._intact_items, connection)))
             if all(view.is_valid() for view in views.values()):
-                return Candidates(tuple(items.values()), rows, stored, has, vectors)
-        return self.candidates(codes, count, to=to, model=model, words=words, labels=labels, where=where)
+                return used
+        return self.candidates(codes, count, use, to=to, model=model, words=words, labels=labels, where=where)
+
+    def _candidate_rows(
+        self,
+        connection: sqlite3.Connection,
+        views: Mapping[Modality, View],
+        codes: Codes,
+        count: int,
+        *,
+        to: Modality,
+        words: Sequence[Sequence[str]],
+        labels: Iterable[str],
+        where: Filter | None,
+    ) -> IntArray:
+        """Rows of :meth:`candidates`, int64 (n,) increasing."""
+
+        def with_label() -> IntArray:
+            return most_frequent(self._views.rows_with_labels(connection, labels), count)
+
+        found = [self._unless_damaged(with_label)]
+        if words:
+            found.append(self._unless_damaged(lambda: rows_with_words(connection, words, count)))
+        masks = {}
+        for modality, view in views.items():
+            if where is not None:
+                masks[modality] = self._mask(connection, view, where)
+            found.append(view.search(codes, count, where=masks.get(modality)).rows[0])
+        rows: IntArray = np.unique(np.concatenate(found))
+        places, _ = views[to].locate(rows)
+        return rows[(places >= 0) & (True if where is None else masks[to][places])]
+
+    def _intact_items(self, connection: sqlite3.Connection, rows: Iterable[int]) -> Mapping[int, Item]:
+        items, damaged = intact_items(connection, rows)
+        self._views.warn(damaged.values())
+        return items
 
     def _unless_damaged(self, find: Callable[[], IntArray]) -> IntArray:
         """Rows from an index, or none if it is damaged, which is logged: other ways to find items go on."""

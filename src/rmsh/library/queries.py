@@ -17,7 +17,7 @@ import numpy as np
 
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError
-from rmsh.core.types import MODALITIES, STORES
+from rmsh.core.types import STORES
 from rmsh.index.filters import Id, Label, Leaf, Phrase
 from rmsh.library.items import Item
 from rmsh.library.schema import is_code_row_intact, is_intact
@@ -197,7 +197,7 @@ def code_blocks(
             on_damage(damage_message(connection, row, "codes"))
 
 
-def rows_of(connection: sqlite3.Connection, statement: str, *values: int) -> IntArray:
+def rows_of(connection: sqlite3.Connection, statement: str, *values: int | str) -> IntArray:
     """The rows that a statement selects, int64 (n,); a damaged table may have values that are no rows."""
     found = connection.execute(statement, values)
     return np.fromiter((row for (row,) in found if isinstance(row, int)), dtype=np.int64)
@@ -225,7 +225,7 @@ def codes_of_ids(
         generation.to_array([code_of[row] for row in present.values()]),
         generation.bits,
         np.array(list(present)),
-        np.stack([stored[row] for row in present.values()]) if complete else None,
+        stack_vectors([*present.values()], stored) if complete else None,
     )
 
 
@@ -242,53 +242,62 @@ def has_vectors(connection: sqlite3.Connection) -> bool:
 
 def vectors_of_rows(
     connection: sqlite3.Connection, generation: Generation, rows: Iterable[int], *, on_damage: OnDamage
-) -> dict[Modality, dict[int, NDArray[np.int8]]]:
-    """The vectors of some rows, by modality and row.
+) -> dict[Modality, dict[int, bytes]]:
+    """The vectors of some rows as bytes, by modality and row.
 
     ``on_damage`` is called with a message for each row whose vectors are damaged or lost; they are skipped.
     """
-    vectors: dict[Modality, dict[int, NDArray[np.int8]]] = {modality: {} for modality in MODALITIES}
+    images: dict[int, bytes] = {}
+    texts: dict[int, bytes] = {}
     if not has_vectors(connection):
-        return vectors
-    expected: dict[int, int | None] = {int(row): -1 for row in rows}  # -1: the row of codes is damaged or lost
-    expected |= {
-        each[0]: each[4] for each in select_codes(connection, generation, expected) if is_code_row_intact(*each)
-    }
-    statement = "SELECT row, image, text FROM vectors WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"
-    stored = connection.execute(statement, (generation.number, json.dumps([*expected])))
-    for row, image, text in stored:
-        if is_code_row_intact(row, generation.number, image, text, None, expected.get(row) or -1):
-            del expected[row]
-            found: dict[Modality, bytes | None] = {"image": image, "text": text}
-            for modality, blob in found.items():
-                if blob is not None:
-                    vectors[modality][row] = np.frombuffer(blob, dtype=np.int8)
-    for row, checksum in expected.items():
-        if checksum is not None:
+        return {"image": images, "text": texts}
+    wanted = {int(row) for row in rows}
+    statement = (
+        "SELECT row, image, text, checksum FROM vectors "
+        "WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"
+    )
+    for row, image, text, checksum in connection.execute(statement, (generation.number, json.dumps(sorted(wanted)))):
+        if is_code_row_intact(row, generation.number, image, text, None, checksum):
+            wanted.discard(row)
+            if image is not None:
+                images[row] = image
+            if text is not None:
+                texts[row] = text
+    if wanted:  # these have none, unless their codes are damaged or lost, or say otherwise
+        codes = select_codes(connection, generation, wanted)
+        for row in wanted.difference(each[0] for each in codes if is_code_row_intact(*each) and each[4] is None):
             on_damage(damage_message(connection, row, "vectors"))
-    return vectors
+    return {"image": images, "text": texts}
 
 
-def stack_vectors(rows: IntArray, vectors: Mapping[int, NDArray[np.int8]]) -> NDArray[np.int8]:
+def stack_vectors(rows: Sequence[int], vectors: Mapping[int, bytes]) -> NDArray[np.int8]:
     """Vectors as a matrix in the order of rows, zeros for those without one.
 
     Example:
-        >>> stack_vectors(np.array([3, 5]), {5: np.array([1, 2], dtype=np.int8)})
+        >>> stack_vectors([3, 5], {5: bytes([1, 2])})
         array([[0, 0],
                [1, 2]], dtype=int8)
     """
-    stacked = np.zeros((len(rows), max(map(len, vectors.values()), default=0)), dtype=np.int8)
-    for place, row in enumerate(rows.tolist()):
-        if row in vectors:
-            stacked[place] = vectors[row]
-    return stacked
+    size = len(next(iter(vectors.values()), b""))
+    joined = b"".join([vectors.get(row, bytes(size)) for row in rows])
+    return np.frombuffer(joined, dtype=np.int8).reshape(len(rows), size)
 
 
-def rows_with_words(connection: sqlite3.Connection, prefixes: Sequence[str], limit: int) -> IntArray:
-    """Rows whose text has a word with each of these beginnings, best matches first by BM25, int64 (at most limit,)."""
-    query = " ".join(f"{quoted(prefix)}*" for prefix in prefixes)
-    found = connection.execute("SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?", (query, limit))
-    return np.array([row for (row,) in found], dtype=np.int64)
+_MOST_RANKED = 2000  # texts; ranking takes about a millisecond per thousand
+
+
+def rows_with_words(connection: sqlite3.Connection, words: Sequence[Sequence[str]], limit: int) -> IntArray:
+    """Rows whose text has a form of each word, best matches first by BM25, int64 (at most limit,).
+
+    If thousands of texts have them, there are none: words that frequent tell little, and ranking would take long.
+    """
+    query = " AND ".join(f"({' OR '.join(map(quoted, forms))})" for forms in words)
+    (count,) = connection.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM texts WHERE texts MATCH ? LIMIT ?)", (query, _MOST_RANKED + 1)
+    ).fetchone()
+    if count > _MOST_RANKED:
+        return np.empty(0, dtype=np.int64)
+    return rows_of(connection, "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?", query, limit)
 
 
 class LabelEntry(NamedTuple):
@@ -310,11 +319,17 @@ def labels_by_name(connection: sqlite3.Connection) -> dict[str, LabelEntry]:
     return labels
 
 
-def rows_with_labels(connection: sqlite3.Connection, labels: Iterable[LabelEntry], limit: int) -> IntArray:
-    """Rows with any of these labels, those with most of them first, int64 (at most limit,)."""
-    blocks = [block for label in labels for block in rows_of_label(connection, label)]
-    rows, counts = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *blocks]), return_counts=True)
-    return rows[np.lexsort((rows, -counts))][:limit]
+def most_frequent(lists: Sequence[IntArray], limit: int) -> IntArray:
+    """The rows in any of some increasing lists, those in most of them first, int64 (at most limit,).
+
+    Example:
+        >>> most_frequent([np.array([1, 3, 7]), np.array([2, 3])], 3)
+        array([3, 1, 2])
+    """
+    if len(lists) == 1:
+        return lists[0][:limit]
+    rows, counts = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *lists]), return_counts=True)
+    return rows[np.argsort(-counts, kind="stable")][:limit]
 
 
 def rows_of_label(connection: sqlite3.Connection, label: LabelEntry) -> Iterator[IntArray]:

@@ -28,6 +28,7 @@ from rmsh.library.queries import (
     is_removed,
     labels_by_name,
     last_change,
+    rows_of_label,
 )
 from rmsh.library.snapshot import is_stale, open_snapshot
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from rmsh.library.snapshot import Snapshot
 
 _FEW_REMOVED = 1024
+_MOST_LABELLED = 1 << 22  # rows of labels that are kept in memory
 
 _log = logging.getLogger("rmsh.library")
 
@@ -157,7 +159,7 @@ class Views:
         self._newest: dict[Modality, View] = {}
         self._lock = threading.Lock()
         self._warned: set[str] = set()
-        self._labels: tuple[tuple[int, str], Mapping[str, LabelEntry]] | None = None
+        self._labels: tuple[tuple[int, str], Mapping[str, LabelEntry], dict[str, IntArray]] | None = None
 
     def warn(self, messages: Iterable[str]) -> None:
         """Log each message about damage once."""
@@ -168,11 +170,27 @@ class Views:
 
     def labels(self, connection: sqlite3.Connection) -> Mapping[str, LabelEntry]:
         """The labels in the state that a connection sees, read once per state; FormatError if they are damaged."""
+        return self._labels_at(connection)[0]
+
+    def rows_with_labels(self, connection: sqlite3.Connection, names: Iterable[str]) -> list[IntArray]:
+        """The rows of each of some labels that exist, int64 (n,) increasing, read once per state while they are few."""
+        labels, kept = self._labels_at(connection)
+        found = []
+        for name in names:
+            if name in labels and name not in kept:
+                if sum(map(len, kept.values())) > _MOST_LABELLED:
+                    kept.clear()
+                kept[name] = np.concatenate([np.empty(0, dtype=np.int64), *rows_of_label(connection, labels[name])])
+            found += [kept[name]] if name in labels else []
+        return found
+
+    def _labels_at(self, connection: sqlite3.Connection) -> tuple[Mapping[str, LabelEntry], dict[str, IntArray]]:
+        """The labels in the state that a connection sees, and the rows of those that were used."""
         change = last_change(connection)
         known = self._labels
         if known is None or known[0] != change:
-            known = self._labels = change, labels_by_name(connection)
-        return known[1]
+            known = self._labels = change, labels_by_name(connection), {}
+        return known[1:]
 
     def at(self, connection: sqlite3.Connection, modality: Modality) -> View:
         """The view of the state that a connection sees; its transaction may be restarted."""

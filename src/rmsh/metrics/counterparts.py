@@ -37,7 +37,7 @@ def recall_at(places: Places, k: int) -> ScoreArray:
         array([1.  , 0.25, 0.  ])
     """
     if k < 1:
-        raise ConfigError(f"Recall is asked for at k = {k}; give a whole number from 1.")
+        raise ConfigError(f"Recall is cut at k = {k}; give a whole number from 1.")
     return np.asarray(np.clip((k - places.closer) / places.tied, 0, 1))
 
 

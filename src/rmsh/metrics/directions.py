@@ -10,13 +10,11 @@ import numpy as np
 
 from rmsh.core.errors import CodesError, ConfigError
 from rmsh.core.progress import OnProgress, Progress, ignore
-from rmsh.core.types import DIRECTIONS
+from rmsh.core.types import DIRECTIONS, Direction, Modality
 from rmsh.metrics.counterparts import rank_codes, recall_score
-from rmsh.metrics.evaluate import evaluate
+from rmsh.metrics.evaluate import Score, Scores, evaluate
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Direction, Modality
-    from rmsh.metrics.evaluate import Score, Scores
     from rmsh.metrics.histogram import LabelledCodes
 
     Side = Mapping[Modality, LabelledCodes]

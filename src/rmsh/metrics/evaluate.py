@@ -14,7 +14,7 @@ from rmsh.core.config import Config
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.metrics import ranking
-from rmsh.metrics.histogram import histograms, random_ranking
+from rmsh.metrics.histogram import HistogramArray, histograms, random_ranking
 from rmsh.metrics.ranking import ORDERS, Curve, Normaliser  # pydantic reads Normaliser when the class is created
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from rmsh.codes import Codes
     from rmsh.core.types import ScoreArray
-    from rmsh.metrics.histogram import HistogramArray
 
 UNSEEN_RANKS = (10, 100)  # of NDCG in the protocol unseen: what a user looks at, and a rank that fits its database
 _KINDS = ("ndcg", "map", "precision", "within")
@@ -102,7 +101,7 @@ class Scores:
     radius_curve: Curve
     rank_curve: Curve
     # "ids", and each score of each query by name ("ndcg", "ndcg_pessimistic", "ndcg_optimistic", "ndcg_chance", ...),
-    # all (Q,), with NaN for a dropped query; empty unless asked for
+    # all (Q,), with NaN for a dropped query; empty unless requested
     per_query: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     further: Mapping[str, Score] = field(default_factory=dict)  # NDCG at further ranks, and recall, by name
 

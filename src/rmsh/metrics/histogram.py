@@ -13,16 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from rmsh.codes import pack, to_words
+from rmsh.codes import Codes, pack, to_words
 from rmsh.core.errors import CodesError, DataError
 from rmsh.data.pairs import checked_labels
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, LabelArray, ScoreArray, WordArray
 
 HistogramArray: TypeAlias = NDArray[np.int32]  # (queries, bits + 1, R + 1)
@@ -84,12 +81,7 @@ def random_ranking(histograms: NDArray[np.integer]) -> NDArray[np.integer]:
 
 
 def histograms(
-    query: Codes,
-    database: Codes,
-    *,
-    query_labels: ArrayLike,
-    database_labels: ArrayLike,
-    leave_own_out: bool = False,
+    query: Codes, database: Codes, *, query_labels: ArrayLike, database_labels: ArrayLike, leave_own_out: bool = False
 ) -> Iterator[HistogramArray]:
     """Count all pairs of query and database item, one block of queries at a time, in query order.
 
@@ -103,7 +95,7 @@ def histograms(
         [[[0, 1], [1, 1], [0, 0]]]
     """
     if query.bits != database.bits:
-        raise CodesError(f"The queries have {query.bits} bits and the database {database.bits}; encode both alike.")
+        raise CodesError(f"The queries have {query.bits} bits and the database {database.bits}; use one model.")
     if not len(query) or not len(database):
         raise CodesError(f"There are {len(query)} queries and {len(database)} database items; give at least one each.")
     if leave_own_out and (len(query) != len(database) or len(query) < 2):

@@ -163,10 +163,10 @@ def _divided_by_hits(near: Buckets, taken: ScoreArray, order: Order) -> ScoreArr
     for q, d in np.argwhere(~whole & (taken > 0)):
         items, relevant, drawn = int(near.items[q, d]), int(near.relevant[q, d]), int(taken[q, d])
         hits = np.arange(max(0, relevant - (items - drawn)), min(relevant, drawn) + 1, dtype=np.float64)
-        # given the number of hits, the items before the cut are a bucket of their own, taken whole
+        # given the number of hits, the items before the cut are a separate bucket, taken whole
         part = Buckets(np.full_like(hits, drawn), hits, near.before[q, d, None], near.relevant_before[q, d, None])
         per_hits = (sums[q] + precision_sum(part, part.items)) / np.maximum(found[q] + hits, 1)
-        if order == "expected":  # the mean, weighted by the number of draws with so many hits
+        if order == "expected":  # the mean, weighted by the number of draws with that many hits
             ways = _log_choose(relevant, hits) + _log_choose(items - relevant, drawn - hits)
             values[q] = np.average(per_hits, weights=np.exp(ways - ways.max()))
         else:

@@ -1,6 +1,6 @@
 """Scores of a ranking by dot products of real vectors, for reference lines without codes.
 
-The measures are those of codes, over histograms in which every item has a distance of its own: ties are so rare that
+The measures are those of codes, over histograms in which every item has its own distance: ties are so rare that
 they are broken by database order.
 """
 

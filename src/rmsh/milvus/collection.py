@@ -15,18 +15,21 @@ How a library is stored in a collection, stated only here:
       picture    path of the image in the image folder, empty if there is none
       model      fingerprint of the model that computed the code
       both       whether the item also has a code of the other modality
+      vector     the vector of the code (see codes.py) in Base64, empty if there is none
       digest     hash of all of these and the code, so that a push writes only changes
 
+- Collections of older versions have no vectors, and stay as they are.
 - A string has at most 65,535 bytes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -35,16 +38,19 @@ from rmsh.core.errors import CodesError, FormatError, InputError
 from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import read_credit
 from rmsh.index.base import check_k, check_radius
-from rmsh.library.items import Hit, Item, check_modality, checked_ids, image_path
-from rmsh.library.queries import Generation
+from rmsh.library.items import Candidates, Hit, Item, check_modality, checked_ids, image_path
+from rmsh.library.queries import Generation, stack_vectors
 from rmsh.milvus.connection import Address
 from rmsh.milvus.filters import literal, to_expression
 from rmsh.milvus.table import MAX_BYTES, MAX_FOUND, MAX_LABELS, Consistency, Found, Table
 from rmsh.model import Model, load
 
 if TYPE_CHECKING:
+
     from rmsh.core.types import Modality
     from rmsh.index.filters import Filter
+
+T = TypeVar("T")
 
 _ITEM_FIELDS = ("id", "labels", "text", "has_text", "picture")
 _MAX_IDS = MAX_FOUND // 2  # during a push an item may be stored twice
@@ -60,8 +66,13 @@ def row_of(key: int) -> int:
     return key >> 1
 
 
-def entity_of(row: int, item: Item, *, modality: Modality, code: bytes, model: str, both: bool) -> dict[str, Any]:
-    """The entity of a code and its item, or InputError if a value is larger than Milvus allows."""
+def entity_of(
+    row: int, item: Item, *, modality: Modality, code: bytes, model: str, both: bool, vector: bytes | None = b""
+) -> dict[str, Any]:
+    """The entity of a code and its item, or InputError if a value is larger than Milvus allows.
+
+    ``vector`` is None in a collection without vectors.
+    """
     for value in (item.id, item.text or "", item.picture or "", *item.labels):
         if len(value) > MAX_BYTES // 4 and len(value.encode()) > MAX_BYTES:
             raise InputError(
@@ -81,15 +92,22 @@ def entity_of(row: int, item: Item, *, modality: Modality, code: bytes, model: s
         "model": model,
         "both": both,
     }
-    hashed = blake2b(json.dumps(content, sort_keys=True).encode() + code, digest_size=8)
+    hashed = blake2b(json.dumps(content, sort_keys=True).encode() + code + (vector or b""), digest_size=8)
     digest = int.from_bytes(hashed.digest(), signed=True)
-    return {"key": key_of(row, modality), **content, "digest": digest, "code": code}
+    encoded = {} if vector is None else {"vector": b64encode(vector).decode()}
+    return {"key": key_of(row, modality), **content, "digest": digest, "code": code, **encoded}
 
 
 def item_of(fields: Mapping[str, Any]) -> Item:
     """The item of an entity."""
     text = fields["text"] if fields["has_text"] else None
     return Item(fields["id"], text, fields["picture"] or None, tuple(fields["labels"]))
+
+
+def vector_of(fields: Mapping[str, Any]) -> bytes | None:
+    """The vector of an entity, or None."""
+    stored = fields.get("vector")
+    return b64decode(stored) if stored else None
 
 
 class Collection:
@@ -108,6 +126,7 @@ class Collection:
         self._table = table
         self._model = model
         self._pictures = pictures
+        self._coded = ["code", "vector"] if table.has_vectors else ["code"]
         self._generation = Generation(int(table.about["generation"]), str(table.about["model"]), table.bits)
 
     @classmethod
@@ -187,12 +206,13 @@ class Collection:
         if len(names) > _MAX_IDS:
             raise InputError(f"Got {len(names):,} ids; give at most {_MAX_IDS:,} ids at once.")
         expression = f"id in {literal(names)}"
-        found = self._table.query(expression, ["key", "id", "code"], partition=modality) if names else []
-        by_age = sorted(found, key=lambda entity: int(entity["key"]))
-        newest = {str(entity["id"]): entity["code"][0] for entity in by_age}
-        known = [name for name in names if name in newest]
-        packed = self._generation.to_array([newest[name] for name in known])
-        return Codes(packed, self._generation.bits, np.array(known))
+        found = self._table.query(expression, ["key", "id", *self._coded], partition=modality) if names else []
+        newest = {str(entity["id"]): entity for entity in sorted(found, key=lambda entity: int(entity["key"]))}
+        known = [newest[name] for name in names if name in newest]
+        packed = self._generation.to_array([entity["code"][0] for entity in known])
+        vectors = {row: vector for row, vector in enumerate(map(vector_of, known)) if vector is not None}
+        complete = stack_vectors([*vectors], vectors) if vectors and len(vectors) == len(known) else None
+        return Codes(packed, self._generation.bits, np.array([entity["id"] for entity in known]), complete)
 
     def picture_path(self, item: Item) -> Path | None:
         """The path of an item's image, or None if it has none here; InputError if a link leads out of the folder."""
@@ -215,6 +235,60 @@ class Collection:
         """
         condition = self._check_query(codes, to, model=model, where=where)
         return _hits(self._table.nearest(codes.packed, check_k(k), where=condition, fields=_ITEM_FIELDS, partition=to))
+
+    def candidates(
+        self,
+        codes: Codes,
+        count: int,
+        use: Callable[[Candidates], T],
+        *,
+        to: Modality,
+        model: str,
+        words: Sequence[Sequence[str]] = (),  # noqa: ARG002
+        labels: Iterable[str] = (),
+        where: Filter | None = None,
+    ) -> T:
+        """Like :meth:`Library.candidates`, but words are not looked up.
+
+        Raises:
+            CodesError: the code has another length or another model.
+            InputError: the filter has a condition on texts.
+        """
+        condition = self._check_query(codes, to, model=model, where=where)
+        rows = set(self._labelled_rows(list(labels), count))
+        for modality in MODALITIES:
+            # Twice as many: of equally distant ones, the server returns any, and a library the first.
+            most = min(2 * count, MAX_FOUND)
+            (hits,) = self._table.nearest(codes.packed, most, where=condition, partition=modality)
+            rows |= {row_of(hit.key) for hit in hits[:count]}
+        keys = [key_of(row, modality) for row in sorted(rows) for modality in MODALITIES]
+        found = self._table.by_keys(keys, [*_ITEM_FIELDS, *self._coded], where=condition)
+        kept = np.array([row for row in sorted(rows) if key_of(row, to) in found], dtype=np.int64)
+        stored, has, vectors = {}, {}, {}
+        for modality in MODALITIES:
+            entities = {row: found.get(key_of(row, modality), {}) for row in kept.tolist()}
+            has[modality] = np.array([bool(entity) for entity in entities.values()], dtype=np.bool_)
+            none = [bytes(codes.packed.shape[1])]
+            stored[modality] = self._generation.to_array([e.get("code", none)[0] for e in entities.values()])
+            known = {row: vector for row, e in entities.items() if (vector := vector_of(e)) is not None}
+            vectors[modality] = stack_vectors(kept.tolist(), known)
+
+        def read(some: Iterable[int]) -> dict[int, Item]:
+            return {row: item_of(found[key_of(row, to)]) for row in some}
+
+        return use(Candidates(kept, stored, has, vectors, read))
+
+    def _labelled_rows(self, labels: Sequence[str], count: int) -> list[int]:
+        """Rows with any of these labels, those with most of them first, at most ``count``.
+
+        They are the first of all, unless several labels exist and more than 4 * count items have one of them.
+        """
+        if not labels:
+            return []
+        limit = min(4 * count * len(MODALITIES), MAX_FOUND)
+        found = self._table.query(f"array_contains_any(labels, {literal(labels)})", ["key", "labels"], limit=limit)
+        matches = {row_of(int(entity["key"])): len({*labels} & {*entity["labels"]}) for entity in found}
+        return sorted(matches, key=lambda row: (-matches[row], row))[:count]
 
     def within(
         self, codes: Codes, radius: int, *, to: Modality, model: str, where: Filter | None = None

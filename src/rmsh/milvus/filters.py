@@ -42,8 +42,8 @@ def to_expression(condition: Filter) -> str:
     if isinstance(condition, Id):
         return f"id == {literal(condition.value)}"
     raise InputError(
-        f"Got the filter {condition}; Milvus supports label= and id=, joined by and, or, not. To filter by text, "
-        "search the library's folder."
+        f"Got the filter {condition}; Milvus supports label= and id=, joined by and, or, not. For conditions on texts, "
+        'also for -word and "a phrase" in a query, search the library\'s folder.'
     )
 
 

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any
 from rmsh.core.errors import InputError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import MODALITIES
-from rmsh.library.queries import coded_items, generation_of, last_row, library_id
+from rmsh.library.queries import (
+    coded_items,
+    generation_of,
+    last_row,
+    library_id,
+    refuse_damage,
+    vectors_of_rows,
+)
 from rmsh.milvus.collection import entity_of, key_of
 from rmsh.milvus.connection import Address
 from rmsh.milvus.filters import both
@@ -102,7 +109,7 @@ def _copy(table: Table, connection: sqlite3.Connection, on_progress: OnProgress)
     starts = range(last_row(connection) // _ROWS * _ROWS, -1, -_ROWS)
     done.removed += _delete_from(table, key_of(starts[0] + _ROWS, MODALITIES[0]))
     for count, start in enumerate(starts, 1):
-        wanted = {entity["key"]: entity for entity in _entities(connection, start, model=table.about["model"])}
+        wanted = {entity["key"]: entity for entity in _entities(connection, start, table=table)}
         first, end = (key_of(row, MODALITIES[0]) for row in (start, start + _ROWS))
         found = table.query(both(f"key >= {first}", f"key < {end}"), ["key", "digest"])
         digests = {int(entity["key"]): int(entity["digest"]) for entity in found}
@@ -127,12 +134,17 @@ def _delete_from(table: Table, key: int) -> int:
     return removed
 
 
-def _entities(connection: sqlite3.Connection, start: int, *, model: str) -> Iterator[dict[str, Any]]:
+def _entities(connection: sqlite3.Connection, start: int, *, table: Table) -> Iterator[dict[str, Any]]:
     """The entities that the block of rows from ``start`` on should have."""
-    for row, item, *codes in coded_items(connection, start, start + _ROWS):
+    found = coded_items(connection, start, start + _ROWS)
+    rows = [row for row, *_ in found]
+    vectors = vectors_of_rows(connection, generation_of(connection), rows, on_damage=refuse_damage)
+    for row, item, *codes in found:
+        shared: dict[str, Any] = {"model": table.about["model"], "both": None not in codes}
         for modality, code in zip(MODALITIES, codes, strict=True):
             if code is not None:
-                yield entity_of(row, item, modality=modality, code=code, model=model, both=None not in codes)
+                vector = bytes(vectors[modality].get(row, b"")) if table.has_vectors else None
+                yield entity_of(row, item, modality=modality, code=code, vector=vector, **shared)
 
 
 def _batches(entities: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
@@ -140,7 +152,8 @@ def _batches(entities: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]
     batch: list[dict[str, Any]] = []
     size = 0
     for entity in entities:
-        length = sum(map(len, (entity["id"], entity["text"], entity["picture"], *entity["labels"])))
+        strings = (entity["id"], entity["text"], entity["picture"], entity.get("vector", ""), *entity["labels"])
+        length = sum(map(len, strings))
         if batch and size + length > _BATCH:
             yield batch
             batch, size = [], 0

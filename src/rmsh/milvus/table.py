@@ -41,6 +41,7 @@ COLUMNS: dict[str, tuple[str, Mapping[str, Any]]] = {  # name: type in Milvus an
     "model": ("VARCHAR", {"max_length": 64}),
     "both": ("BOOL", {}),
     "digest": ("INT64", {}),
+    "vector": ("VARCHAR", _STRING),  # a second vector field needs Milvus 2.4
 }
 _INDEXED = ("code", "id")
 
@@ -88,11 +89,14 @@ class Table:
         self._client = connect(address.server, self._settings)
         self._consistency = consistency
         self.address = address
+        columns = {*COLUMNS}
         if about is None:  # the collection exists, perhaps under an alias
             found = self._call("describe_collection")
+            columns = {field["name"] for field in found["fields"]}
             self.address = Address(address.server, found["collection_name"])
             about = read_description(found["description"], str(address))
         self.about = about
+        self.has_vectors = "vector" in columns  # not in collections of older versions
         self.bits = int(about["bits"])
         self._lists = int(about["lists"])
         self._probes = min(self._lists, probes or -(-self._lists // 8))
@@ -165,16 +169,24 @@ class Table:
     def delete(self, keys: Sequence[int]) -> None:
         """Delete the entities with these keys; unknown keys are ignored."""
         for some in _blocks(keys, _KEYS):
-            self._call("delete", filter=f"key in [{','.join(map(str, some))}]")
+            self._call("delete", filter=_key_in(some))
 
     def count(self, where: str = "", *, partition: str = "") -> int:
         return int(self.query(where, ["count(*)"], partition=partition)[0]["count(*)"])
 
-    def query(self, where: str, fields: Sequence[str], *, partition: str = "") -> list[dict[str, Any]]:
-        """Fields of the entities that satisfy an expression, unordered, at most 16,384."""
-        limit: dict[str, Any] = {} if not where or "count(*)" in fields else {"limit": MAX_FOUND}
-        found = self._call("query", where, list(fields), **self._scope(partition), **limit)
+    def query(
+        self, where: str, fields: Sequence[str], *, partition: str = "", limit: int = MAX_FOUND
+    ) -> list[dict[str, Any]]:
+        """Fields of the entities that satisfy an expression; of more than the limit, those with the lowest keys."""
+        at_most: dict[str, Any] = {} if not where or "count(*)" in fields else {"limit": limit}
+        found = self._call("query", where, list(fields), **self._scope(partition), **at_most)
         return [dict(entity) for entity in found]
+
+    def by_keys(self, keys: Sequence[int], fields: Sequence[str], *, where: str = "") -> dict[int, dict[str, Any]]:
+        """Fields of the entities with some keys that satisfy an expression, by key."""
+        expressions = (both(_key_in(some), where) for some in _blocks(keys, _KEYS))
+        found = (self.query(expression, ["key", *fields]) for expression in expressions)
+        return {int(entity["key"]): entity for block in found for entity in block}
 
     def nearest(
         self, packed: PackedArray, k: int, *, partition: str, where: str = "", fields: Sequence[str] = ()
@@ -241,6 +253,10 @@ def _make_schema(bits: int, *, description: str) -> Any:
         schema.add_field(name, types[kind], **values)
     schema.add_field("code", types.BINARY_VECTOR, dim=-(-bits // 8) * 8)
     return schema
+
+
+def _key_in(keys: Sequence[int]) -> str:
+    return f"key in [{','.join(map(str, keys))}]"
 
 
 def _found(hit: Mapping[str, Any]) -> Found:

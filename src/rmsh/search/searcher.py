@@ -1,7 +1,6 @@
 """Search a library by texts, images and items: encode the query, find the nearest codes, order them by a finer score.
 
-The items are in a library folder or in a collection on a Milvus server, which is searched by codes alone. Nothing here
-needs torch.
+The items are in a library folder or in a collection on a Milvus server. Nothing here needs torch.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -25,7 +24,9 @@ from rmsh.search import scoring
 from rmsh.search.query import Query, Words, compose, signs
 
 if TYPE_CHECKING:
-    from rmsh.core.types import FloatArray, Modality, ScoreArray
+    from numpy.typing import NDArray
+
+    from rmsh.core.types import FloatArray, IntArray, Modality, ScoreArray
     from rmsh.features.base import Encoder
     from rmsh.features.images import ImageLike
     from rmsh.index.filters import Filter
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_HITS = 1 << 20  # upper limit of k + skip
+_READ_AT_ONCE = 32  # items
 _CANDIDATES = 300  # by each kind of code, by words and by labels
 
 Rank: TypeAlias = Literal["best", "codes"]
@@ -70,6 +72,20 @@ class ItemStore(Protocol):
 
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
         """The k nearest items of each query."""
+
+    def candidates(
+        self,
+        codes: Codes,
+        count: int,
+        use: Callable[[Candidates], T],
+        *,
+        to: Modality,
+        model: str,
+        words: Sequence[Sequence[str]] = (),
+        labels: Iterable[str] = (),
+        where: Filter | None = None,
+    ) -> T:
+        """Compare some items more closely with a query; returns what ``use`` returns for their codes and vectors."""
 
     def close(self) -> None:
         """Release files and connections."""
@@ -178,7 +194,7 @@ class Searcher:
                 the model has no joint space.
             CodesError: the queries belong to different models.
         """
-        words = Words.parse(text) if isinstance(self.store, Library) else Words((text.strip(),) if text.strip() else ())
+        words = Words.parse(text)
         texts = [*words.plus, *words.minus]
         encoded = self._encode(texts, "text") if texts else []
         plus, minus = [*plus, *encoded[: len(words.plus)]], [*minus, *encoded[len(words.plus) :]]
@@ -276,51 +292,48 @@ class Searcher:
             raise InputError(f"k + skip is {wanted:,}; at most {_MOST_HITS:,} hits can be searched.")
         if (condition := query.words.condition()) is not None:
             where = condition if where is None else where & condition
-        ranked: list[Hit] = []
-        if rank == "best" and query.modality is not None and isinstance(self.store, Library):
-            found = self.store.candidates(
+        ranked, more = list[Hit](), False
+        if rank == "best" and query.modality is not None:
+            text = query.words.text
+            ranked, more = self.store.candidates(
                 query.codes,
                 candidates,
+                lambda found: self._ranked(query, found, to, wanted + len(query.origins)),
                 to=to,
                 model=query.model,
-                words=scoring.keywords(query.words.text),
-                labels=scoring.label_names(query.words.text),
+                words=[scoring.forms(word) for word in scoring.keywords(text)],
+                labels=scoring.label_names(text),
                 where=where,
             )
-            ranked = self._ranked(query, found, to)
-        first = {hit.row for hit in ranked}
-        if len(ranked) <= wanted:
+        if not more:
+            first = {hit.row for hit in ranked}
             most = wanted + len(ranked) + len(query.origins)
             (nearest,) = self.store.search(query.codes, most, to=to, model=query.model, where=where)
             ranked += [hit for hit in nearest if hit.row not in first]
         return [hit for hit in ranked if hit.item.id not in query.origins][skip:wanted]
 
-    def _ranked(self, query: Query, found: Candidates, to: Modality) -> list[Hit]:
-        """Candidates as hits, by falling score."""
-        model, similar, standard = self.model, {}, {}
+    def _ranked(self, query: Query, found: Candidates, to: Modality, wanted: int) -> tuple[list[Hit], bool]:
+        """The best candidates as hits, by falling score, and whether there are more than wanted."""
+        similar, standard = {}, {}
         for modality in MODALITIES:
-            similar[modality], standard[modality] = _similarities(query, found, modality, model)
-        words = scoring.keywords(query.words.text)
-        matched = [scoring.words_found(words, item) for item in found.items]
-        shares = np.array([len(some) / max(len(words), 1) for some in matched])
-        if unwanted := scoring.keywords(" ".join(query.words.minus)):
-            found_too = [len(scoring.words_found(unwanted, item)) / len(unwanted) for item in found.items]
-            shares -= scoring.MINUS * np.array(found_too)
+            similar[modality], standard[modality] = _similarities(query, found, modality, self.model)
         own, other = MODALITIES if query.modality == "image" else MODALITIES[::-1]
-        scores = scoring.combine(standard[own], standard[other], shares)
+        bare = scoring.combine(standard[own], standard[other], np.zeros(len(found)))
         distances = hamming(query.codes.packed, found.codes[to])[0]
-        low = scoring.is_weak(scores, standard[own], standard[other])
+        best = _best(query, found, bare, distances, wanted + 1)
+        scores = -np.array([scored.minus_score for scored in best])
+        places = [scored.place for scored in best]
+        low = scoring.is_weak(scores, standard[own][places], standard[other][places])
         compared = query.modality == "text" and query.vector is not None and any(v.size for v in found.vectors.values())
-        hits = []
-        for place in np.lexsort((found.rows, distances, -scores)).tolist():
+        words, hits = scoring.keywords(query.words.text), []
+        for (_, distance, place, item, matched), score, is_low in zip(best, scores.tolist(), low.tolist(), strict=True):
             image, caption = (_rounded(similar[modality][place]) for modality in MODALITIES)
-            item = found.items[place]
             labels = tuple(sorted(scoring.labels_in_text(item.labels, query.words.text)))
             # Bits alone are not calibrated, and an item that has all the words is no weak one.
-            weak = compared and bool(low[place]) and (not words or len(matched[place]) < len(words))
-            match = Match(round(float(scores[place]), 4), image, caption, matched[place], labels, weak)
-            hits.append(Hit(item, int(distances[place]), int(found.rows[place]), match))
-        return hits
+            weak = compared and is_low and (not words or len(matched) < len(words))
+            match = Match(round(score, 4), image, caption, matched, labels, weak)
+            hits.append(Hit(item, distance, int(found.rows[place]), match))
+        return hits[:wanted], len(hits) > wanted
 
     def run(self, make: Callable[[], Query], use: Callable[[Query], T]) -> T:
         """Make a query and use it; retries once if the library was recoded in between."""
@@ -351,25 +364,67 @@ def _similarities(query: Query, found: Candidates, modality: Modality, model: Mo
     """
     similar = np.full(len(found), np.nan)
     standard = similar.copy()
-    if query.values is not None:
-        similar[found.has[modality]] = scoring.agreement(query.values, found.codes[modality][found.has[modality]])
-        standard = scoring.standardise(similar, scoring.BITS)
-    vectors = from_int8(found.vectors[modality])
+    vectors: NDArray[np.int8] | FloatArray = found.vectors[modality]
     own = modality == query.modality and query.vector is not None
     vector = query.vector if own else query.joint
-    if vector is None or not vectors.size:
-        return similar, standard
-    if own:
+    if vector is not None and vectors.size:
         scale = scoring.TEXT_TO_TEXT if modality == "text" else scoring.IMAGE_TO_IMAGE
-    else:
-        scale = scoring.summed(scoring.TEXT_TO_IMAGE, query.weights, float(np.linalg.norm(vector)))
-        present = vectors.any(axis=1)
-        joint = model.joint(vectors[present], modality)
-        vectors = np.zeros((len(found), joint.shape[1]), np.float32)
-        vectors[present] = joint
-    cosines = scoring.cosines(vector, vectors)
-    known = ~np.isnan(cosines)
-    return np.where(known, cosines, similar), np.where(known, scoring.standardise(cosines, scale), standard)
+        if not own:
+            scale = scoring.summed(scoring.TEXT_TO_IMAGE, query.weights, float(np.linalg.norm(vector)))
+            if modality == "text":  # images are stored in the joint space
+                vectors = _in_joint_space(found.vectors["text"], model)
+        similar = scoring.cosines(vector, vectors)
+        standard = scoring.standardise(similar, scale)
+    bits = found.has[modality] & np.isnan(similar)
+    if query.values is not None and bits.any():
+        similar[bits] = scoring.agreement(query.values, found.codes[modality][bits])
+        standard[bits] = scoring.standardise(similar[bits], scoring.BITS)
+    return similar, standard
+
+
+def _in_joint_space(stored: NDArray[np.int8], model: Model) -> FloatArray:
+    """Vectors of texts in the joint space, zeros for zeros."""
+    present = stored.any(axis=1)
+    joint = model.joint(from_int8(stored[present]), "text")
+    vectors = np.zeros((len(stored), joint.shape[1]), np.float32)
+    vectors[present] = joint
+    return vectors
+
+
+class _Scored(NamedTuple):
+    """A candidate with its whole score; sorting gives the order of hits."""
+
+    minus_score: float
+    distance: int
+    place: int  # among the candidates, which are in the order of rows
+    item: Item
+    words: tuple[str, ...]  # found
+
+
+def _best(query: Query, found: Candidates, bare: ScoreArray, distances: IntArray, wanted: int) -> list[_Scored]:
+    """The best candidates, from scores without words, (n,).
+
+    Items are read block by block, those with the highest scores first, until the words of the others cannot lift them
+    among the best.
+    """
+    words, unwanted = (scoring.keywords(text) for text in (query.words.text, " ".join(query.words.minus)))
+    most = scoring.WORDS if words else 0.0
+    order, best = np.argsort(-bare, kind="stable"), list[_Scored]()
+    for start in range(0, len(order), _READ_AT_ONCE):
+        if len(best) >= wanted and bare[order[start]] + most < -best[wanted - 1].minus_score:
+            break
+        places = order[start : start + _READ_AT_ONCE]
+        items = found.read(found.rows[places].tolist())
+        for place, row in zip(places.tolist(), found.rows[places].tolist(), strict=True):
+            if row in items:  # and not damaged
+                matched = scoring.words_found(words, items[row])
+                share = len(matched) / max(len(words), 1)
+                if unwanted:
+                    share -= scoring.MINUS * len(scoring.words_found(unwanted, items[row])) / len(unwanted)
+                score = float(bare[place]) + scoring.WORDS * share
+                best.append(_Scored(-score, int(distances[place]), place, items[row], matched))
+        best.sort()
+    return best[:wanted]
 
 
 def _rounded(similarity: float) -> float | None:

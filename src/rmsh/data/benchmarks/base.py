@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -16,15 +16,12 @@ from scipy import sparse
 from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.core.files import open_regular
-from rmsh.data.pairs import listed
+from rmsh.data.pairs import Pairs, listed
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
 
     from rmsh.core.types import BitArray, IntArray
-    from rmsh.data.pairs import Pairs
 
 DEEPEST = 2  # levels below the root at which a published folder is found
 IMAGE_WIDTH = 2048  # of the paper's image features (ResNet-152)

@@ -13,8 +13,8 @@ from rmsh.core.errors import ConfigError, DataError
 from rmsh.core.files import sha256
 from rmsh.data.benchmarks import mirflickr25k, mscoco, nuswide
 from rmsh.data.benchmarks.base import BENCHMARKS, IMAGE_WIDTH, Benchmark, Protocol, Source, find
-from rmsh.data.pairs import is_raw
-from rmsh.data.readers.feature_files import read_features, read_matrix_pairs
+from rmsh.data.pairs import Pairs, is_raw
+from rmsh.data.readers.feature_files import Role, read_features, read_matrix_pairs
 from rmsh.data.readers.matrix_files import SUFFIXES, list_matrices
 from rmsh.data.readers.prepared import refuse_finished, write_prepared
 from rmsh.data.splits import Split
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rmsh.core.types import BitArray, IntArray, LabelArray
-    from rmsh.data.pairs import Pairs
-    from rmsh.data.readers.feature_files import Role
 
 READERS = {"mirflickr25k": mirflickr25k.read, "nuswide": nuswide.read, "mscoco": mscoco.read}
 FILE_NAMES_KEY = "fall"  # the key of file names as ids in some matrix files, in lower case
@@ -180,8 +178,11 @@ def draw_split(
     of_database = of_query = np.flatnonzero(usable)
     if protocol.parts is not None:
         if part is None:
-            needed = f"The split {protocol.name!r} needs the published parts ({', '.join(protocol.parts)})"
-            raise DataError(f"{needed}; give the published files, or use another split.")
+            parts = ", ".join(protocol.parts)
+            raise DataError(
+                f"The split {protocol.name!r} needs the published parts ({parts}); give the published files, or use "
+                "another split."
+            )
         of_database, of_query = (np.flatnonzero(usable & (part == name)) for name in protocol.parts)
     candidates = of_query[labels[of_query].any(axis=1)]
     queries = protocol.queries or max(1, len(candidates) // 10)

@@ -224,9 +224,9 @@ def _select(path: Path, wanted: Literal["codes", "labels"]) -> tuple[dict[Meanin
     dimensions, lists = (1, 2) if wanted == "labels" else (2,), (("ids", "all"), ("class_names", "all"))
     fitting = [m for m in matrices if len(m.shape) in dimensions and role_of_key(m.key) not in lists]
     if len(fitting) != 1:
-        found = f"its keys are {', '.join(map(str, matrices)) or 'none'}"
+        keys = f"its keys are {', '.join(map(str, matrices)) or 'none'}"
         names = f"{wanted!r}, or two arrays 'query_{wanted}' and 'database_{wanted}'"
-        raise DataError(f"{path} has no key for {wanted}; {found}. Name the array {names}.")
+        raise DataError(f"{path} has no key for {wanted}; {keys}. Name the array {names}.")
     return {("all", wanted): fitting[0]}, matrices
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from rmsh.core.errors import DataError
-from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels, rows_by_id
+from rmsh.data.pairs import Column, Pairs, checked_column, checked_ids, checked_labels, rows_by_id
 from rmsh.data.readers.matrix_files import SUFFIXES, MatrixKey, list_matrices, matrix_files, read_matrix
 from rmsh.data.splits import Split
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rmsh.core.types import IdArray, IntArray
-    from rmsh.data.pairs import Column
 
 Role: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names"]
 Part: TypeAlias = Literal["all", "database", "train", "query"]
@@ -77,8 +76,8 @@ def select_matrices(matrices: Sequence[MatrixKey], *, skip: Collection[Role] = (
         found.pop("class_names", None)
     parts = {role: tuple(by_part) for role, by_part in found.items() if role != "class_names"}
     if not parts:
-        found = f"the keys are {_described(matrices)}"
-        raise DataError(f"{source}: no key is named like images, texts or labels; {found}. Rename them.")
+        keys = f"the keys are {_described(matrices)}"
+        raise DataError(f"{source}: no key is named like images, texts or labels; {keys}. Rename them.")
     if len(set(parts.values())) > 1:
         shown = ", ".join(f"{role} for {' and '.join(names)}" for role, names in parts.items())
         raise DataError(f"{source}: the matrices come in different parts ({shown}); all need the same parts.")
@@ -249,6 +248,8 @@ def read_features(
         rows = rows_by_id((canonical_id(str(name)) for name in pairs.ids), ids[wanted], matrix.where)
         return column[rows], f"{role} are features from {matrix}, rows by id"
     if len(pairs) != len(ids):
-        found = f"has {len(pairs):,} rows without ids for {len(ids):,} items"
-        raise DataError(f"{matrix.where} {found}; add the key 'ids', or give one row per item in the published order.")
+        rows_found = f"has {len(pairs):,} rows without ids for {len(ids):,} items"
+        raise DataError(
+            f"{matrix.where} {rows_found}; add the key 'ids', or give one row per item in the published order."
+        )
     return column[wanted], f"{role} are features from {matrix}, rows in the published order"

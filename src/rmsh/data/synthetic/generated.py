@@ -30,13 +30,7 @@ TOGETHER = 2.0  # increase of the log-odds of a class if the item shows its scen
 
 
 def generate_pairs(
-    n: int = 2000,
-    classes: int = 12,
-    *,
-    image_dim: int = 128,
-    text_dim: int = 64,
-    noise: float = 1.5,
-    seed: int = 0,
+    n: int = 2000, classes: int = 12, *, image_dim: int = 128, text_dim: int = 64, noise: float = 1.5, seed: int = 0
 ) -> Pairs:
     """Generate pairs of features with labels.
 
