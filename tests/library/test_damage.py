@@ -21,6 +21,7 @@ from rmsh.index.filters import Id, Label
 from rmsh.library import Item, Library, database, snapshot
 from rmsh.library.backup import backup, restore
 from rmsh.library.maintenance import compact
+from rmsh.library.recode import recode
 from rmsh.library.repair import repair
 from rmsh.library.snapshot import SNAPSHOT
 from rmsh.library.verify import verify
@@ -228,7 +229,7 @@ def test_a_damaged_description_of_the_library_is_one_sentence(change: str, *, st
 @pytest.mark.parametrize("statement", ["ALTER TABLE items RENAME TO itemt", "ALTER TABLE labels RENAME name TO nane"])
 def test_a_damaged_schema_is_one_sentence(statement: str, *, stocked: Library, folder: Path, code: Code) -> None:
     _spoil(stocked, statement)
-    with pytest.raises(FormatError, match=r"is damaged \(no such"), Library.open(folder) as reader:
+    with pytest.raises(FormatError, match=r"is damaged \(the column"), Library.open(folder) as reader:
         _found(reader, code(["b"]), where=Label("b"))
 
 
@@ -271,6 +272,36 @@ def test_damaged_and_lost_vectors_are_reported_and_repaired(
     assert any("vectors of the item 'b' (row 2)" in problem for problem in verify(folder).problems)
     assert any("row 2" in sentence for sentence in repair(folder).restored)
     assert verify(folder).problems == ()
+
+
+def test_damaged_vectors_are_restored_from_a_backup(with_vectors: Library, folder: Path, tmp_path: Path) -> None:
+    backup(with_vectors, tmp_path / "copy")
+    _spoil(with_vectors, "UPDATE vectors SET text = x'0102' WHERE row = 2")
+    assert any(
+        "vectors of row 2 were restored" in sentence for sentence in repair(folder, backup=tmp_path / "copy").restored
+    )
+    vectors = with_vectors.codes(["a", "b"], "text").vectors
+    assert vectors is not None
+    assert vectors.tolist() == [[1, 2], [3, 4]]
+
+
+def test_repairing_vectors_does_not_vouch_for_a_damaged_code(with_vectors: Library, folder: Path) -> None:
+    _spoil(with_vectors, "UPDATE codes SET text = x'00', vectors = 5 WHERE row = 2")
+    assert any("(row 2)" in sentence for sentence in repair(folder).lost)
+    with pytest.raises(FormatError, match=r"'b' \(row 2\)"):
+        with_vectors.codes(["b"], "text")
+
+
+def test_vectors_that_are_added_later_are_a_change_that_is_acknowledged(with_vectors: Library, folder: Path) -> None:
+    _spoil(with_vectors, "DELETE FROM vectors")
+    repair(folder)
+    before, codes = database.read_acknowledged(folder), with_vectors.codes(["a", "b"], "text")
+    vectors = Codes(codes.packed, codes.bits, codes.ids, np.array([[1, 2], [3, 4]], np.int8))
+    recode(with_vectors, with_vectors.model(), encode=lambda _: {"text": vectors})
+    found = with_vectors.codes(["b"], "text").vectors
+    assert found is not None
+    assert found.tolist() == [[3, 4]]
+    assert database.read_acknowledged(folder) != before
 
 
 # The model.

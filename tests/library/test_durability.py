@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rmsh.core.files import make_folder
 from rmsh.library import Library
 from rmsh.library.maintenance import compact
 from rmsh.library.snapshot import SNAPSHOT
@@ -69,6 +70,11 @@ def test_a_new_library_is_flushed_its_manifest_last_and_then_the_folder_around_i
     manifest = events.index(("rename", (folder / "manifest.json").stat().st_ino))
     assert [kind for kind, _ in events[manifest:]] == ["rename", "flush", "flush"]
     assert events[-1] == ("flush", folder.parent.stat().st_ino)
+
+
+def test_a_new_folder_is_flushed_with_the_one_that_it_is_in(tmp_path: Path, events: list[tuple[str, int]]) -> None:
+    make_folder(tmp_path / "a" / "b")  # otherwise a file in it would be lost with it
+    assert events == [("flush", tmp_path.stat().st_ino), ("flush", (tmp_path / "a").stat().st_ino)]
 
 
 def test_no_unfinished_file_is_left(library: Library, folder: Path, fill: Fill) -> None:

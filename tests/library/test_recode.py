@@ -253,3 +253,19 @@ def test_a_new_model_that_was_taken_away_is_missed_before_the_swap(
     with pytest.raises(FormatError, match=f"no model .*{new_model.fingerprint}"):
         recode(stocked, new_model, encode=Encoder(code, 0, take_away))
     assert stocked.generation().fingerprint == model.fingerprint
+
+
+def test_a_new_model_that_was_damaged_is_not_put_to_use_and_saved_again(
+    stocked: Library, folder: Path, new_model: Model, model: Model, code: Code
+) -> None:
+    def damage() -> None:
+        path = folder / "model.next" / "model.safetensors"
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+
+    with pytest.raises(FormatError, match="does not match the fingerprint"):
+        recode(stocked, new_model, encode=Encoder(code, 0, damage))
+    assert stocked.generation().fingerprint == model.fingerprint
+    recode(stocked, new_model, encode=Encoder(code))
+    assert (stocked.model().fingerprint, verify(folder).problems) == (new_model.fingerprint, ())

@@ -233,6 +233,19 @@ def test_a_restore_that_runs_is_not_disturbed(library: Library, folder: Path, co
         assert opened.count() == 4
 
 
+@pytest.mark.parametrize("content", ['{"tokem": "x"}', "[]", "{", ""])
+def test_an_interrupted_restore_with_a_damaged_record_is_undone_and_can_be_repeated(
+    content: str, *, library: Library, folder: Path, copy: Path, code: Code
+) -> None:
+    (folder / RESTORING).mkdir()
+    (folder / RESTORING / "restore.json").write_text(content)
+    Library.open(folder, writable=True).close()
+    assert not (folder / RESTORING).exists()
+    assert _names(library, code) == ["a", "b", "c"]
+    restore(copy, folder)
+    assert _names(library, code) == ["a", "b"]
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path

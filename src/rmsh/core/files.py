@@ -40,11 +40,15 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder, and those above it, unless they exist; each is as private as the one that it is in."""
+    """Create a folder, and those above it, unless they exist; each is as private as the one that it is in.
+
+    The folder above is flushed, so that a new folder survives a power cut if a file in it does.
+    """
     if not folder.is_dir():
         make_folder(folder.parent)
         try:
             folder.mkdir(mode=0o777 & folder.parent.stat().st_mode, exist_ok=True)
+            flush_folder(folder.parent)
         except FileExistsError as error:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
 

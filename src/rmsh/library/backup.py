@@ -157,7 +157,7 @@ def _read_id(folder: Path) -> str | None:
     try:
         with closing(connect_reader(folder)) as connection:
             return library_id(connection)
-    except sqlite3.Error:
+    except (sqlite3.Error, FormatError):
         return None
 
 
@@ -228,7 +228,7 @@ def _announce(work: Path, to: Path, facts: dict[str, str], *, timeout: float) ->
     try:
         with closing(connect_writer(to, timeout=timeout)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            with suppress(sqlite3.Error, TypeError):  # these tables may be damaged
+            with suppress(sqlite3.Error, RmshError):  # these tables may be damaged
                 install_model(to, generation_of(connection))  # otherwise a staged model would be lost
             write_json(work / "restore.json", facts)
             connection.execute("COMMIT")

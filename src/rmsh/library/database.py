@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import atomic, open_regular, private_opener
@@ -41,8 +42,6 @@ _FORBIDDEN = {
     False: {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM},
 }
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG}
-# A table is missing, or a constraint fails, only if the database is damaged: everything given was checked before.
-_SIGNS_OF_DAMAGE = ("no such ", "constraint failed", "fts5 file format")
 
 
 @contextmanager
@@ -69,7 +68,9 @@ def _translate(error: sqlite3.Error | OSError, path: Path) -> RmshError | None:
         return RmshError(f"{path} cannot be read or written ({error.strerror}); check the path.")
     if code == sqlite3.SQLITE_BUSY:
         return RmshError(f"The library {path} is being written to by {_current_writer(path)}; try again later.")
-    if code in _DAMAGED or any(sign in str(error) for sign in _SIGNS_OF_DAMAGE):
+    # A statement without a mistake, with values that were checked before, fails only if the database is damaged.
+    failed = code == sqlite3.SQLITE_ERROR and "syntax error" not in str(error)
+    if code in _DAMAGED or failed or "constraint failed" in str(error):
         return FormatError(
             f"The database of the library {path} is damaged ({error}); restore a backup with `rmsh library restore`."
         )
@@ -146,7 +147,19 @@ def connect_reader(folder: Path) -> sqlite3.Connection:
     return connection
 
 
-class _Unlocked(sqlite3.Connection):
+class _Connection(sqlite3.Connection):
+    """A connection that reports the name of a table or column that is not UTF-8 as the damage it is."""
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        try:
+            return super().execute(*arguments)
+        except UnicodeDecodeError as error:
+            damage = sqlite3.DatabaseError("a table definition is not UTF-8")
+            damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise damage from error
+
+
+class _Unlocked(_Connection):
     """A connection without locks: what it read is valid only if the files are unchanged afterwards."""
 
 
@@ -176,7 +189,7 @@ def connect_writer(folder: Path, *, timeout: float, create: bool = False) -> sql
 
 
 def _connect(
-    path: Path, options: str, *, timeout: float = 30.0, kind: type[sqlite3.Connection] = sqlite3.Connection
+    path: Path, options: str, *, timeout: float = 30.0, kind: type[sqlite3.Connection] = _Connection
 ) -> sqlite3.Connection:
     uri = f"{path.resolve().as_uri()}?{options}"
     connection = sqlite3.connect(

@@ -38,6 +38,7 @@ from rmsh.library.database import (
 from rmsh.library.queries import generation_of, last_change, library_id
 from rmsh.library.schema import VERSION, create_tables
 from rmsh.library.snapshot import SNAPSHOT
+from rmsh.model import load
 
 if TYPE_CHECKING:
     from rmsh.core.types import Store
@@ -96,10 +97,12 @@ def write_manifest(folder: Path, connection: sqlite3.Connection) -> None:
 
 
 def stage_model(folder: Path, model: Model) -> None:
-    """Save a new model next to the current one."""
-    if _fingerprint(folder / NEXT_MODEL) != model.fingerprint:
-        shutil.rmtree(folder / NEXT_MODEL, ignore_errors=True)
-        model.save(folder / NEXT_MODEL)
+    """Save a new model next to the current one, unless an intact copy is there already."""
+    with suppress(RmshError):
+        if load(folder / NEXT_MODEL).fingerprint == model.fingerprint:
+            return
+    shutil.rmtree(folder / NEXT_MODEL, ignore_errors=True)
+    model.save(folder / NEXT_MODEL)
 
 
 def install_model(folder: Path, generation: Generation, *, force: bool = False) -> None:
@@ -218,9 +221,11 @@ def finish_restore(folder: Path) -> None:
 def _finish(folder: Path) -> None:
     """Finish or undo a restore; the caller holds its lock."""
     if is_restoring(folder):
-        token, restored = read_json(folder / RESTORING / "restore.json")["token"], False
-        with suppress(sqlite3.Error), closing(connect_reader(folder)) as connection:
-            restored = last_change(connection)[1] == token
+        restored = False
+        # If restore.json is damaged, the restore counts as undone, and has to be repeated.
+        damage = (sqlite3.Error, FormatError, KeyError, TypeError)
+        with suppress(*damage), closing(connect_reader(folder)) as connection:
+            restored = last_change(connection)[1] == read_json(folder / RESTORING / "restore.json")["token"]
         if restored:
             finish_replacing(folder)
         else:  # the database was not replaced, and therefore no other file in use

@@ -33,6 +33,7 @@ from rmsh.library.queries import (
     image_folder,
     intact_items,
     items_of_rows,
+    last_change,
     library_id,
     lost_changes,
     matching_rows,
@@ -85,6 +86,7 @@ class Library:
         self._views = Views(folder, engine=engine)
         self._snapshot = SnapshotWriter(folder, self._readers)
         self._writer: Writer | None = None
+        self._count: tuple[tuple[int, str], int] | None = None  # the number of items after a change
 
     @classmethod
     def create(
@@ -197,9 +199,12 @@ class Library:
             return self.model()  # the library was recoded in between
 
     def count(self) -> int:
-        """The number of items."""
+        """The number of items; FormatError if it is uncertain."""
         with self.reading() as connection:
-            return count_items(connection)
+            change = last_change(connection)
+            if self._count is None or self._count[0] != change:
+                self._count = change, count_items(connection)
+            return self._count[1]
 
     def get(self, name: str) -> Item | None:
         """The item with an ID, or None; FormatError if it is damaged."""

@@ -116,13 +116,18 @@ def damage_message(connection: sqlite3.Connection, row: int, what: str) -> str:
 
 
 def count_items(connection: sqlite3.Connection) -> int:
-    """The number of items."""
-    return int(connection.execute("SELECT count(*) FROM items").fetchone()[0])
+    """The number of items; FormatError if the table and the index of IDs differ."""
+    count = "SELECT count(*) FROM items "
+    (stored,) = connection.execute(count + "NOT INDEXED").fetchone()
+    (indexed,) = connection.execute(count + "INDEXED BY sqlite_autoindex_items_1").fetchone()
+    return int(stored) if stored == indexed else _refuse(f"{stored} items, but {indexed} in their index")
 
 
 def last_row(connection: sqlite3.Connection) -> int:
-    """The last row, 0 if there are no items."""
-    return int(connection.execute("SELECT coalesce(max(row), 0) FROM items").fetchone()[0])
+    """The last row of an item or a code, 0 if there are none."""
+    found = connection.execute("SELECT (SELECT max(row) FROM items), (SELECT max(row) FROM codes)").fetchone()
+    rows = [row or 0 for row in found]
+    return max(rows) if all(isinstance(row, int) for row in rows) else _refuse("its last row")
 
 
 def last_change(connection: sqlite3.Connection) -> tuple[int, str]:
@@ -193,8 +198,9 @@ def code_blocks(
 
 
 def rows_of(connection: sqlite3.Connection, statement: str, *values: int | str) -> IntArray:
-    """The rows that a statement selects, int64 (n,)."""
-    return np.fromiter((row for (row,) in connection.execute(statement, values)), dtype=np.int64)
+    """The rows that a statement selects, int64 (n,); a damaged table may have values that are no rows."""
+    found = connection.execute(statement, values)
+    return np.fromiter((row for (row,) in found if isinstance(row, int)), dtype=np.int64)
 
 
 def codes_of_ids(
@@ -358,9 +364,10 @@ def coded_items(
     generation = generation_of(connection)
     statement = f"{CODE_ROW} WHERE generation = ? AND row >= ? AND row < ? ORDER BY row"
     found = connection.execute(statement, (generation.number, first, end)).fetchall()
-    for each in found:
-        if not generation.is_intact(each):
-            refuse_damage(damage_message(connection, each[0], "codes"))
+    coded = np.array([each[0] for each in found if generation.is_intact(each)], dtype=np.int64)
+    existing = rows_of(connection, "SELECT row FROM items WHERE row >= ? AND row < ?", first, end)
+    for row in np.setxor1d(existing, coded).tolist():
+        refuse_damage(damage_message(connection, row, "codes"))
     items = items_of_rows(connection, [each[0] for each in found])
     return [(row, items[row], image, text) for row, _, image, text, *_ in found]
 
@@ -434,7 +441,10 @@ def _row_blocks(connection: sqlite3.Connection, rows: str, value: str | int) -> 
     block = f"SELECT group_concat(row) FROM ({rows} AND row > ? ORDER BY row LIMIT ?)"  # noqa: S608
     last = 0
     while numbers := connection.execute(block, (value, last, _FILTER_BLOCK)).fetchone()[0]:
-        found = np.sort(np.fromstring(numbers, dtype=np.int64, sep=","))
+        try:
+            found = np.sort(np.fromstring(numbers, dtype=np.int64, sep=","))
+        except ValueError:  # not a number
+            _refuse("a list of rows")
         yield found
         last = int(found[-1])
 

@@ -22,6 +22,7 @@ from rmsh.library.folder import find_model, install_model, stage_model
 from rmsh.library.items import Batch, Item
 from rmsh.library.queries import Generation, count_items, generation_of, items_of_rows, select_codes, store_of
 from rmsh.library.writing import insert_codes, log_new_codes
+from rmsh.model import load
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
@@ -77,7 +78,7 @@ def _add_vectors(library: Library, *, encode: Encode, batch: int, on_progress: O
             rows = [row for (row,) in connection.execute(pending, (last, generation.number, batch))]
             items = items_of_rows(connection, rows)
         if not items:
-            return
+            break
         codes = encode(list(items.values()))
         encoded = {name for of_modality in codes.values() for name in of_modality.ids.tolist()}
         items = {row: item for row, item in items.items() if item.id in encoded}
@@ -89,6 +90,9 @@ def _add_vectors(library: Library, *, encode: Encode, batch: int, on_progress: O
             insert_codes(connection, generation.number, kept)
         last = rows[-1]
         on_progress(Progress("add vectors", min(last, total), total, "item", time.perf_counter() - start))
+    if last:
+        with library.transaction() as connection:
+            log_new_codes(connection)  # so that vectors lost with a damaged write-ahead log are noticed
 
 
 def _begin(library: Library, model: Model) -> tuple[Generation, int, int]:
@@ -130,7 +134,7 @@ def _switch(library: Library, pending: Generation, last: int) -> bool:
                 f"The new model has no code for {names}{more}, so the library keeps its old codes. All other items are "
                 "encoded: correct or remove these items, and recode again."
             )
-        find_model(library.folder, pending)  # raises if it was deleted meanwhile
+        load(find_model(library.folder, pending))  # raises if it was deleted or damaged meanwhile
         set_generation = "UPDATE library SET generation = ?1, checksum = checksum_of(id, ?1, source)"
         connection.execute(set_generation, (pending.number,))
         log_new_codes(connection)

@@ -19,6 +19,7 @@ from rmsh.core.errors import FormatError, InputError
 from rmsh.library.database import Writer, connect_reader, read_acknowledged, translate_errors, write_acknowledged
 from rmsh.library.folder import check_is_library, find_model, finish_restore, read_manifest
 from rmsh.library.queries import (
+    CODE_ROW,
     generation_of,
     has_change,
     is_removed,
@@ -72,7 +73,7 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
             if other is not None and damage.items:
                 result.restored += _restore_items(connection, other, damage.items)
             result.restored += _restore_codes(connection, other, damage)
-            result.restored += _delete_vectors(connection)
+            result.restored += _restore_vectors(connection, other)
             if not is_text_index_intact(connection):
                 connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
                 result.restored.append("The full-text index was rebuilt.")
@@ -176,16 +177,22 @@ def _restore_codes(connection: sqlite3.Connection, backup: sqlite3.Connection | 
             yield f"The codes of row {row} were restored from the {source}."
 
 
-def _delete_vectors(connection: sqlite3.Connection) -> Iterator[str]:
-    """Delete damaged vectors, and yield a message for each."""
+def _restore_vectors(connection: sqlite3.Connection, backup: sqlite3.Connection | None) -> Iterator[str]:
+    """Restore damaged vectors of intact codes, or delete those without an intact copy, and yield a message for each."""
     for row, generation in damaged_vectors(connection):
         key = row, generation
-        image, text = connection.execute(
-            "SELECT image, text FROM codes WHERE row = ? AND generation = ?", key
-        ).fetchone()
+        stored = connection.execute(f"{CODE_ROW} WHERE row = ? AND generation = ?", key).fetchone()
+        if not is_code_row_intact(*stored):
+            continue
+        copy = "SELECT image, text FROM vectors WHERE row = ? AND generation = ?"
+        vectors = None if backup is None else backup.execute(copy, key).fetchone()
+        intact = vectors is not None and is_code_row_intact(*key, *vectors, None, stored[4])
         connection.execute("DELETE FROM vectors WHERE row = ? AND generation = ?", key)
-        insert_codes(connection, generation, [(row, image, text, None, None)])
-        yield f"Damaged vectors of row {row} were deleted; it is ranked by its code until `rmsh recode`."
+        insert_codes(connection, generation, [(row, *stored[2:4], *(vectors if intact else (None, None)))])
+        if intact:
+            yield f"The vectors of row {row} were restored from the backup."
+        else:
+            yield f"Damaged vectors of row {row} were deleted; it is ranked by its code until `rmsh recode`."
 
 
 def _codes_of_backup(row: int, connection: sqlite3.Connection, backup: sqlite3.Connection) -> tuple[Any, ...]:

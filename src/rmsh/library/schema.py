@@ -26,6 +26,8 @@ import secrets
 import sqlite3
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from zlib import crc32
@@ -222,13 +224,34 @@ def create_tables(
     connection.execute("COMMIT")
 
 
+@cache
+def _columns() -> set[tuple[str, str, str, int]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(f"{_TABLES} {_CREATE_VECTORS}; ALTER TABLE library DROP COLUMN store;")
+        return _columns_of(connection)
+
+
+def _columns_of(connection: sqlite3.Connection) -> set[tuple[str, str, str, int]]:
+    """Table, name, type and place in the key of all columns."""
+    statement = """
+        SELECT item.name, found.name, upper(found.type), pk FROM sqlite_master AS item
+        JOIN pragma_table_info(item.name) AS found WHERE item.type = 'table' AND item.name NOT LIKE 'texts%'
+    """
+    return set(connection.execute(statement))
+
+
 def check_version(connection: sqlite3.Connection, folder: Path) -> None:
-    """Raise FormatError unless a database has the current format."""
+    """Raise FormatError unless a database has the current format; other types of columns would change comparisons."""
     version = version_of(connection, folder)
     if version < VERSION:
         raise FormatError(
             f"The library {folder} has format {version}, this rmsh reads format {VERSION}; run "
             f"`rmsh library upgrade {folder}`."
+        )
+    if damaged := _columns() - _columns_of(connection):
+        raise FormatError(
+            f"The database of the library {folder} is damaged (the column {'.'.join(min(damaged)[:2])}); restore a "
+            "backup with `rmsh library restore`."
         )
 
 

@@ -217,7 +217,7 @@ def find_damage(folder: Path, connection: sqlite3.Connection) -> Damage:
     damaged = {
         each[:2]
         for each in connection.execute(CODE_ROW)
-        if each[1] not in by_number or not by_number[each[1]].is_intact(each)
+        if isinstance(each[0], int) and (each[1] not in by_number or not by_number[each[1]].is_intact(each))
     }
     current = generation_of(connection).number
     coded = rows_of(connection, "SELECT row FROM codes WHERE generation = ?", current)
