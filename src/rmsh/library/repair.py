@@ -185,10 +185,11 @@ def _restore_vectors(connection: sqlite3.Connection, backup: sqlite3.Connection 
         if not is_code_row_intact(*stored):
             continue
         copy = "SELECT image, text FROM vectors WHERE row = ? AND generation = ?"
-        vectors = None if backup is None else backup.execute(copy, key).fetchone()
-        intact = vectors is not None and is_code_row_intact(*key, *vectors, None, stored[4])
+        found = None if backup is None else backup.execute(copy, key).fetchone()
+        image, text = found or (None, None)
+        intact = is_code_row_intact(row, generation, image, text, None, stored[4])
         connection.execute("DELETE FROM vectors WHERE row = ? AND generation = ?", key)
-        insert_codes(connection, generation, [(row, *stored[2:4], *(vectors if intact else (None, None)))])
+        insert_codes(connection, generation, [(row, *stored[2:4], *((image, text) if intact else (None, None)))])
         if intact:
             yield f"The vectors of row {row} were restored from the backup."
         else:
