@@ -68,7 +68,7 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
             problems, lost = [*log_problems(folder, connection)], lost_changes(connection, read_acknowledged(folder))
             if problems:
                 connection.execute("DELETE FROM changes")
-                result.restored.append("The log of changes was started anew.")
+                result.restored.append("The log of changes was rewritten.")
             damage = find_damage(folder, connection)
             if other is not None and damage.items:
                 result.restored += _restore_items(connection, other, damage.items)
