@@ -3,7 +3,8 @@
 A twin of the model of the wheel, which has not seen the photographs, searches libraries of them: with images and
 captions, with images alone and with captions alone. A cut-off is chosen on the ``dev`` queries and reported for the
 others; a right page that is called weak costs twice as much as a wrong one that is not. The product uses the choice for
-images alone. With captions it stays below the choice: those of the photographs describe them, as a user's may not.
+images alone. With captions it stays below the choice: those of the photographs describe them, as a user's may not. The
+cost and this exception were settled after the scores of both halves had been seen, so ``test`` is no independent check.
 """
 
 from __future__ import annotations
