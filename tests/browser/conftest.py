@@ -76,7 +76,7 @@ def open_page(chromium: Browser, address: str) -> Iterator[OpenPage]:
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
+        page.on("console", lambda told: wrong.append(told.text) if told.type in ("error", "warning") else None)
         page.on("request", lambda sent: None if sent.url.startswith((base, "blob:")) else wrong.append(sent.url))
         page.goto(base + path)
         return page

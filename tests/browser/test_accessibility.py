@@ -19,6 +19,7 @@ STATES: dict[str, tuple[str, str]] = {  # name -> address, what is there when it
     "onward": ("?item=red+1&by=image", "#parts img"),
     "nothing": ("?q=red&where=label%3Dnone", "#message:not([hidden])"),
     "problem": ("?q=red&where=none", "#message.problem"),
+    "API": ("static/api.html", "#routes section"),
 }
 
 

@@ -115,14 +115,21 @@ def test_the_next_page_follows_and_takes_the_focus(page: Page) -> None:
     assert len(set(ids)) == 64
 
 
-def test_a_dropped_picture_finds_texts(page: Page) -> None:
+def test_a_dropped_image_finds_images(page: Page) -> None:
     _drop(page, _png("yellow"), event="dragenter")
     expect(page.get_by_text("Drop the image to search with it")).to_be_visible()
     _drop(page, _png("yellow"))
-    expect(page.locator("#title")).to_have_text("24 best texts for your image")
-    expect(_cards(page).first.locator(".onward")).to_have_text("light that is red and green")
+    expect(page.locator("#title")).to_have_text("24 best images for your image")
+    assert _colour_of(_cards(page).first.locator("img")) == (255, 255, 0)
     expect(page.get_by_text("Drop the image to search with it")).to_be_hidden()
     expect(page.locator("#parts img")).to_be_visible()
+
+
+def test_a_dropped_image_finds_texts_if_these_are_chosen(page: Page) -> None:
+    page.get_by_role("radio", name="Texts").check()
+    _drop(page, _png("yellow"))
+    expect(page.locator("#title")).to_have_text("24 best texts for your image")
+    expect(_cards(page).first.locator(".onward")).to_have_text("light that is red and green")
 
 
 def test_a_pasted_picture_and_a_chosen_file_do_the_same(page: Page) -> None:
@@ -231,7 +238,7 @@ def test_a_hit_is_added_to_the_query_and_another_subtracted_by_keyboard(
 def test_a_library_without_a_joint_space_offers_no_parts(page: Page) -> None:
     _search(page, "red")
     _drop(page, _png("blue"))
-    expect(page.locator("#title")).to_have_text("24 best texts for your image")
+    expect(page.locator("#title")).to_have_text("24 best images for your image")
     expect(page.locator("#parts li")).to_have_count(1)
     expect(page.get_by_title("Add to the query")).to_have_count(0)
     expect(page.locator("#composing")).to_be_hidden()
@@ -320,7 +327,10 @@ def test_the_keyboard_reaches_everything(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#title")).to_contain_text("“blue”")
     links = page.locator("#hits .onward")
-    links.first.focus()
+    for key, focused in (("ArrowDown", links.first), ("ArrowUp", page.get_by_role("searchbox"))):
+        page.keyboard.press(key)
+        expect(focused).to_be_focused()
+    page.keyboard.press("ArrowDown")
     for key, place in (("ArrowRight", 1), ("ArrowLeft", 0), ("End", 23), ("Home", 0)):
         page.keyboard.press(key)
         expect(links.nth(place)).to_be_focused()
@@ -333,8 +343,39 @@ def test_the_keyboard_reaches_everything(page: Page) -> None:
     expect(page.locator("#title")).to_contain_text("like this item")
 
 
+def test_tab_stops_at_one_card_and_goes_on(page: Page) -> None:
+    _search(page, "blue")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    expect(_cards(page).nth(1).locator(".onward")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(_cards(page).nth(1).get_by_role("button", name="Details")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Show more")).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(_cards(page).nth(1).get_by_role("button", name="Details")).to_be_focused()
+
+
+def test_the_api_page_lists_every_route_with_its_parameters(page: Page) -> None:
+    page.get_by_role("link", name="API").click()
+    expect(page.get_by_role("heading", name="GET /api/search")).to_be_visible()
+    k = page.get_by_label("GET /api/search").get_by_role("row", name="k integer")
+    expect(k).to_contain_text("1 to 100")
+    expect(page.get_by_label("POST /api/search").get_by_role("row", name="picture file")).to_contain_text("required")
+    described = page.evaluate(
+        "fetch('../openapi.json').then((answer) => answer.json())"
+        ".then(({ paths }) => Object.values(paths).flatMap(Object.keys).length)"
+    )
+    expect(page.locator("#routes section")).to_have_count(described)
+    page.get_by_role("link", name="Back to the search").click()
+    expect(_cards(page)).to_have_count(12)
+
+
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_nothing_is_cut_off_on_a_narrow_screen(width: int, open_page: OpenPage) -> None:
+    description = open_page("static/api.html", viewport={"width": width, "height": 800})
+    expect(description.locator("#routes section").first).to_be_visible()
+    assert description.evaluate("document.documentElement.scrollWidth") <= width
     page = open_page("?q=red", viewport={"width": width, "height": 800})
     expect(_cards(page)).to_have_count(24)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

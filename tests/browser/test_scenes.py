@@ -83,13 +83,13 @@ def test_two_things_find_pictures_of_either_and_both_are_marked(open_page: OpenP
     assert {text.partition(" (")[0] for text in marked} == {"dog", "bicycle"}
 
 
-def test_a_picture_that_is_new_finds_captions_of_what_it_shows(page: Page, served: Served) -> None:
+def test_a_new_image_finds_images_and_captions_of_what_it_shows(page: Page, served: Served) -> None:
     page.locator("#file").set_input_files(served.picture_of("guitar"))
-    expect(page.locator("#title")).to_have_text("24 best texts for your image")
-    assert _with(page, "guitar|strings|music", nearest=4) == 4
-    page.get_by_role("radio", name="Images").check()
     expect(page.locator("#title")).to_have_text("24 best images for your image")
     assert _with(page, "guitar", nearest=4) == 4
+    page.get_by_role("radio", name="Texts").check()
+    expect(page.locator("#title")).to_have_text("24 best texts for your image")
+    assert _with(page, "guitar|strings|music", nearest=4) == 4
 
 
 def test_a_filter_leaves_only_what_has_the_label(open_page: OpenPage, served: Served) -> None:

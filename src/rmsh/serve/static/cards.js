@@ -22,10 +22,11 @@ function extend(image) {
   const { naturalWidth: width, naturalHeight: height } = image;
   const beside = width * image.clientHeight < height * image.clientWidth;
   const [across, down] = beside ? [Math.ceil(width / 40), height] : [width, Math.ceil(height / 40)];
-  const pen = element("canvas", { width: 2, height: 1 }).getContext("2d");
+  const pen = element("canvas", { width: 2, height: 1 }).getContext("2d", { willReadFrequently: true });
   pen.drawImage(image, 0, 0, across, down, 0, 0, 1, 1);
   pen.drawImage(image, width - across, height - down, across, down, 1, 0, 1, 1);
-  const [first, last] = [0, 4].map((at) => `rgb(${pen.getImageData(0, 0, 2, 1).data.slice(at, at + 3).join(" ")})`);
+  const { data } = pen.getImageData(0, 0, 2, 1);
+  const [first, last] = [0, 4].map((at) => `rgb(${data.slice(at, at + 3).join(" ")})`);
   image.style.backgroundImage = `linear-gradient(to ${beside ? "right" : "bottom"}, ${first} 50%, ${last} 50%)`;
 }
 
@@ -89,8 +90,15 @@ export function card(hit, { query, to, linkTo, onOnward, onDetails, onPart, show
   return element("li", {}, element("article", { class: hit.match?.weak && showDistance ? "card weak" : "card" }, view, body, element("div", { class: "tools" }, parts, details)));
 }
 
-// Arrow keys move between the cards as they are laid out.
-export function walk(list, event) {
+// Tab stops at one card only, the last one in focus; arrow keys reach the others.
+export function makeReachable(list, current) {
+  for (const entry of list.children) {
+    for (const stop of entry.querySelectorAll(".onward, .tool[title=Details]")) stop.tabIndex = entry === current ? 0 : -1;
+  }
+}
+
+// Arrow keys move between the cards as they are laid out, and from the first row back to the search field.
+export function walk(list, event, above) {
   const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: "row", ArrowUp: "-row", Home: "first", End: "last" }[event.key];
   if (step === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
   const links = [...list.querySelectorAll(".onward")];
@@ -99,8 +107,9 @@ export function walk(list, event) {
   const top = (link) => link.closest("li").offsetTop;
   const across = Math.max(1, links.filter((link) => top(link) === top(links[0])).length);
   const next = { row: now + across, "-row": now - across, first: 0, last: links.length - 1 }[step] ?? now + step;
-  if (!links[next]) return;
+  if (!links[next] && step !== "-row") return;
   event.preventDefault();
+  if (!links[next]) return above.focus();
   links[next].focus();
   links[next].closest("li").scrollIntoView({ block: "nearest" });
 }

@@ -1,7 +1,7 @@
 // The page: handles input, keeps the URL in step, queries the server and shows the response.
 
 import * as api from "./api.js";
-import { card, walk } from "./cards.js";
+import { card, makeReachable, walk } from "./cards.js";
 import { showDetails } from "./details.js";
 import { element } from "./elements.js";
 import { askToken, isSilent, sayNothingFound, sayProblem, silence } from "./messages.js";
@@ -43,7 +43,7 @@ async function searchPicture(file) {
   if (file.size > library.most_upload) return fail(new api.Problem(`The image has ${Math.ceil(file.size / 2 ** 20)} MB; at most ${library.most_upload >> 20} MB are allowed.`));
   return answered(0, async (signal) => {
     const alone = isEmpty(base());
-    const next = alone ? { ...without(state), to: "text" } : state;
+    const next = alone ? without(state) : state;
     const answer = await api.searchByPicture(file, optionsOf(next, { codes: codes.checked }), signal);
     const { code, model } = answer.query;
     previews.set(code, URL.createObjectURL(file));
@@ -138,6 +138,7 @@ function render(answer, skip) {
   hits.className = `hits ${answer.to === "text" ? "texts" : "pictures"}`;
   const cards = answer.hits.map((hit) => cardOf(hit, answer, resting));
   hits.replaceChildren(...(skip ? [...hits.children, ...cards] : cards));
+  makeReachable(hits, skip ? cards[0] : hits.firstElementChild);
   more.hidden = !answer.more || resting;
   if (!shown.hits.length) nothingFound();
   byId("status").textContent = resting ? "" : spoken(answer, skip);
@@ -243,7 +244,14 @@ addEventListener("keydown", (event) => {
 });
 
 more.addEventListener("click", () => run({ skip: shown.hits.length }));
-hits.addEventListener("keydown", (event) => walk(hits, event));
+words.addEventListener("keydown", (event) => {
+  const first = hits.querySelector(".onward");
+  if (event.key !== "ArrowDown" || !first) return;
+  event.preventDefault();
+  first.focus();
+});
+hits.addEventListener("keydown", (event) => walk(hits, event, words));
+hits.addEventListener("focusin", (event) => makeReachable(hits, event.target.closest("li")));
 details.addEventListener("click", (event) => event.target === details && details.close());
 addEventListener("popstate", () => {
   state = fromAddress(location.search);
