@@ -21,7 +21,6 @@ COMMANDS = {
     "glint": ("lab.tuning.glint", "GLINT and RMSH: relaxed values, noisy and few labels, time."),
     "alone": ("lab.tuning.glint_alone", "GLINT when most items have only an image or only a text."),
     "scale": ("lab.speed.glint_scale", "Time and memory of GLINT for up to a million pairs."),
-    "training": ("lab.speed.training", "Training speed of RMSH."),
     "evaluation": ("lab.speed.evaluation", "Evaluation speed and memory."),
     "coco": ("lab.speed.coco_preparation", "Preparation of MS COCO: time and memory."),
     "images": ("lab.speed.images", "Image encoding speed, compared with torch."),

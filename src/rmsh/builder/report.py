@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from html import escape
+from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,26 +58,6 @@ def _plain(item: Item) -> dict[str, Any]:
     return {"id": item.id, "text": item.text, "picture": item.picture, "labels": list(item.labels)}
 
 
-_STYLE = """
-:root { color-scheme: light dark; --line: color-mix(in srgb, currentColor 18%, transparent); --good: #1a7f4b; }
-@media (prefers-color-scheme: dark) { :root { --good: #5fd39a; } }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-table { border-collapse: collapse; margin: 1rem 0; } caption { text-align: left; }
-th, td { padding: .3rem .9rem .3rem 0; text-align: right; }
-th:first-child, td:first-child { text-align: left; } thead th { border-bottom: 1px solid var(--line); }
-.muted, .chance { opacity: .65; } .chance { font-size: .85em; }
-.search { display: flex; gap: 1rem; padding: .8rem 0; border-top: 1px solid var(--line); align-items: flex-start; }
-.query { flex: 0 0 11rem; } .hits { display: flex; flex-wrap: wrap; gap: .8rem; margin: 0; padding: 0; }
-.hits li { list-style: none; width: 9rem; font-size: .85rem; overflow-wrap: anywhere; }
-.hits.texts { flex-direction: column; gap: .35rem; } .hits.texts li { width: auto; }
-img { max-width: 9rem; max-height: 9rem; border-radius: .3rem; display: block; }
-.warning { border: 2px solid #c22; border-radius: .3rem; padding: .6rem 1rem; }
-.shared { color: var(--good); } .bits { font-variant-numeric: tabular-nums; }
-@media (max-width: 40rem) { .search { flex-direction: column; } }
-"""
-
-
 def render_report(report: Mapping[str, Any], *, images: Path) -> str:
     """The report as an HTML page that needs no other file; ``images`` is the folder of the images."""
     counts, skipped = report["counts"], report["skipped"]
@@ -105,15 +87,8 @@ def render_report(report: Mapping[str, Any], *, images: Path) -> str:
     if report["credit"]:
         sections.append(f"<p class=muted>{escape(report['credit'])}</p>")
     sections.append(f"<p class=muted>Time: {seconds}.</p>")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
-        "style-src 'unsafe-inline'\">"
-        f"<title>{escape(report['name'])}</title><style>{_STYLE}</style></head><body>\n"
-        + "\n".join(sections)
-        + "\n</body></html>\n"
-    )
+    page = Template((resources.files("rmsh.builder") / "report.html").read_text(encoding="utf-8"))
+    return page.substitute(title=escape(report["name"]), sections="\n".join(sections))
 
 
 def describe_delta(chosen: Mapping[str, Any], bits: int) -> str:
