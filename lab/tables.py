@@ -421,13 +421,13 @@ def first_page(sources: Sources) -> str:
 
 
 def few_pairs(sources: Sources) -> str:
-    """The model of the wheel and models trained on few pairs, on photographs and drawn scenes."""
+    """The bundled model and models trained on few pairs, on photographs and drawn scenes."""
     found = sources.file("tuning/few_pairs")["rows"]
     recall = {name: f"{fmean(row[d]['recall@10'] for d in DIRECTIONS):.2f}" for name, row in found.items()}
     sizes = sorted({int(name.split()[1]) for name in recall if name.endswith("pairs")})
     rows = []
     for data in ("photographs", "scenes"):
-        rows.append([data, "model of the wheel", *[recall.get(f"{data}, wheel", "–")] * len(sizes)])
+        rows.append([data, "bundled model", *[recall.get(f"{data}, wheel", "–")] * len(sizes)])
         for way, title in (("pairs", "trained on the pairs"), ("mined classes", "trained on mined classes")):
             rows.append([data, title, *(recall.get(f"{data}, {size} {way}", "–") for size in sizes)])
     return table(["images", "model", *(f"{size:,} pairs" for size in sizes)], rows)

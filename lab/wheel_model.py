@@ -1,4 +1,4 @@
-"""Train the model of the wheel on all pairs of coco66k, score a twin on pairs it has not seen, and write the card.
+"""Train the bundled model on all pairs of coco66k, score a twin on pairs it has not seen, and write the card.
 
 The twin has the same options and is trained without the 4,956 queries and the 3,000 photographs. The scores in the card
 are the twin's; the model itself has seen every pair. Both are trained at once, with one thread each; an interrupted
@@ -74,7 +74,7 @@ def main(
     write_measurement(
         "tuning/wheel_model",
         {
-            "what": "a twin of the wheel's model on pairs it was not trained on, ranked among themselves",
+            "what": "a twin of the bundled model on pairs it was not trained on, ranked among themselves",
             "pairs": {name: len(items) for name, items in sets.items()},
             "options": dict(twin.options),
             "scores": scores,

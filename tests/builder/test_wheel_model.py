@@ -1,4 +1,4 @@
-"""Builds without training: photographs that other packages carry, found by plain words with the model of the wheel."""
+"""Builds without training: photographs that other packages carry, found by plain words with the bundled model."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Build a searchable library from a folder of images in one call.
 
-The stages are: read, encode, hold out, choose delta, train (unless the model of the wheel is used), score, write items,
+The stages are: read, encode, hold out, choose delta, train (unless the bundled model is used), score, write items,
 report. They keep their results in the folder ``NAME.build`` next to the library: an interrupted build is resumed, and a
 finished one is not repeated. The library is renamed to its final name when everything else is finished.
 
@@ -60,11 +60,11 @@ if TYPE_CHECKING:
 
 PAGE, SKIPPED = "report.html", "skipped.csv"
 WHEEL = (
-    "nothing is trained: the model of the wheel is used, which knows what English captions of everyday photographs "
-    "name (61,903 of MS COCO), but no names, written words or drawings"
+    "nothing is trained: the bundled model is used. It learned from 61,903 everyday photographs with English "
+    "captions (MS COCO) and does not know proper names, written words or drawings"
 )
 
-# With this recall@10 of held-out items, the model of the wheel is used and no other is trained, unless there are many
+# With this recall@10 of held-out items, the bundled model is used and no other is trained, unless there are many
 # pairs. `make lab ARGS="few-pairs"`: 2,500 pairs of photographs train a worse model, 100 of drawings a better one.
 KNOWN, MANY_PAIRS = 0.5, 20_000
 
@@ -117,14 +117,14 @@ def build(
     work = work_folder(folder)
     if config.learn_from == "nothing" and not config.default_model:
         raise ConfigError(
-            "--learn-from nothing uses the model of the wheel, which has its own method, bits and encoders "
+            "--learn-from nothing uses the bundled model, which has its own method, bits and encoders "
             f"({', '.join(DEFAULT_ENCODERS.values())}); leave these options out, or learn from pairs or labels."
         )
     source = read_source(data, config, work=work)
     for note in source.notes:
         tell(note)
     items_key = source.key()
-    unnamed = {"strict"} | ({"store"} if config.store == "codes+vectors" else set())  # as before there was a choice
+    unnamed = {"strict"} | ({"store"} if config.store == "codes+vectors" else set())  # keeps older keys valid
     key = digest(config.model_dump(mode="json", exclude=unnamed), items_key)
     finished = read_report(folder)
     if finished is not None and finished["key"] == key:
@@ -166,7 +166,7 @@ class _Build:
     on_progress: OnProgress
 
     def run(self, items_key: str) -> dict[str, Any]:
-        """Encode, train unless the model of the wheel is used, score and write the library; returns the report."""
+        """Encode, train unless the bundled model is used, score and write the library; returns the report."""
         source, config = self.source, self.config
         # Created first, so that unknown options are refused before anything takes long.
         bits = {} if config.bits is None else {"bits": config.bits}
@@ -183,7 +183,7 @@ class _Build:
         key = digest(items_key, [encoder.fingerprint for encoder in encoders.values()])
         self._encode(encoders)
 
-        # The model of the wheel learned from none of the items, so all are scored.
+        # The bundled model learned from none of the items, so all are scored.
         pairs, split = self.source.pairs, split_by(self.source.pairs, held_out)
         model, delta = (wheel_model(), {}) if method is None else self._learn(method, split, encoders, key)
         if model.fingerprint == wheel_model().fingerprint:
@@ -208,7 +208,7 @@ class _Build:
     def _learn(
         self, method: Method, split: Split, encoders: Mapping[Modality, Encoder], key: str
     ) -> tuple[Model, dict[str, Any]]:
-        """The trained model, or that of the wheel if it finds more held-out items; and the choice of delta."""
+        """The trained model, or the bundled one if it finds more held-out items; and the choice of delta."""
         pairs, delta, learn_from = self.source.pairs, dict[str, Any](), self.source.learn_from
         may_use_wheel = self.config.learn_from is None and learn_from == "pairs" and self.config.default_model
         known = _mean_recall(wheel_model(), pairs, split) if may_use_wheel else 0.0
@@ -225,7 +225,7 @@ class _Build:
         self.tell(f"trained on the {learn_from} of {count:,} items; {len(split.query):,} were held out")
         if may_use_wheel and (trained := _mean_recall(model, pairs, split)) < known:
             self.tell(
-                f"recall@10 of held-out items: {trained:.3f} by the trained model, {known:.3f} by that of the wheel"
+                f"recall@10 of held-out items: {trained:.3f} by the trained model, {known:.3f} by the bundled one"
             )
             model = wheel_model()
         return model, delta

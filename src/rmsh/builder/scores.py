@@ -193,7 +193,7 @@ def is_near_chance(value: float, chance: float, *, error: float, best: float = 1
 def warn_of(recall: Mapping[Direction, Any], words: Mapping[str, Any], *, learned_from: int) -> str:
     """A warning if scores of the first page are near chance, with the remedy; "" if none is.
 
-    ``learned_from`` is the number of items that the model was trained on in this build, 0 for the model of the wheel.
+    ``learned_from`` is the number of items that the model was trained on in this build, 0 for the bundled model.
     """
     low = []
     for direction, found in recall.items():
@@ -212,9 +212,9 @@ def warn_of(recall: Mapping[Direction, Any], words: Mapping[str, Any], *, learne
         )
     remedy = (
         f"Learn from more than {learned_from:,} items, with captions that say what an image shows, and labels whose "
-        "names are words; or try the model of the wheel (--learn-from nothing)."
+        "names are words; or try the bundled model (--learn-from nothing)."
         if learned_from
-        else "The model of the wheel does not seem to know what these images show or what these texts say; give "
+        else "The bundled model does not seem to know what these images show or what these texts say; give "
         "more images captions or labels, to learn from them."
     )
     return f"Scores are near chance, so searches will find little: {'; '.join(low)}. {remedy}" if low else ""

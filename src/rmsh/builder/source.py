@@ -2,7 +2,7 @@
 
 Labels of the data are learned from. Classes found in the texts only serve as filters, and the pairs are learned from,
 unless the method needs labels or the user wants otherwise. If there are no pairs, or few, nothing is learned, and the
-model of the wheel is used.
+bundled model is used.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BuildConfig(Config):
     labels_from: str | None = Field(None, description='"data", "text", or a file of classes; None: data, else text')
     learn_from: Signal | None = Field(
         None,
-        description='"labels"; "pairs" of image and text; or "nothing": the model of the wheel. None: labels of the '
+        description='"labels"; "pairs" of image and text; or "nothing": the bundled model. None: labels of the '
         "data, else pairs or nothing, whichever finds more held-out items",
     )
     image_encoder: str = Field(DEFAULT_ENCODERS["image"], description="encoder of images")
@@ -65,7 +65,7 @@ class BuildConfig(Config):
 
     @property
     def default_model(self) -> bool:
-        """Whether the model of the wheel has the method, the options and the encoders that are asked for."""
+        """Whether the bundled model has the method, the options and the encoders that are asked for."""
         names = {"image": self.image_encoder, "text": self.text_encoder}
         return self.method == DEFAULT_METHOD and self.bits is None and not self.options and names == DEFAULT_ENCODERS
 
@@ -154,7 +154,7 @@ def _labelled(source: Source, labels_from: str | None, file: Path) -> Source:
         raise DataError(
             f"{source.name}: no item has a label or a text; add a metadata.csv with a column 'text' or 'labels', a "
             ".txt file next to each image, or one folder per class. Images alone need the default method, bits and "
-            "encoders, with which the model of the wheel was trained."
+            "encoders, with which the bundled model was trained."
         )
     if labels_from in (None, "text"):
         return _mined(source, file)
@@ -225,7 +225,7 @@ def encode_source(
     strict: bool = False,
     on_progress: OnProgress = ignore,
 ) -> Source:
-    """Replace images and texts by features; items of which nothing is left are removed, and listed as skipped.
+    """Replace images and texts by features; items with neither left are removed and listed as skipped.
 
     Raises:
         DataError: an image cannot be read, and ``strict`` is set.
