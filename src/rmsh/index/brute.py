@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmsh.index.base import Hits, Neighbours
-from rmsh.index.store import StoredIndex
+from rmsh.index.base import Hits, Neighbours, StoredIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
