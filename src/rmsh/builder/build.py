@@ -220,7 +220,7 @@ class _Build:
             self.tell(describe_delta(delta, method.config.bits))
         else:
             pairs = replace(pairs, labels=None, class_names=())
-        model = self._train(method, pairs.take(split.train), encoders, key)
+        model = self._train(method, pairs, split, encoders, key)
         count = model.facts["items"]
         self.tell(f"trained on the {learn_from} of {count:,} items; {len(split.query):,} were held out")
         if may_use_wheel and (trained := _mean_recall(model, pairs, split)) < known:
@@ -230,14 +230,16 @@ class _Build:
             model = wheel_model()
         return model, delta
 
-    def _train(self, method: Method, pairs: Pairs, encoders: Mapping[Modality, Encoder], key: str) -> Model:
+    def _train(
+        self, method: Method, pairs: Pairs, split: Split, encoders: Mapping[Modality, Encoder], key: str
+    ) -> Model:
         work = self.stages.folder
         folder, checkpoint = work / "model", work / f"checkpoint-{key}.safetensors"
 
         def train() -> dict[str, Any]:
             for other in set(work.glob("checkpoint-*")) - {checkpoint}:
                 other.unlink()
-            method.fit(pairs, checkpoint=checkpoint, on_progress=self.on_progress)
+            method.fit(pairs.take(split.train), checkpoint=checkpoint, on_progress=self.on_progress)
             model = method.model.with_encoders({m: encoder.describe() for m, encoder in encoders.items()})
             shutil.rmtree(folder, ignore_errors=True)
             model.save(folder)
