@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
 
 COMPARED = ("cmfh", "uch", "seph", "dcmh", "tdh", "ssah", "svhn", "rmsh")  # in the order of the paper's Table 1
 DIRECTION_TITLES = {"i2t": "I → T", "t2i": "T → I"}
@@ -23,7 +24,7 @@ _TITLES = {
     "scm": "SCM",
     "cca-itq": "CCA-ITQ",
     "classifier-itq": "classifier-ITQ",
-    "cca-cosine": "no codes: CCA",
+    "cca-cosine": "no codes: CCA, cosine",
     "logistic": "no codes: logistic regression",
     "mlp": "no codes: MLP classifier",
 }
@@ -77,12 +78,8 @@ def paper_score(table: int, dataset: str, *, direction: str, method: str, bits: 
 
 @cache
 def _printed() -> dict[tuple[int, str, str, str, int], float]:
-    text = (files("lab.paper") / "paper_scores.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
-    return {
-        (int(row["table"]), row["dataset"], row["direction"], row["method"], int(row["bits"])): float(row["ndcg"])
-        for row in rows
-    }
+    rows = pd.read_csv(Path(__file__).with_name("paper_scores.csv"), comment="#")
+    return {tuple(key): score for *key, score in rows.itertuples(index=False)}
 
 
 def setting_difference(dataset: str) -> str | None:

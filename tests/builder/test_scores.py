@@ -112,4 +112,4 @@ def test_each_score_near_chance_is_named_with_a_remedy() -> None:
     warning = warn_of(_recall(0.012), words, learned_from=4321)
     assert all(part in warning for part in ("1.2% of 500 texts", "11.0%", "4,321", "--learn-from nothing"))
     assert "11.0%" not in warn_of(_recall(0.012), good, learned_from=0)
-    assert "--learn-from" not in warn_of({}, words, learned_from=0)  # the model of the wheel is already in use
+    assert "--learn-from" not in warn_of({}, words, learned_from=0)  # the bundled model is already in use

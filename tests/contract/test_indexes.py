@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from rmsh.codes import MAX_BITS, Codes
 from rmsh.core.errors import CodesError, ConfigError, InputError
 from rmsh.index import INDEXES, create_index
+from rmsh.index.base import StoredIndex
 from rmsh.index.brute import Brute
 from rmsh.index.filters import Label
-from rmsh.index.store import StoredIndex
 
 # Options under which each index is tested; other indexes are tested without options.
 OPTIONS: dict[str, list[dict[str, Any]]] = {

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rmsh.index._kernels.bit_counter import BIAS, PLANES, next_near, pick_planes, slice_tile, write_bias
 from rmsh.index._kernels.vectors import LANES, TILE
-from rmsh.index.store import read_only
+from rmsh.index.base import read_only
 
 
 @numba.njit

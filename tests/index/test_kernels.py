@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from rmsh.index._kernels import scan as kernels
-from rmsh.index.base import ROW_BITS
-from rmsh.index.store import read_only
+from rmsh.index.base import ROW_BITS, read_only
 
 NO_MASK = read_only(np.empty(0, dtype=np.bool_))
 NO_WORDS = read_only(np.empty(0, dtype=np.uint64))

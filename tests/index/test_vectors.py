@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmsh.index._kernels.vectors import LANES, TILE, mark_near
-from rmsh.index.store import read_only
+from rmsh.index.base import read_only
 
 COMPARE = """
 import numpy as np

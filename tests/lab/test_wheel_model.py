@@ -1,4 +1,4 @@
-"""The model of the wheel: scores of pairs ranked among themselves, and the card that shows them."""
+"""The bundled model: scores of pairs ranked among themselves, and the card that shows them."""
 
 from __future__ import annotations
 

@@ -128,14 +128,7 @@ def word_precision(
 
     At most 1,000 labelled images that the model was not trained on are searched for at most 100 labels. They are ranked
     as in the library, with their texts, but without labels, and texts made of them, which would answer for themselves.
-
-    Args:
-        model: the model of the library.
-        source: items with features.
-        split: its held-out items.
-        store: whether the library stores vectors.
-        seed: for drawing images and labels.
-        work: folder for a temporary library.
+    ``work`` is the folder for a temporary library.
     """
     pairs, rng = source.pairs, np.random.default_rng(seed)
     rows = np.arange(len(pairs)) if source.learn_from == "nothing" else split.query
@@ -200,7 +193,7 @@ def is_near_chance(value: float, chance: float, *, error: float, best: float = 1
 def warn_of(recall: Mapping[Direction, Any], words: Mapping[str, Any], *, learned_from: int) -> str:
     """A warning if scores of the first page are near chance, with the remedy; "" if none is.
 
-    ``learned_from`` is the number of items that the model was trained on in this build, 0 for the model of the wheel.
+    ``learned_from`` is the number of items that the model was trained on in this build, 0 for the bundled model.
     """
     low = []
     for direction, found in recall.items():
@@ -219,9 +212,9 @@ def warn_of(recall: Mapping[Direction, Any], words: Mapping[str, Any], *, learne
         )
     remedy = (
         f"Learn from more than {learned_from:,} items, with captions that say what an image shows, and labels whose "
-        "names are words; or try the model of the wheel (--learn-from nothing)."
+        "names are words; or try the bundled model (--learn-from nothing)."
         if learned_from
-        else "The model of the wheel does not seem to know what these images show or what these texts say; give "
+        else "The bundled model does not seem to know what these images show or what these texts say; give "
         "more images captions or labels, to learn from them."
     )
     return f"Scores are near chance, so searches will find little: {'; '.join(low)}. {remedy}" if low else ""

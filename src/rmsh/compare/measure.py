@@ -139,7 +139,7 @@ def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress:
     """
     parts = parts_of(run, opened, cache=cache, on_progress=on_progress)
     method = method_of(run)
-    forget_peak_memory()  # reading the data took more memory than keeping it
+    forget_peak_memory()  # reading the data takes more memory than keeping it
     before, clock = peak_memory_mb(), _Stopwatch()
     method.fit(parts.train, on_progress=on_progress)
     clock.lap("fit")

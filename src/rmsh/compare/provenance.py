@@ -76,7 +76,7 @@ def peak_memory_mb() -> int | None:
 
 
 def forget_peak_memory() -> None:
-    """Reset the peak to what is in use now; only Linux can."""
+    """Reset the peak to the memory in use now; only Linux allows this."""
     with suppress(OSError):
         _CLEAR_REFS.write_text("5")  # the kernel's number for the peak
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rmsh.core.registry import Registry
 
 if TYPE_CHECKING:
-    from rmsh.index.store import StoredIndex
+    from rmsh.index.base import StoredIndex
 
 __all__ = ["INDEXES", "create_index"]
 

@@ -93,7 +93,7 @@ class Text(Leaf):
 
 
 class Phrase(Text):
-    """Items whose text contains these words next to each other, in this order; a filter in words has no form for it."""
+    """Items whose text contains these words next to each other, in this order; not part of the language."""
 
 
 @dataclass(frozen=True)

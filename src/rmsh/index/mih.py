@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rmsh.core.errors import ConfigError
-from rmsh.index.base import FAR, to_hits, to_neighbours
+from rmsh.index.base import FAR, read_only, to_hits, to_neighbours
 from rmsh.index.scan import Scan, run_all
-from rmsh.index.store import read_only
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

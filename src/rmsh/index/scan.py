@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from rmsh.core.errors import ConfigError
-from rmsh.index.base import to_hits, to_neighbours
+from rmsh.index.base import read_only, to_hits, to_neighbours
 from rmsh.index.brute import Brute
-from rmsh.index.store import read_only
 
 if TYPE_CHECKING:
     from rmsh.core.types import BitArray, IntArray, WordArray

@@ -51,9 +51,8 @@ from rmsh.model import load
 if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, Store
-    from rmsh.index.base import Hits
+    from rmsh.index.base import Hits, StoredIndex
     from rmsh.index.filters import Filter
-    from rmsh.index.store import StoredIndex
     from rmsh.library.queries import Generation
     from rmsh.library.views import View
     from rmsh.model import Model

@@ -35,8 +35,7 @@ from rmsh.library.snapshot import is_stale, open_snapshot
 if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, WordArray
-    from rmsh.index.base import Hits, Neighbours
-    from rmsh.index.store import StoredIndex
+    from rmsh.index.base import Hits, Neighbours, StoredIndex
     from rmsh.library.queries import Generation, LabelEntry
     from rmsh.library.snapshot import Snapshot
 
