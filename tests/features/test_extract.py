@@ -15,9 +15,8 @@ from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.pairs import Pairs
 from rmsh.data.records import Skipped
 from rmsh.features.bag_of_words import BagOfWords
-from rmsh.features.base import encode_now
 from rmsh.features.efficientnet import EfficientNet
-from rmsh.features.extract import encode_column, encode_pairs, prepare, restore
+from rmsh.features.extract import encode_column, encode_now, encode_pairs, prepare, restore
 
 
 class Brightness(EfficientNet):

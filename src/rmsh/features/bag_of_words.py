@@ -14,7 +14,6 @@ from scipy import sparse
 
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, counter, ignore
-from rmsh.features.base import check_fingerprint
 
 if TYPE_CHECKING:
     from rmsh.core.types import Features, Modality
@@ -74,9 +73,7 @@ class BagOfWords:
     @classmethod
     def restore(cls, description: Mapping[str, Any]) -> Self:
         """Create the encoder with the same vocabulary."""
-        encoder = cls(description["vocabulary"])
-        check_fingerprint(description, encoder.fingerprint)
-        return encoder
+        return cls(description["vocabulary"])
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> Features:
         """Features, float32 CSR (n, vocabulary)."""

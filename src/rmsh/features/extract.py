@@ -11,12 +11,13 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from rmsh.core.errors import ConfigError, FormatError
 from rmsh.core.files import atomic, read_json, write_json
@@ -24,12 +25,12 @@ from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.data.records import Part, Skipped
 from rmsh.features import ENCODERS
-from rmsh.features.base import Encoded, Encoder, Unreadable, encode_now, refuse
+from rmsh.features.base import Encoder, Unreadable, refuse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.core.types import BitArray, IntArray, Modality
+    from rmsh.core.types import BitArray, Features, IntArray, Modality
     from rmsh.data.pairs import Pairs
 
 OnSkipped: TypeAlias = Callable[[Sequence[Skipped]], None]
@@ -49,11 +50,18 @@ def prepare(name: str, pairs: Pairs, *, modality: Modality, rows: IntArray) -> E
 
 
 def restore(description: Mapping[str, Any]) -> Encoder:
-    """Create the encoder that a model's description names."""
+    """Create the encoder that a model's description names; FormatError if its weights are others now."""
     try:
-        encoder: Encoder = _kind(description["name"])[0].restore(description)
+        kind, model = _kind(description["name"])
+        encoder: Encoder = kind(model) if model else kind.restore(description)
+        trained_with = description["fingerprint"]
     except (AttributeError, KeyError, TypeError) as error:
         raise FormatError(f"The model has a damaged description of an encoder ({error!r}); restore it.") from error
+    if encoder.fingerprint != trained_with:
+        raise FormatError(
+            f"The features were computed with {encoder.name} {trained_with}, but the installed version is "
+            f"{encoder.fingerprint}; install the version that computed them, or train again."
+        )
     return encoder
 
 
@@ -61,6 +69,14 @@ def _kind(name: str) -> tuple[Any, str]:
     """The class of an encoder, and the name of a model after the colon, if there is one."""
     library, colon, model = name.partition(":")
     return ENCODERS.load(f"{library}:NAME" if colon and model else name), model
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Features (n, dim), with zeros for items that have none, and the items that could not be read."""
+
+    features: Features
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 def encode_pairs(
@@ -130,6 +146,25 @@ def file_state(path: Path) -> list[int] | None:
     except OSError:
         return None
     return [status.st_size, status.st_mtime_ns]
+
+
+def encode_now(
+    encoder: Encoder, items: Sequence[Any], *, present: BitArray | None = None, on_progress: OnProgress = ignore
+) -> Encoded:
+    """Encode items in this process, without a cache; rows that are not ``present`` get zeros."""
+    n, rows = len(items), None if present is None or present.all() else np.flatnonzero(present)
+    if rows is not None:
+        items = [items[row] for row in rows.tolist()]
+    unreadable: list[Unreadable] = []
+    if hasattr(encoder, "encode_readable"):
+        features, unreadable = encoder.encode_readable(items, on_progress=on_progress)
+    else:
+        features = encoder.encode(items, on_progress=on_progress)
+    if rows is None:
+        return Encoded(features, tuple(unreadable))
+    # A product with a matrix of ones at (row, position) moves features to their rows; sparse ones stay sparse.
+    moved = sparse.csr_array((np.ones(len(rows), np.float32), (rows, np.arange(len(rows)))), shape=(n, len(rows)))
+    return Encoded(moved @ features, tuple(replace(one, row=int(rows[one.row])) for one in unreadable))
 
 
 def encode_shared(
