@@ -16,7 +16,7 @@ from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES, IntArray, Modality
 from rmsh.data.benchmarks.coco66k import check_held_out
 from rmsh.data.pairs import Pairs, is_raw, rows_by_id
-from rmsh.data.records import Skipped
+from rmsh.data.records import Record, Skipped, to_pairs
 from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, unseen_split
 from rmsh.features import extract
 from rmsh.features.extract import OnSkipped, encode_pairs
@@ -166,14 +166,13 @@ def item_coder(
     *,
     image_path: ImagePath,
     features: Pairs | None = None,
-    vectors: bool = True,
     on_skipped: OnSkipped | None = None,
 ) -> Encode:
     """A function that computes the codes of a library's items with a new model, for recoding.
 
     ``features`` have the ids of the items; a modality without features is encoded from the items themselves.
     ``on_skipped`` is called with the images that cannot be read, whose items are then encoded from their texts; if it
-    is None, they are an error. ``vectors`` is that of :func:`codes_of`.
+    is None, they are an error. The codes have vectors if the model has a joint space.
     """
     given = [m for m in model.functions if features is not None and features.column(m) is not None]
     encoders = {m: extract.restore(model.encoders[m]) for m in model.functions if m in model.encoders if m not in given}
@@ -181,11 +180,12 @@ def item_coder(
         raise InputError("The model was trained on features; give the features of the items by id (--features FILE).")
 
     def encode(items: Sequence[Item]) -> dict[Modality, Codes]:
-        pairs, skipped = _pairs_of_items(items, encoders, image_path)
+        records, skipped = _records(items, encoders, image_path)
+        pairs = to_pairs(records, folder=Path(), source="the library")
         if features is not None:
             pairs = _with_features(pairs, features, given)
         raw = {m: encoder for m, encoder in encoders.items() if pairs.column(m) is not None}
-        codes = codes_of(model, encode_pairs(pairs, raw, on_skipped=skipped.extend), vectors=vectors)
+        codes = codes_of(model, encode_pairs(pairs, raw, on_skipped=skipped.extend), vectors=True)
         if skipped:
             (on_skipped or _refuse)(_of_items(skipped, items, codes))
         return codes
@@ -205,29 +205,21 @@ def _refuse(skipped: Sequence[Skipped]) -> None:
     raise DataError(f"{len(skipped):,} images cannot be read, {first} Restore the files, or remove these items.")
 
 
-def _pairs_of_items(
+def _records(
     items: Sequence[Item], modalities: Collection[Modality], image_path: ImagePath
-) -> tuple[Pairs, list[Skipped]]:
-    """Some modalities of items as raw pairs, and the images whose path is not allowed."""
-    paths: list[Path | None] = []
+) -> tuple[list[Record], list[Skipped]]:
+    """Some modalities of items, and the images whose path is not allowed."""
+    records: list[Record] = []
     skipped: list[Skipped] = []
     for item in items:
+        path = None
         try:
-            paths.append(image_path(item) if "image" in modalities else None)
+            path = image_path(item) if "image" in modalities else None
         except InputError as error:  # a link that leads out of the folder
-            paths.append(None)
             skipped.append(Skipped(item.id, None, item.id, "item", str(error)))
-    texts = [item.text if "text" in modalities else None for item in items]
-    has_image, has_text = (np.array([one is not None for one in column]) for column in (paths, texts))
-    pairs = Pairs(
-        ids=np.array([item.id for item in items]),
-        images=np.array([str(path or "") for path in paths]) if has_image.any() else None,
-        texts=np.array([text or "" for text in texts]) if has_text.any() else None,
-        has_image=has_image,
-        has_text=has_text,
-        source="the library",
-    )
-    return pairs, skipped
+        text = item.text if "text" in modalities else None
+        records.append(Record(item.id, None, item.id, None if path is None else str(path), text))
+    return records, skipped
 
 
 def _with_features(pairs: Pairs, features: Pairs, modalities: Sequence[Modality]) -> Pairs:

@@ -54,7 +54,7 @@ def restore(description: Mapping[str, Any]) -> Encoder:
     try:
         kind, model = _kind(description["name"])
         encoder: Encoder = kind(model) if model else kind.restore(description)
-        trained_with = description["fingerprint"]
+        trained_with = description.get("fingerprint", encoder.fingerprint)  # other packages may leave it out
     except (AttributeError, KeyError, TypeError) as error:
         raise FormatError(f"The model has a damaged description of an encoder ({error!r}); restore it.") from error
     if encoder.fingerprint != trained_with:
