@@ -17,12 +17,11 @@ from rmsh.core.types import MODALITIES, IntArray, Modality
 from rmsh.data.benchmarks.coco66k import check_held_out
 from rmsh.data.pairs import Pairs, is_raw, rows_by_id
 from rmsh.data.records import Record, Skipped, to_pairs
-from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, unseen_split
+from rmsh.data.splits import PROTOCOLS, hold_out_validation, unseen_split
 from rmsh.features import extract
 from rmsh.features.extract import OnSkipped, encode_pairs
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
     from rmsh.data.open import Opened
     from rmsh.features.base import Encoder
@@ -115,28 +114,21 @@ def code(
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
     if not codes:
         raise DataError(f"{opened.name}: there are neither images nor texts to encode.")
+    roles = None
+    if opened.split is not None:  # "" is neither database nor query
+        roles = np.full(len(pairs), "", dtype="<U8")
+        roles[opened.split.database], roles[opened.split.query] = "database", "query"
     return CodesFile(
         bits=model.bits,
         ids=pairs.ids,
-        image=codes.get("image"),
-        text=codes.get("text"),
+        **codes,
         has_image=pairs.has_image,
         has_text=pairs.has_text,
         labels=pairs.labels,
         classes=pairs.class_names,
-        split=_roles(opened.split, len(pairs)),
+        split=roles,
         model=model.fingerprint,
     )
-
-
-def _roles(split: Split | None, n: int) -> NDArray[np.str_] | None:
-    """The role of each row, "database" or "query"; "" for a row that is neither."""
-    if split is None:
-        return None
-    roles = np.full(n, "", dtype="<U8")
-    roles[split.database] = "database"
-    roles[split.query] = "query"
-    return roles
 
 
 def codes_of(
@@ -186,18 +178,15 @@ def item_coder(
             pairs = _with_features(pairs, features, given)
         raw = {m: encoder for m, encoder in encoders.items() if pairs.column(m) is not None}
         codes = codes_of(model, encode_pairs(pairs, raw, on_skipped=skipped.extend), vectors=True)
-        if skipped:
-            (on_skipped or _refuse)(_of_items(skipped, items, codes))
+        if skipped:  # named as in the library; of an item without codes, nothing is left
+            images = {item.id: item.picture or item.id for item in items}
+            coded = {name for found in codes.values() for name in found.ids.tolist()}
+            (on_skipped or _refuse)(
+                [replace(s, file=images[s.id], left_out="picture" if s.id in coded else "item") for s in skipped]
+            )
         return codes
 
     return encode
-
-
-def _of_items(skipped: Sequence[Skipped], items: Sequence[Item], codes: Mapping[Modality, Codes]) -> list[Skipped]:
-    """Name images as the library does, and say of which items nothing is left."""
-    images = {item.id: item.picture or item.id for item in items}
-    coded = {name for found in codes.values() for name in found.ids.tolist()}
-    return [replace(one, file=images[one.id], left_out="picture" if one.id in coded else "item") for one in skipped]
 
 
 def _refuse(skipped: Sequence[Skipped]) -> None:
