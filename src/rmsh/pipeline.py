@@ -22,7 +22,6 @@ from rmsh.features import extract
 from rmsh.features.extract import OnSkipped, encode_pairs
 
 if TYPE_CHECKING:
-
     from rmsh.data.open import Opened
     from rmsh.features.base import Encoder
     from rmsh.library.items import Item

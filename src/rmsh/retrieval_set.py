@@ -66,7 +66,10 @@ def read_retrieval_set(
         found_queries = find_labels(query_labels or query_codes)
         notes += more + found_queries.notes
     shared: tuple[Part, ...] = ("all",) if one_set or query_codes is not None else ()
-    query_kinds, database_kinds = _kinds(direction)
+    query_kinds: tuple[Kind, ...] = ("codes", "image", "text")  # in order of preference
+    database_kinds: tuple[Kind, ...] = ("codes", "text", "image")
+    if direction is not None:
+        query_kinds, database_kinds = ((modality,) for modality in modalities(direction))
     query, query_kind = _labelled(coded_queries, found_queries, ("query", *shared), query_kinds)
     database, database_kind = _labelled(coded, found, ("database", *shared), database_kinds)
     if "codes" not in (query_kind, database_kind):
@@ -95,14 +98,6 @@ def _from_codes_file(path: Path, labels: Path | None, queries: int | None, direc
     query, database = coded.part("query"), coded.part("database")
     chosen = direction or default_directions(query, database)[0]
     return RetrievalSet(*select_direction(query, database, chosen), notes=(*notes, f"the direction is {chosen}"))
-
-
-def _kinds(direction: Direction | None) -> tuple[tuple[Kind, ...], tuple[Kind, ...]]:
-    """The kinds of codes for queries and for the database, in order of preference; a direction fixes them."""
-    if direction is None:
-        return ("codes", "image", "text"), ("codes", "text", "image")
-    of_query, of_database = modalities(direction)
-    return (of_query,), (of_database,)
 
 
 def _labelled(
