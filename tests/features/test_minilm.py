@@ -10,7 +10,7 @@ import pytest
 
 from rmsh.core.errors import FormatError
 from rmsh.core.progress import Progress
-from rmsh.features.extract import encode_column, restore
+from rmsh.features.extract import encode_items, restore
 from rmsh.features.minilm import MiniLM
 
 TEXTS = np.array(
@@ -60,8 +60,8 @@ def test_features_are_cached(tmp_path: Path) -> None:
             type(self).calls += 1
             return super().encode(items, **options)
 
-    one, two = (encode_column(Counting(), TEXTS, cache=tmp_path) for _ in range(2))
+    one, two = (encode_items(Counting(), TEXTS.tolist(), cache=tmp_path) for _ in range(2))
     np.testing.assert_array_equal(one.features, two.features)
     assert Counting.calls == 1
-    encode_column(Counting(), TEXTS[:2], cache=tmp_path)
+    encode_items(Counting(), TEXTS[:2].tolist(), cache=tmp_path)
     assert Counting.calls == 2
