@@ -206,7 +206,7 @@ def test_bytes_of_zero_and_one_too_wide_to_be_packed_are_bits() -> None:
         (np.array([[0.5, -np.inf]]), None, "row 0 are not finite"),
         (np.array([[0.2, 0.9]]), None, "none of them negative"),
         (np.array([[9, 9]], dtype=np.uint8), 5, "16 packed bits.* 5 were"),
-        (np.array([[9, 255]], dtype=np.uint8), 12, "last of 12"),
+        (np.array([[9, 255]], dtype=np.uint8), 12, "after bit 12 is not zero"),
     ],
 )
 def test_invalid_codes_are_refused(values: np.ndarray, bits: int | None, sentence: str) -> None:

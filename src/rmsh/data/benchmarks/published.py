@@ -17,7 +17,7 @@ from scipy import sparse
 from rmsh.core.errors import DataError
 from rmsh.core.files import open_regular
 from rmsh.data.benchmarks.base import BENCHMARKS, find
-from rmsh.data.pairs import Pairs
+from rmsh.data.pairs import Pairs, bag_of_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,7 +69,7 @@ def read_mirflickr25k(root: Path) -> Source:
     words = [sorted({column[tag] for tag in tags.get(number, ()) if tag in column}) for number in numbers]
     pairs = Pairs(
         ids=np.array([f"im{number}" for number in numbers]),
-        texts=_bag_of_words(words, len(vocabulary)),
+        texts=bag_of_words(words, len(vocabulary)),
         labels=np.stack([np.isin(numbers, listed) for listed in members], axis=1),
         class_names=TOPICS,
         source=str(root),
@@ -147,7 +147,7 @@ def _nuswide_tags(path: Path, n: int, words: int) -> Any:
             rows.append(np.flatnonzero(_digits(line, words, where)).astype(np.int32))
     if len(rows) != n:
         raise DataError(f"{path} has {len(rows)} rows for the {n} images of {_LIST}; download both files again.")
-    return _bag_of_words(rows, words)
+    return bag_of_words(rows, words)
 
 
 def _digits(content: bytes, count: int, expected: str) -> LabelArray:
@@ -239,13 +239,6 @@ def _text_lines(path: Path) -> list[str]:
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     return [stripped for line in text.split("\n") if (stripped := line.strip())]
-
-
-def _bag_of_words(rows: Sequence[Sequence[int]], words: int) -> Any:
-    """CSR float32 (n, words) with ones at the columns that each row lists."""
-    ends = np.cumsum([0, *map(len, rows)])
-    columns = np.concatenate([np.empty(0, dtype=np.int64), *rows]).astype(np.int64)
-    return sparse.csr_array((np.ones(len(columns), dtype=np.float32), columns, ends), shape=(len(rows), words))
 
 
 def _image_number(name: str) -> str:

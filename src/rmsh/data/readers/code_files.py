@@ -63,7 +63,7 @@ def _unpacked(array: NDArray[np.uint8], bits: int | None, source: str) -> tuple[
         unpacked = np.unpackbits(array, axis=1, bitorder=order).astype(np.bool_)
         if not unpacked[:, length:].any():
             return unpacked[:, :length], f"{length} bits packed into bytes"
-    raise CodesError(f"{source}: bits are set after the last of {length}; give the number before packing.")
+    raise CodesError(f"{source}: padding after bit {length} is not zero; give the number of bits before packing.")
 
 
 def _signs(array: NDArray[Any], source: str) -> tuple[BitArray, str]:
