@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 UNSEEN_RANKS = (10, 100)  # of NDCG in the protocol unseen: what a user looks at, and a rank that fits its database
 _KINDS = ("ndcg", "map", "precision", "within")
-_VECTORS = 8  # queries at a time
+_BLOCK = 8  # queries at a time, when vectors are compared
 
 
 class Definitions(Config):
@@ -260,8 +260,8 @@ def score_vectors(
     first, *others = np.atleast_1d(k).tolist()
     ranks = {"ndcg": first} | {f"ndcg@{other}": other for other in others}
     blocks: list[dict[str, ScoreArray]] = []
-    for start in range(0, len(query), _VECTORS):
-        rows = slice(start, start + _VECTORS)
+    for start in range(0, len(query), _BLOCK):
+        rows = slice(start, start + _BLOCK)
         similarities, shared = query[rows] @ database.T, shared_labels(query_labels[rows], database_labels)
         if leave_own_out:  # ranked last, where it is cut off
             similarities[np.arange(len(shared)), np.arange(len(query))[rows]] = -np.inf
