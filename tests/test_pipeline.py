@@ -102,6 +102,12 @@ def test_validation_queries_come_from_the_training_rows_and_leave_the_queries_al
         pipeline.for_protocol(replace(opened, split=None), "paper", validation=True)
 
 
+def test_data_without_images_and_texts_cannot_be_coded(new_colours: Path) -> None:
+    labels_alone = Opened(Pairs(ids=["a"], labels=[[1]]), None, (), "labels")
+    with pytest.raises(DataError, match="labels"):
+        pipeline.code(load(new_colours), labels_alone)
+
+
 def test_a_protocol_selects_the_split() -> None:
     opened = open_pairs("generated:400")
     assert opened.split is not None

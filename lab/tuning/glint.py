@@ -25,8 +25,7 @@ from rmsh.core.cache import cache_folder
 from rmsh.core.types import MODALITIES, Direction
 from rmsh.data.open import Opened, open_pairs
 from rmsh.metrics.directions import modalities
-from rmsh.metrics.evaluate import evaluate
-from rmsh.metrics.vectors import score_vectors
+from rmsh.metrics.evaluate import evaluate, score_vectors
 
 if TYPE_CHECKING:
     from rmsh.core.types import FloatArray, Modality

@@ -16,14 +16,12 @@ from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES, IntArray, Modality
 from rmsh.data.benchmarks.coco66k import check_held_out
 from rmsh.data.pairs import Pairs, is_raw, rows_by_id
-from rmsh.data.records import Skipped
-from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, unseen_split
+from rmsh.data.records import Record, Skipped, to_pairs
+from rmsh.data.splits import PROTOCOLS, hold_out_validation, unseen_split
 from rmsh.features import extract
 from rmsh.features.extract import OnSkipped, encode_pairs
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rmsh.data.open import Opened
     from rmsh.features.base import Encoder
     from rmsh.library.items import Item
@@ -115,28 +113,21 @@ def code(
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
     if not codes:
         raise DataError(f"{opened.name}: there are neither images nor texts to encode.")
+    roles = None
+    if opened.split is not None:  # "" is neither database nor query
+        roles = np.full(len(pairs), "", dtype="<U8")
+        roles[opened.split.database], roles[opened.split.query] = "database", "query"
     return CodesFile(
         bits=model.bits,
         ids=pairs.ids,
-        image=codes.get("image"),
-        text=codes.get("text"),
+        **codes,
         has_image=pairs.has_image,
         has_text=pairs.has_text,
         labels=pairs.labels,
         classes=pairs.class_names,
-        split=_roles(opened.split, len(pairs)),
+        split=roles,
         model=model.fingerprint,
     )
-
-
-def _roles(split: Split | None, n: int) -> NDArray[np.str_] | None:
-    """The role of each row, "database" or "query"; "" for a row that is neither."""
-    if split is None:
-        return None
-    roles = np.full(n, "", dtype="<U8")
-    roles[split.database] = "database"
-    roles[split.query] = "query"
-    return roles
 
 
 def codes_of(
@@ -166,14 +157,13 @@ def item_coder(
     *,
     image_path: ImagePath,
     features: Pairs | None = None,
-    vectors: bool = True,
     on_skipped: OnSkipped | None = None,
 ) -> Encode:
     """A function that computes the codes of a library's items with a new model, for recoding.
 
     ``features`` have the ids of the items; a modality without features is encoded from the items themselves.
     ``on_skipped`` is called with the images that cannot be read, whose items are then encoded from their texts; if it
-    is None, they are an error. ``vectors`` is that of :func:`codes_of`.
+    is None, they are an error. The codes have vectors if the model has a joint space.
     """
     given = [m for m in model.functions if features is not None and features.column(m) is not None]
     encoders = {m: extract.restore(model.encoders[m]) for m in model.functions if m in model.encoders if m not in given}
@@ -181,23 +171,21 @@ def item_coder(
         raise InputError("The model was trained on features; give the features of the items by id (--features FILE).")
 
     def encode(items: Sequence[Item]) -> dict[Modality, Codes]:
-        pairs, skipped = _pairs_of_items(items, encoders, image_path)
+        records, skipped = _records(items, encoders, image_path)
+        pairs = to_pairs(records, folder=Path(), source="the library")
         if features is not None:
             pairs = _with_features(pairs, features, given)
         raw = {m: encoder for m, encoder in encoders.items() if pairs.column(m) is not None}
-        codes = codes_of(model, encode_pairs(pairs, raw, on_skipped=skipped.extend), vectors=vectors)
-        if skipped:
-            (on_skipped or _refuse)(_of_items(skipped, items, codes))
+        codes = codes_of(model, encode_pairs(pairs, raw, on_skipped=skipped.extend), vectors=True)
+        if skipped:  # named as in the library; of an item without codes, nothing is left
+            images = {item.id: item.picture or item.id for item in items}
+            coded = {name for found in codes.values() for name in found.ids.tolist()}
+            (on_skipped or _refuse)(
+                [replace(s, file=images[s.id], left_out="picture" if s.id in coded else "item") for s in skipped]
+            )
         return codes
 
     return encode
-
-
-def _of_items(skipped: Sequence[Skipped], items: Sequence[Item], codes: Mapping[Modality, Codes]) -> list[Skipped]:
-    """Name images as the library does, and say of which items nothing is left."""
-    images = {item.id: item.picture or item.id for item in items}
-    coded = {name for found in codes.values() for name in found.ids.tolist()}
-    return [replace(one, file=images[one.id], left_out="picture" if one.id in coded else "item") for one in skipped]
 
 
 def _refuse(skipped: Sequence[Skipped]) -> None:
@@ -205,29 +193,21 @@ def _refuse(skipped: Sequence[Skipped]) -> None:
     raise DataError(f"{len(skipped):,} images cannot be read, {first} Restore the files, or remove these items.")
 
 
-def _pairs_of_items(
+def _records(
     items: Sequence[Item], modalities: Collection[Modality], image_path: ImagePath
-) -> tuple[Pairs, list[Skipped]]:
-    """Some modalities of items as raw pairs, and the images whose path is not allowed."""
-    paths: list[Path | None] = []
+) -> tuple[list[Record], list[Skipped]]:
+    """Some modalities of items, and the images whose path is not allowed."""
+    records: list[Record] = []
     skipped: list[Skipped] = []
     for item in items:
+        path = None
         try:
-            paths.append(image_path(item) if "image" in modalities else None)
+            path = image_path(item) if "image" in modalities else None
         except InputError as error:  # a link that leads out of the folder
-            paths.append(None)
             skipped.append(Skipped(item.id, None, item.id, "item", str(error)))
-    texts = [item.text if "text" in modalities else None for item in items]
-    has_image, has_text = (np.array([one is not None for one in column]) for column in (paths, texts))
-    pairs = Pairs(
-        ids=np.array([item.id for item in items]),
-        images=np.array([str(path or "") for path in paths]) if has_image.any() else None,
-        texts=np.array([text or "" for text in texts]) if has_text.any() else None,
-        has_image=has_image,
-        has_text=has_text,
-        source="the library",
-    )
-    return pairs, skipped
+        text = item.text if "text" in modalities else None
+        records.append(Record(item.id, None, item.id, None if path is None else str(path), text))
+    return records, skipped
 
 
 def _with_features(pairs: Pairs, features: Pairs, modalities: Sequence[Modality]) -> Pairs:

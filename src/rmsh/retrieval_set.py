@@ -10,14 +10,16 @@ import numpy as np
 
 from rmsh.codes_file import CodesFile, is_codes_file
 from rmsh.core.errors import ConfigError, DataError
-from rmsh.data.readers.code_files import FoundCodes, FoundLabels, Kind, Part, find_codes, find_labels
+from rmsh.data.readers.code_files import FoundLabels, Kind, Meaning, Part, find_codes, find_labels
 from rmsh.data.splits import Split, random_split
 from rmsh.metrics.directions import default_directions, modalities, select_direction
 from rmsh.metrics.histogram import LabelledCodes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from rmsh.codes import Codes
     from rmsh.core.types import Direction
 
 
@@ -54,16 +56,22 @@ def read_retrieval_set(
         return _from_codes_file(codes, labels, queries, direction)
     if query_labels is not None and query_codes is None:
         raise ConfigError(f"Labels of queries ({query_labels}) were given without the codes of queries; give both.")
-    searched = searching = find_codes(codes, bits=bits), find_labels(labels or codes)
-    notes = searched[0].notes + searched[1].notes
-    one_set = query_codes is None and all(part == "all" for part, _ in searched[0].codes)
+    coded, notes = find_codes(codes, bits=bits)
+    found = find_labels(labels or codes)
+    notes += found.notes
+    one_set = query_codes is None and all(part == "all" for part, _ in coded)
+    coded_queries, found_queries = coded, found
     if query_codes is not None:
-        searching = find_codes(query_codes, bits=bits), find_labels(query_labels or query_codes)
-        notes += searching[0].notes + searching[1].notes
+        coded_queries, more = find_codes(query_codes, bits=bits)
+        found_queries = find_labels(query_labels or query_codes)
+        notes += more + found_queries.notes
     shared: tuple[Part, ...] = ("all",) if one_set or query_codes is not None else ()
-    query_kinds, database_kinds = _kinds(direction)
-    query, query_kind = _labelled(*searching, ("query", *shared), query_kinds)
-    database, database_kind = _labelled(*searched, ("database", *shared), database_kinds)
+    query_kinds: tuple[Kind, ...] = ("codes", "image", "text")  # in order of preference
+    database_kinds: tuple[Kind, ...] = ("codes", "text", "image")
+    if direction is not None:
+        query_kinds, database_kinds = ((modality,) for modality in modalities(direction))
+    query, query_kind = _labelled(coded_queries, found_queries, ("query", *shared), query_kinds)
+    database, database_kind = _labelled(coded, found, ("database", *shared), database_kinds)
     if "codes" not in (query_kind, database_kind):
         notes = (*notes, f"{query_kind} codes search {database_kind} codes")
     if not one_set:
@@ -92,21 +100,13 @@ def _from_codes_file(path: Path, labels: Path | None, queries: int | None, direc
     return RetrievalSet(*select_direction(query, database, chosen), notes=(*notes, f"the direction is {chosen}"))
 
 
-def _kinds(direction: Direction | None) -> tuple[tuple[Kind, ...], tuple[Kind, ...]]:
-    """The kinds of codes for queries and for the database, in order of preference; a direction fixes them."""
-    if direction is None:
-        return ("codes", "image", "text"), ("codes", "text", "image")
-    of_query, of_database = modalities(direction)
-    return (of_query,), (of_database,)
-
-
 def _labelled(
-    coded: FoundCodes, labels: FoundLabels, parts: tuple[Part, ...], kinds: tuple[Kind, ...]
+    coded: Mapping[Meaning, Codes], labels: FoundLabels, parts: tuple[Part, ...], kinds: tuple[Kind, ...]
 ) -> tuple[LabelledCodes, Kind]:
     for part, kind in product(parts, kinds):
-        if (part, kind) in coded.codes:
-            return LabelledCodes(coded.codes[part, kind], labels.of(*parts)), kind
-    found = ", ".join(f"{part} {kind}" for part, kind in coded.codes)
+        if (part, kind) in coded:
+            return LabelledCodes(coded[part, kind], labels.of(*parts)), kind
+    found = ", ".join(f"{part} {kind}" for part, kind in coded)
     needed = f"codes of the {parts[0]} ({' or '.join(kinds)}) are needed"
     raise DataError(f"The codes found are {found}; {needed}. Give queries and database, or one set of codes.")
 

@@ -13,7 +13,7 @@ from scipy.io import savemat
 
 from rmsh.codes import unpack
 from rmsh.core.errors import CodesError, DataError
-from rmsh.data.readers.code_files import class_count, decode_codes, decode_labels, find_codes, find_labels, key_meaning
+from rmsh.data.readers.code_files import decode_codes, decode_labels, find_codes, find_labels, key_meaning
 
 BITS = np.random.default_rng(0).random((6, 10)) < 0.5
 
@@ -55,22 +55,22 @@ def test_a_key_names_a_part_and_a_kind(key: str, meant: tuple[str, str] | None) 
 
 def test_codes_are_found_by_key_and_noted(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", qB=SIGNS[:2], rB=SIGNS[2:], epoch=np.array([3]))
-    found = find_codes(tmp_path / "a.npz")
-    assert (unpack(found.codes["query", "codes"].packed, 10) == BITS[:2]).all()
-    assert len(found.codes["database", "codes"]) == 4
-    assert found.notes[0] == "query codes were taken from key 'qB' (2 x 10) of a.npz: -1 and +1"
+    codes, notes = find_codes(tmp_path / "a.npz")
+    assert (unpack(codes["query", "codes"].packed, 10) == BITS[:2]).all()
+    assert len(codes["database", "codes"]) == 4
+    assert notes[0] == "query codes were taken from key 'qB' (2 x 10) of a.npz: -1 and +1"
 
 
 @pytest.mark.parametrize("name", ["mine.npy", "mine.npz", "mine.mat"])
 def test_the_only_matrix_of_a_file_is_used_whatever_its_name(tmp_path: Path, name: str) -> None:
     writers = {".npy": np.save, ".npz": lambda p, v: np.savez(p, mine=v), ".mat": lambda p, v: savemat(p, {"mine": v})}
     writers[name[-4:]](tmp_path / name, SIGNS)
-    assert list(find_codes(tmp_path / name).codes) == [("all", "codes")]
+    assert list(find_codes(tmp_path / name)[0]) == [("all", "codes")]
 
 
 def test_packed_codes_that_do_not_fill_a_byte_need_the_number_of_bits(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", codes=np.packbits(BITS, axis=1))
-    assert find_codes(tmp_path / "a.npz", bits=10).codes["all", "codes"].bits == 10
+    assert find_codes(tmp_path / "a.npz", bits=10)[0]["all", "codes"].bits == 10
 
 
 def test_an_error_about_codes_names_file_and_key(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_bytes_of_zero_and_one_too_wide_to_be_packed_are_bits() -> None:
         (np.array([[0.5, -np.inf]]), None, "row 0 are not finite"),
         (np.array([[0.2, 0.9]]), None, "none of them negative"),
         (np.array([[9, 9]], dtype=np.uint8), 5, "16 packed bits.* 5 were"),
-        (np.array([[9, 255]], dtype=np.uint8), 12, "last of 12"),
+        (np.array([[9, 255]], dtype=np.uint8), 12, "after bit 12 is not zero"),
     ],
 )
 def test_invalid_codes_are_refused(values: np.ndarray, bits: int | None, sentence: str) -> None:
@@ -225,13 +225,12 @@ def test_labels_are_read_from_every_form() -> None:
 
 @pytest.mark.parametrize("values", [np.array([2, 0]), np.array([[2], [0]]), np.array([2.0, 0.0])])
 def test_class_numbers_become_one_column_per_class(values: np.ndarray) -> None:
-    assert class_count(values) == 3
-    found, told = decode_labels(values, at_least=4)
+    assert decode_labels(values)[0].tolist() == [[0, 0, 1], [1, 0, 0]]
+    found, told = decode_labels(values, 4)
     assert (found.tolist(), told) == ([[0, 0, 1, 0], [1, 0, 0, 0]], "class numbers")
 
 
 def test_a_single_column_of_zero_and_one_is_one_class() -> None:
-    assert class_count(np.array([[1], [0]])) is None
     assert decode_labels(np.array([[1], [0]]))[0].tolist() == [[1], [0]]
 
 

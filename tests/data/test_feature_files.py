@@ -55,24 +55,24 @@ def test_an_ambiguous_name_is_not_guessed(name: str) -> None:
     assert role_of_key(name) is None
 
 
-def chosen(skip: tuple = (), **shapes: tuple[int, ...]) -> Selection:
+def chosen(skip: tuple = (), **shapes: tuple[int, ...]) -> tuple[Selection, list[str]]:
     matrices = [MatrixKey(Path("data.mat"), key, shape) for key, shape in shapes.items()]
     return select_matrices(matrices, skip=skip, source="data.mat")
 
 
-def keys(choice: Selection) -> dict[str, list[str]]:
-    return {role: [matrix.key for matrix in matrices] for role, matrices in choice.matrices.items()}
+def keys(choice: tuple[Selection, list[str]]) -> dict[str, list[str]]:
+    return {role: [matrix.key for matrix in by_part.values()] for role, by_part in choice[0].items()}
 
 
 def test_guesses_and_unused_matrices_are_noted() -> None:
     choice = chosen(LAll=(20015, 24), XAll=(20015, 512), param=(1, 1))
     assert keys(choice) == {"images": ["XAll"], "labels": ["LAll"]}
-    assert choice.parts == ("all",)
-    assert choice.notes == (
+    assert [*choice[0]["images"]] == ["all"]
+    assert choice[1] == [
         "images were taken from key 'XAll' (20,015 x 512) of data.mat",
         "labels were taken from key 'LAll' (20,015 x 24) of data.mat",
         "key 'param' (1 x 1) of data.mat was not used",
-    )
+    ]
 
 
 def test_two_keys_that_fit_are_refused_by_name() -> None:
@@ -95,13 +95,13 @@ def test_a_file_of_unknown_names_is_refused() -> None:
 def test_pixels_are_skipped_and_noted() -> None:
     choice = chosen(IAll=(224, 224, 3, 9), XAll=(9, 2))
     assert keys(choice) == {"images": ["XAll"]}
-    assert "key 'IAll' (224 x 224 x 3 x 9) of data.mat was skipped: it has 4 dimensions" in choice.notes[0]
+    assert "key 'IAll' (224 x 224 x 3 x 9) of data.mat was skipped: it has 4 dimensions" in choice[1][0]
 
 
 def test_a_skipped_role_is_not_chosen_nor_noted() -> None:
     choice = chosen(skip=("images",), XAll=(9, 2), LAll=(9, 3))
     assert keys(choice) == {"labels": ["LAll"]}
-    assert len(choice.notes) == 1
+    assert len(choice[1]) == 1
 
 
 def test_class_names_without_labels_are_left_out() -> None:
@@ -111,13 +111,13 @@ def test_class_names_without_labels_are_left_out() -> None:
 def test_parts_are_put_in_the_order_database_query() -> None:
     choice = chosen(I_te=(3, 2), I_tr=(9, 2), L_te=(3, 4), L_tr=(9, 4))
     assert keys(choice) == {"images": ["I_tr", "I_te"], "labels": ["L_tr", "L_te"]}
-    assert choice.parts == ("train", "query")
+    assert [*choice[0]["images"]] == ["train", "query"]
 
 
 def test_training_rows_next_to_a_database_are_skipped_and_noted() -> None:
     choice = chosen(I_tr=(5, 2), I_db=(9, 2), I_te=(3, 2))
     assert keys(choice) == {"images": ["I_db", "I_te"]}
-    assert "key 'I_tr' (5 x 2) of data.mat was skipped" in choice.notes[0]
+    assert "key 'I_tr' (5 x 2) of data.mat was skipped" in choice[1][0]
 
 
 def test_roles_in_different_parts_are_refused() -> None:

@@ -124,6 +124,19 @@ def test_a_parquet_file_with_too_many_rows_or_bytes_is_refused(tmp_path: Path, m
                 read_metadata(tmp_path / "metadata.parquet")
 
 
+def test_a_parquet_file_that_could_repeat_long_prefixes_is_refused(tmp_path: Path) -> None:
+    encoding = {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}}
+    pq.write_table(pa.table({"text": ["same", "same too"]}), tmp_path / "metadata.parquet", **encoding)
+    with pytest.raises(DataError, match="DELTA_BYTE_ARRAY"):
+        read_metadata(tmp_path / "metadata.parquet")
+
+
+def test_numbers_of_a_parquet_file_are_ids_and_labels(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [7, 8], "text": ["a", "b"], "label": [1, None]}), tmp_path / "metadata.parquet")
+    records, _, _ = read_metadata(tmp_path / "metadata.parquet")
+    assert [(record.id, record.labels) for record in records] == [("7", ("1",)), ("8", ())]
+
+
 def test_one_folder_per_class_gives_labels(tmp_path: Path) -> None:
     origin, notes = read_folder(_write(tmp_path, dog__a_jpg="", cat__b_jpg="", cat__c_jpg=""))
     assert [(r.id, r.labels) for r in origin.records][-1] == ("dog/a.jpg", ("dog",))

@@ -9,8 +9,9 @@ import pytest
 from scipy import sparse
 
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.mirflickr25k import TOPICS, read
 from rmsh.data.benchmarks.prepare import prepare
+from rmsh.data.benchmarks.published import TOPICS
+from rmsh.data.benchmarks.published import read_mirflickr25k as read
 
 # Windows line ends, trailing blanks, a doubled tag, a tag outside ASCII, an empty file, Latin-1 bytes
 TAGS = {

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from rmsh.core.errors import DataError
 from rmsh.data.benchmarks.base import BENCHMARKS
-from rmsh.data.benchmarks.mscoco import read, stream_elements
 from rmsh.data.benchmarks.prepare import prepare
+from rmsh.data.benchmarks.published import read_mscoco as read
+from rmsh.data.benchmarks.published import stream_elements
 from rmsh.data.open import open_pairs
 
 CATEGORIES = [{"id": 90, "name": "toothbrush"}, {"id": 1, "name": "person"}, {"id": 18, "name": "dog"}]

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from rmsh.core.errors import DataError
 from rmsh.data.benchmarks.base import Protocol
-from rmsh.data.benchmarks.nuswide import read
 from rmsh.data.benchmarks.prepare import prepare
+from rmsh.data.benchmarks.published import read_nuswide as read
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_column_without_exactly_one_digit_per_image_is_refused(root: Path, col
     ("rows", "sentence"),
     [
         (b"1 0 1\n" * 3, "has 3 rows for the 4 images"),
-        (b"1 0 1\n" * 5, "has more rows than the 4 images"),
+        (b"1 0 1\n" * 5, "has 5 rows for the 4 images"),
         (b"1 0 1\n1 0\n1 0 1\n1 0 1\n", "row 2: one 0 or 1 for each of the 3 words"),
     ],
 )

@@ -15,7 +15,6 @@ from scipy import io, sparse
 
 from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.data.benchmarks.base import Protocol
-from rmsh.data.benchmarks.mirflickr25k import TOPICS
 from rmsh.data.benchmarks.prepare import (
     draw_split,
     matrix_files_below,
@@ -23,6 +22,7 @@ from rmsh.data.benchmarks.prepare import (
     read_matrices,
     stratified_rows,
 )
+from rmsh.data.benchmarks.published import TOPICS
 from rmsh.data.open import open_pairs
 
 TOPIC_LABELS = np.eye(24, dtype=np.uint8)[:6]

@@ -97,6 +97,15 @@ def test_a_member_that_cannot_be_read_is_listed(tmp_path: Path, name: str, conte
     assert "cannot be read" in origin.skipped[0].reason
 
 
+def test_an_item_with_a_value_of_another_type_is_listed(tmp_path: Path) -> None:
+    folder = tarfile.TarInfo("inside")
+    folder.type = tarfile.DIRTYPE
+    shard = _tar(tmp_path / "s.tar", folder, ("inside/1.json", b'{"text": {"en": "dog"}}'), ("inside/2.txt", b"cat"))
+    origin, _ = read_shards([shard], into=tmp_path / "out")
+    assert [record.id for record in origin.records] == ["inside/2"]
+    assert [(one.row, one.id, one.left_out) for one in origin.skipped] == [(1, "inside/1", "item")]
+
+
 def test_a_second_image_of_an_item_is_listed(tmp_path: Path) -> None:
     origin, _ = read_shards([_tar(tmp_path / "s.tar", ("a.jpg", b"1"), ("a.png", b"2"))], into=tmp_path / "out")
     assert (origin.records[0].picture, len(origin.skipped)) == ("a.jpg", 1)

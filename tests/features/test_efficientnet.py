@@ -14,6 +14,7 @@ from rmsh.core.errors import DataError, FormatError
 from rmsh.core.progress import Progress
 from rmsh.data.benchmarks.coco66k import read_coco66k
 from rmsh.features.efficientnet import EfficientNet
+from rmsh.features.extract import restore
 from rmsh.features.weights import locate, read_tensors
 
 
@@ -100,9 +101,9 @@ def test_an_empty_list_has_no_features(encoder: EfficientNet) -> None:
 
 
 def test_a_description_of_other_weights_is_refused(encoder: EfficientNet) -> None:
-    assert EfficientNet.restore(encoder.describe()).fingerprint == encoder.fingerprint
+    assert restore(encoder.describe()).fingerprint == encoder.fingerprint
     with pytest.raises(FormatError, match="efficientnet-lite0 0123"):
-        EfficientNet.restore({"name": "efficientnet-lite0", "fingerprint": "0123"})
+        restore({"name": "efficientnet-lite0", "fingerprint": "0123"})
 
 
 def test_a_file_of_another_form_is_refused(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.pairs import Pairs
 from rmsh.data.records import Skipped
 from rmsh.features.bag_of_words import BagOfWords
-from rmsh.features.base import encode_now
 from rmsh.features.efficientnet import EfficientNet
-from rmsh.features.extract import encode_column, encode_pairs, prepare, restore
+from rmsh.features.extract import encode_items, encode_now, encode_pairs, prepare, restore
 
 
 class Brightness(EfficientNet):
@@ -60,20 +59,19 @@ def test_unreadable_images_are_refused_by_default(pairs: Pairs) -> None:
 
 
 def test_an_image_that_was_changed_is_encoded_again(pairs: Pairs, tmp_path: Path) -> None:
-    column, cache = np.asarray(pairs.images)[[0, 3]], tmp_path / "cache"
-    encode_column(Brightness(), column, cache=cache)
+    column, cache = np.asarray(pairs.images)[[0, 3]].tolist(), tmp_path / "cache"
+    encode_items(Brightness(), column, cache=cache)
     before = Brightness.calls
-    assert encode_column(Brightness(), column, cache=cache).features[0, 0] == 0
+    assert encode_items(Brightness(), column, cache=cache).features[0, 0] == 0
     assert Brightness.calls == before
-    Image.new("L", (8, 8), 100).save(str(column[0]))
-    os.utime(str(column[0]), ns=(1, 1))
-    assert encode_column(Brightness(), column, cache=cache).features[0, 0] == 100
+    Image.new("L", (8, 8), 100).save(column[0])
+    os.utime(column[0], ns=(1, 1))
+    assert encode_items(Brightness(), column, cache=cache).features[0, 0] == 100
     assert Brightness.calls == before + 2
 
 
 def test_sparse_features_are_not_kept_and_missing_texts_are_empty_rows(tmp_path: Path) -> None:
-    texts, present = np.array(["red", "", "dog red"]), np.array([True, False, True])
-    found = encode_column(BagOfWords(["dog", "red"]), texts, present=present, cache=tmp_path).features
+    found = encode_items(BagOfWords(["dog", "red"]), ["red", None, "dog red"], cache=tmp_path).features
     assert sparse.issparse(found)
     assert found.toarray().tolist() == [[0, 1], [0, 0], [1, 1]]
     assert not list(tmp_path.iterdir())
@@ -84,7 +82,8 @@ def test_rows_of_missing_items_are_zero() -> None:
     whole = encode_now(encoder, items).features.toarray()
     for number in range(16):
         present = np.array([bool(number >> row & 1) for row in range(4)])
-        found = encode_now(encoder, items, present=present).features.toarray()
+        given = [item if there else None for item, there in zip(items, present, strict=True)]
+        found = encode_now(encoder, given).features.toarray()
         np.testing.assert_array_equal(found, whole * present[:, None])
 
 

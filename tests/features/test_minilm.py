@@ -10,7 +10,7 @@ import pytest
 
 from rmsh.core.errors import FormatError
 from rmsh.core.progress import Progress
-from rmsh.features.extract import encode_column
+from rmsh.features.extract import encode_items, restore
 from rmsh.features.minilm import MiniLM
 
 TEXTS = np.array(
@@ -47,9 +47,9 @@ def test_a_very_long_text_is_cut_and_an_empty_one_has_a_feature() -> None:
 
 
 def test_a_description_of_other_weights_is_refused() -> None:
-    assert MiniLM.restore(MiniLM().describe()).fingerprint == MiniLM().fingerprint
+    assert restore(MiniLM().describe()).fingerprint == MiniLM().fingerprint
     with pytest.raises(FormatError, match="minilm 0123"):
-        MiniLM.restore({"name": "minilm", "fingerprint": "0123"})
+        restore({"name": "minilm", "fingerprint": "0123"})
 
 
 def test_features_are_cached(tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_features_are_cached(tmp_path: Path) -> None:
             type(self).calls += 1
             return super().encode(items, **options)
 
-    one, two = (encode_column(Counting(), TEXTS, cache=tmp_path) for _ in range(2))
+    one, two = (encode_items(Counting(), TEXTS.tolist(), cache=tmp_path) for _ in range(2))
     np.testing.assert_array_equal(one.features, two.features)
     assert Counting.calls == 1
-    encode_column(Counting(), TEXTS[:2], cache=tmp_path)
+    encode_items(Counting(), TEXTS[:2].tolist(), cache=tmp_path)
     assert Counting.calls == 2

@@ -58,9 +58,9 @@ def test_existing_features_are_not_encoded_again(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_absent_are_zero_and_not_encoded(tmp_path: Path) -> None:
-    present = np.array([True, True, False, False, True, True])
     encoder = worker.Lengths(tmp_path / "log.txt")
-    found = encode_shared(encoder, worker.words(6), tmp_path / "w.npy", shard=4, present=present)
+    items = [None if row in (2, 3) else word for row, word in enumerate(worker.words(6))]
+    found = encode_shared(encoder, items, tmp_path / "w.npy", shard=4)
     assert found.features[:, 0].tolist() == [0, 2, 0, 0, 0, 6]
     assert [one.row for one in found.unreadable] == [0, 4]
     assert _encoded_words(tmp_path) == ["e", "ee", "eeeee", "eeeeee"]

@@ -9,6 +9,7 @@ import pytest
 from rmsh.core.errors import FormatError, MissingExtraError
 from rmsh.features import weights
 from rmsh.features.efficientnet import EfficientNet
+from rmsh.features.extract import restore
 from rmsh.features.minilm import MiniLM
 from rmsh.features.weights import PackagedEncoder
 
@@ -20,7 +21,7 @@ def test_descriptions_of_existing_models_still_match_their_encoders(
     kind: type[PackagedEncoder], fingerprint: str
 ) -> None:
     assert kind.prepare(["any"]).describe() == {"name": kind.name, "fingerprint": fingerprint}
-    assert kind.restore({"name": kind.name, "fingerprint": fingerprint}).fingerprint == fingerprint
+    assert restore({"name": kind.name, "fingerprint": fingerprint}).fingerprint == fingerprint
 
 
 @pytest.mark.parametrize("kind", [kind for kind, _ in BOTH])
@@ -28,7 +29,7 @@ def test_another_preprocessing_is_another_encoder(kind: type[PackagedEncoder], m
     described = kind().describe()
     monkeypatch.setattr(kind, "preprocessing", "another")
     with pytest.raises(FormatError, match=f"{kind.name} {described['fingerprint']}"):
-        kind.restore(described)
+        restore(described)
 
 
 def test_a_weight_file_of_another_content_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

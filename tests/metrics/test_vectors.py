@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, ndcg_score
 
+from rmsh.metrics.evaluate import score_vectors
 from rmsh.metrics.histogram import gains, shared_labels
-from rmsh.metrics.vectors import score_vectors
 
 
 @pytest.fixture

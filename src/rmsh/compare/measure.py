@@ -22,9 +22,8 @@ from rmsh.features.extract import encode_pairs
 from rmsh.metrics.audit import audit_bits
 from rmsh.metrics.counterparts import RECALL_RANKS, rank_vectors, recall_score
 from rmsh.metrics.directions import evaluate_directions, modalities, select_direction
-from rmsh.metrics.evaluate import Definitions, Score, Scores
+from rmsh.metrics.evaluate import Definitions, Score, Scores, score_vectors
 from rmsh.metrics.histogram import LabelledCodes, histograms
-from rmsh.metrics.vectors import score_vectors
 from rmsh.retrieval_set import draw_queries
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -146,6 +147,13 @@ def dense_rows(features: Features, rows: IntArray) -> FloatArray:
     if sparse.issparse(features):
         return np.asarray(cast("Any", features)[rows].toarray(), dtype=np.float32)
     return np.take(np.asarray(features), rows, axis=0).astype(np.float32, copy=False)
+
+
+def bag_of_words(rows: Sequence[Sequence[int]], words: int) -> Features:
+    """CSR float32 (n, words) with ones at the columns that each row lists."""
+    ends = np.cumsum([0, *map(len, rows)])
+    columns = np.fromiter(chain.from_iterable(rows), dtype=np.int64)
+    return sparse.csr_array((np.ones(len(columns), dtype=np.float32), columns, ends), shape=(len(rows), words))
 
 
 def moments(features: Features) -> tuple[FloatArray, FloatArray]:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from rmsh.core.errors import ConfigError, RmshError, require
 from rmsh.core.progress import OnProgress, counter, ignore
-from rmsh.features.base import check_fingerprint
 from rmsh.features.images import ImageEncoder, ImageLike, read_image
 
 if TYPE_CHECKING:
@@ -75,13 +74,6 @@ class _Adapter(ABC):
     def describe(self) -> dict[str, Any]:
         """Name and fingerprint."""
         return {"name": self.name, "fingerprint": self.fingerprint}
-
-    @classmethod
-    def restore(cls, description: Mapping[str, Any]) -> Self:
-        """Create the encoder if the library's present weights are those of the description."""
-        encoder = cls(description["name"].partition(":")[2])
-        check_fingerprint(description, encoder.fingerprint)
-        return encoder
 
 
 class _ImageAdapter(_Adapter, ImageEncoder):

@@ -9,12 +9,9 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-from scipy import sparse
-
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, counter, ignore
-from rmsh.features.base import check_fingerprint
+from rmsh.data.pairs import bag_of_words
 
 if TYPE_CHECKING:
     from rmsh.core.types import Features, Modality
@@ -74,14 +71,10 @@ class BagOfWords:
     @classmethod
     def restore(cls, description: Mapping[str, Any]) -> Self:
         """Create the encoder with the same vocabulary."""
-        encoder = cls(description["vocabulary"])
-        check_fingerprint(description, encoder.fingerprint)
-        return encoder
+        return cls(description["vocabulary"])
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> Features:
         """Features, float32 CSR (n, vocabulary)."""
         rows = [sorted({self._column[w] for w in words_of(text) if w in self._column}) for text in items]
-        columns, ends = np.array([column for row in rows for column in row], np.int64), np.cumsum([0, *map(len, rows)])
-        values = np.ones(len(columns), dtype=np.float32)
         counter(on_progress, "encode texts", len(rows), "text")(len(rows))
-        return sparse.csr_array((values, columns, ends), shape=(len(rows), self.dim))
+        return bag_of_words(rows, self.dim)

@@ -42,7 +42,7 @@ class _Graph:
         self._weights = weights
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
-        self._side = SIDE
+        self._side, self._channels = SIDE, 3  # of the value that was convolved last
 
     def model(self) -> bytes:
         """The network from pixels, uint8 (n, 224, 224, 3), to pooled features, float32 (n, 1280)."""
@@ -64,7 +64,9 @@ class _Graph:
         shifted = self._node("Sub", floats, self._constant("middle", np.float32(MIDDLE)))
         value = self._node("Transpose", shifted, perm=[0, 3, 1, 2])
         # Zero padding follows the subtraction, so only the scale may be folded into the weights; 1/128 is exact.
-        value = self._convolve(value, "_conv_stem", "_bn0", stride=2, scale=1 / SCALE)
+        stem = "_conv_stem.weight"
+        self._weights = {**self._weights, stem: self._weights[stem] / np.float32(SCALE)}
+        value = self._convolve(value, "_conv_stem", "_bn0", stride=2)
         for number in range(_BLOCKS):
             value = self._block(value, f"_blocks.{number}", stride=2 if number in _HALVING else 1)
         value = self._convolve(value, "_conv_head", "_bn1")
@@ -72,33 +74,19 @@ class _Graph:
 
     def _block(self, value: str, name: str, *, stride: int) -> str:
         """An inverted bottleneck: expand, filter each channel, project, add the input if the shapes agree."""
-        inside = value
+        inside, channels = value, self._channels
         if f"{name}._expand_conv.weight" in self._weights:
             inside = self._convolve(inside, f"{name}._expand_conv", f"{name}._bn0")
-        inside = self._convolve(inside, f"{name}._depthwise_conv", f"{name}._bn1", stride=stride, by_channel=True)
+        inside = self._convolve(inside, f"{name}._depthwise_conv", f"{name}._bn1", stride=stride)
         inside = self._convolve(inside, f"{name}._project_conv", f"{name}._bn2", activate=False)
-        fits = stride == 1 and self._channels_in(name) == len(self._weights[f"{name}._project_conv.weight"])
-        return self._node("Add", inside, value) if fits else inside
+        return self._node("Add", inside, value) if stride == 1 and self._channels == channels else inside
 
-    def _channels_in(self, block: str) -> int:
-        expand = self._weights.get(f"{block}._expand_conv.weight")
-        return len(self._weights[f"{block}._depthwise_conv.weight"]) if expand is None else expand.shape[1]
-
-    def _convolve(
-        self,
-        value: str,
-        name: str,
-        norm: str,
-        *,
-        stride: int = 1,
-        by_channel: bool = False,
-        activate: bool = True,
-        scale: float = 1.0,
-    ) -> str:
+    def _convolve(self, value: str, name: str, norm: str, *, stride: int = 1, activate: bool = True) -> str:
         kernel, bias = self._folded(name, norm)
         pads = self._padding(kernel.shape[2], stride)
-        inputs = value, self._constant(f"{name}.kernel", kernel * scale), self._constant(f"{name}.bias", bias)
-        groups = len(kernel) if by_channel else 1
+        inputs = value, self._constant(f"{name}.kernel", kernel), self._constant(f"{name}.bias", bias)
+        groups = self._channels // kernel.shape[1]  # as many as channels if each is filtered alone, otherwise 1
+        self._channels = len(kernel)
         convolved = self._node("Conv", *inputs, strides=[stride, stride], pads=pads, group=groups)
         if not activate:
             return convolved

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from rmsh.core.errors import ConfigError, FormatError
 from rmsh.core.files import atomic, read_json, write_json
@@ -24,12 +25,10 @@ from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.data.records import Part, Skipped
 from rmsh.features import ENCODERS
-from rmsh.features.base import Encoded, Encoder, Unreadable, encode_now, refuse
+from rmsh.features.base import Encoder, Unreadable, refuse
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rmsh.core.types import BitArray, IntArray, Modality
+    from rmsh.core.types import Features, IntArray, Modality
     from rmsh.data.pairs import Pairs
 
 OnSkipped: TypeAlias = Callable[[Sequence[Skipped]], None]
@@ -49,11 +48,18 @@ def prepare(name: str, pairs: Pairs, *, modality: Modality, rows: IntArray) -> E
 
 
 def restore(description: Mapping[str, Any]) -> Encoder:
-    """Create the encoder that a model's description names."""
+    """Create the encoder that a model's description names; FormatError if its weights are others now."""
     try:
-        encoder: Encoder = _kind(description["name"])[0].restore(description)
+        kind, model = _kind(description["name"])
+        encoder: Encoder = kind(model) if model else kind.restore(description)
+        trained_with = description.get("fingerprint", encoder.fingerprint)  # other packages may leave it out
     except (AttributeError, KeyError, TypeError) as error:
         raise FormatError(f"The model has a damaged description of an encoder ({error!r}); restore it.") from error
+    if encoder.fingerprint != trained_with:
+        raise FormatError(
+            f"The features were computed with {encoder.name} {trained_with}, but the installed version is "
+            f"{encoder.fingerprint}; install the version that computed them, or train again."
+        )
     return encoder
 
 
@@ -61,6 +67,13 @@ def _kind(name: str) -> tuple[Any, str]:
     """The class of an encoder, and the name of a model after the colon, if there is one."""
     library, colon, model = name.partition(":")
     return ENCODERS.load(f"{library}:NAME" if colon and model else name), model
+
+
+class Encoded(NamedTuple):
+    """Features (n, dim), with zeros for items that have none, and the items that could not be read."""
+
+    features: Features
+    unreadable: Sequence[Unreadable]
 
 
 def encode_pairs(
@@ -78,49 +91,41 @@ def encode_pairs(
     """
     skipped: list[Skipped] = []
     for modality, encoder in encoders.items():
-        column, present = np.asarray(pairs.column(modality)), pairs.has(modality)
-        encoded = encode_column(encoder, column, present=present, cache=cache, on_progress=on_progress)
-        pairs = pairs.with_column(modality, encoded.features)
-        if encoded.unreadable and on_skipped is None:
-            refuse(encoded.unreadable)
-        for one in encoded.unreadable:
+        column, present = np.asarray(pairs.column(modality)).tolist(), pairs.has(modality).copy()
+        items = [item if there else None for item, there in zip(column, present, strict=True)]
+        features, unreadable = encode_items(encoder, items, cache=cache, on_progress=on_progress)
+        pairs = pairs.with_column(modality, features)
+        if unreadable and on_skipped is None:
+            refuse(unreadable)
+        for one in unreadable:
             left_out: Part = "picture" if pairs.has_text[one.row] else "item"
-            skipped.append(Skipped(str(column[one.row]), None, str(pairs.ids[one.row]), left_out, one.reason))
-        if encoded.unreadable:
-            left = present.copy()
-            left[[one.row for one in encoded.unreadable]] = False
-            pairs = replace(pairs, has_image=left) if modality == "image" else replace(pairs, has_text=left)
+            skipped.append(Skipped(column[one.row], None, str(pairs.ids[one.row]), left_out, one.reason))
+            present[one.row] = False
+        if unreadable:
+            pairs = replace(pairs, has_image=present) if modality == "image" else replace(pairs, has_text=present)
     if skipped and on_skipped is not None:
         on_skipped(skipped)
     return pairs
 
 
-def encode_column(
-    encoder: Encoder,
-    items: NDArray[np.str_],
-    *,
-    present: BitArray | None = None,
-    cache: Path | None = None,
-    on_progress: OnProgress = ignore,
+def encode_items(
+    encoder: Encoder, items: Sequence[str | None], *, cache: Path | None = None, on_progress: OnProgress = ignore
 ) -> Encoded:
-    """Encode items; dense features are kept in ``cache`` under a name derived from the encoder and the items."""
+    """Encode items, of which None are missing and get zeros.
+
+    Dense features are kept in ``cache`` under a name derived from the encoder and the items.
+    """
     if cache is None or getattr(encoder, "sparse", False):
-        return encode_now(encoder, items.tolist(), present=present, on_progress=on_progress)
-    path = cache / f"{encoder.name.replace(':', '-').replace('/', '-')}-{_digest(encoder, items, present)}.npy"
-    return encode_shared(encoder, items.tolist(), path, present=present, on_progress=on_progress)
-
-
-def _digest(encoder: Encoder, items: NDArray[np.str_], present: BitArray | None) -> str:
+        return encode_now(encoder, items, on_progress=on_progress)
     digest = sha256(encoder.fingerprint.encode())
-    for row, item in enumerate(items):
-        identity = str(item)
-        if present is not None and not present[row]:
-            identity = "\1"
-        elif encoder.modality == "image":
-            path = Path(identity).absolute()
+    for item in items:
+        identity = "\1" if item is None else item
+        if item is not None and encoder.modality == "image":
+            path = Path(item).absolute()
             identity = " ".join(map(str, (path, *(file_state(path) or ("absent",)))))
         digest.update(identity.encode() + b"\0")
-    return digest.hexdigest()[:16]
+    name = f"{encoder.name.replace(':', '-').replace('/', '-')}-{digest.hexdigest()[:16]}.npy"
+    return encode_shared(encoder, items, cache / name, on_progress=on_progress)
 
 
 def file_state(path: Path) -> list[int] | None:
@@ -132,19 +137,34 @@ def file_state(path: Path) -> list[int] | None:
     return [status.st_size, status.st_mtime_ns]
 
 
+def encode_now(encoder: Encoder, items: Sequence[str | None], *, on_progress: OnProgress = ignore) -> Encoded:
+    """Encode items in this process, without a cache."""
+    there = {row: item for row, item in enumerate(items) if item is not None}
+    unreadable: list[Unreadable] = []
+    if hasattr(encoder, "encode_readable"):
+        features, unreadable = encoder.encode_readable([*there.values()], on_progress=on_progress)
+    else:
+        features = encoder.encode([*there.values()], on_progress=on_progress)
+    if len(there) == len(items):
+        return Encoded(features, unreadable)
+    # A product with a matrix of ones at (row, position) moves features to their rows; sparse ones stay sparse.
+    rows, ones = [*there], np.ones(len(there), np.float32)
+    moved = sparse.csr_array((ones, (rows, range(len(rows)))), shape=(len(items), len(rows)))
+    return Encoded(moved @ features, [replace(one, row=rows[one.row]) for one in unreadable])
+
+
 def encode_shared(
     encoder: Encoder,
-    items: Sequence[Any],
+    items: Sequence[str | None],
     path: Path,
     *,
-    present: BitArray | None = None,
     shard: int | None = None,
     on_progress: OnProgress = ignore,
 ) -> Encoded:
     """Encode items into the file ``NAME.npy``, together with other processes that do the same.
 
-    Returns when the file exists; if it already does, nothing is encoded. The features are dense; rows that are not
-    ``present`` get zeros. A ``shard`` is a number of items. Progress is that of this process.
+    Returns when the file exists; if it already does, nothing is encoded. The features are dense. A ``shard`` is a
+    number of items. Progress is that of this process.
     """
     size, n = shard or _ITEMS[encoder.modality], len(items)
     folder, listed = path.with_suffix(".shards"), path.with_suffix(".unreadable.json")
@@ -166,8 +186,7 @@ def encode_shared(
                 # Another process may have written the shard before this one got the lock.
                 if not locked or file.exists() or path.exists():
                     continue
-                there = None if present is None else present[rows]
-                _write(file, encode_now(encoder, items[rows], present=there, on_progress=report), rows.start)
+                _write(file, encode_now(encoder, items[rows], on_progress=report), rows.start)
                 done += rows.stop - rows.start
         if all(file.exists() for file in shards):
             with try_lock(folder / "assembly.claim") as locked:
@@ -176,8 +195,8 @@ def encode_shared(
         elif done == before:
             time.sleep(_PAUSE)  # other processes encode the rest
     shutil.rmtree(folder, ignore_errors=True)
-    unreadable = (Unreadable(row, reason) for row, reason in (read_json(listed) if listed.exists() else []))
-    return Encoded(np.load(path, mmap_mode="r"), tuple(unreadable))
+    unreadable = [Unreadable(row, reason) for row, reason in (read_json(listed) if listed.exists() else [])]
+    return Encoded(np.load(path, mmap_mode="r"), unreadable)
 
 
 def _write(shard: Path, encoded: Encoded, first: int) -> None:

@@ -62,22 +62,26 @@ def audit_bits(codes: Codes) -> BitAudit:
         >>> found.dead, found.duplicates, found.distinct, found.largest_bucket
         ((0,), ((1, 2),), 2, 2)
     """
-    together = _both_ones(codes)
-    ones = (np.diag(together) / max(len(codes), 1)).astype(np.float64)
+    n, together = len(codes), _both_ones(codes)
+    counts = np.diag(together)
+    ones = counts / max(n, 1)
     constant = (ones == 0) | (ones == 1)
     nearly = (np.maximum(ones, 1 - ones) > NEARLY_CONSTANT) & ~constant
-    live = np.flatnonzero(~constant)
-    _, counts = np.unique(codes.packed, axis=0, return_counts=True)
+    differ = counts[:, None] + counts - 2 * together  # items on which two bits differ
+    live = np.triu(np.outer(~constant, ~constant), 1)  # pairs of different bits, neither of them dead
+    spread = np.sqrt(ones * (1 - ones))
+    correlation = (together / max(n, 1) - np.outer(ones, ones))[live] / np.outer(spread, spread)[live]
+    _, sizes = np.unique(codes.packed, axis=0, return_counts=True)
     return BitAudit(
-        items=len(codes),
+        items=n,
         bits=codes.bits,
         ones=ones,
         dead=tuple(np.flatnonzero(constant).tolist()),
         nearly_constant=tuple(np.flatnonzero(nearly).tolist()),
-        duplicates=_duplicates(together, live, len(codes)),
-        mean_correlation=_mean_correlation(together, live, len(codes)),
-        distinct=len(counts),
-        largest_bucket=int(counts.max(initial=0)),
+        duplicates=tuple((int(a), int(b)) for a, b in np.argwhere(live & ((differ == 0) | (differ == n)))),
+        mean_correlation=float(np.abs(correlation).mean()) if correlation.size else None,
+        distinct=len(sizes),
+        largest_bucket=int(sizes.max(initial=0)),
     )
 
 
@@ -88,20 +92,3 @@ def _both_ones(codes: Codes) -> IntArray:
         ones = unpack(codes.packed[start : start + _ROWS], codes.bits).astype(np.float32)
         together += (ones.T @ ones).astype(np.int64)
     return together
-
-
-def _mean_correlation(together: IntArray, live: IntArray, items: int) -> float | None:
-    if len(live) < 2:
-        return None
-    share = together[np.ix_(live, live)] / items
-    ones = np.diag(share)
-    spread = np.sqrt(ones * (1 - ones))
-    correlation = (share - np.outer(ones, ones)) / np.outer(spread, spread)
-    return float(np.abs(correlation[np.triu_indices(len(live), 1)]).mean())
-
-
-def _duplicates(together: IntArray, live: IntArray, items: int) -> tuple[tuple[int, int], ...]:
-    ones = np.diag(together)
-    differ = ones[:, None] + ones[None, :] - 2 * together  # items on which two bits differ
-    same = np.triu((differ == 0) | (differ == items), 1)
-    return tuple((int(live[a]), int(live[b])) for a, b in np.argwhere(same[np.ix_(live, live)]))

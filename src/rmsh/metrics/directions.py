@@ -68,18 +68,14 @@ def evaluate_directions(
             on_progress(replace(progress, stage=stage))
 
         queries, items = select_direction(query, database, direction)
-        scores[direction] = evaluate(
-            queries.codes, items.codes, queries.labels, items.labels, on_progress=report, **options
-        )
-        if recall:
-            found = _recall(query, direction, recall)
-            scores[direction] = replace(scores[direction], further={**scores[direction].further, **found})
+        found = evaluate(queries.codes, items.codes, queries.labels, items.labels, on_progress=report, **options)
+        scores[direction] = replace(found, further={**found.further, **_recall(query, direction, recall)})
     return scores
 
 
 def _recall(query: Side, direction: Direction, ranks: Sequence[int]) -> dict[str, Score]:
     one, other = modalities(direction)
-    if one == other or other not in query:
+    if not ranks or one == other or other not in query:
         return {}
     codes, counterparts = query[one].codes, query[other].codes
     _, rows, own = np.intersect1d(codes.ids, counterparts.ids, return_indices=True)

@@ -1,4 +1,4 @@
-"""Evaluation in one pass: codes and labels in; scores with bounds, chance levels and curves out."""
+"""Evaluation in one pass: codes or vectors and labels in; scores with bounds, chance levels and curves out."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from rmsh.core.config import Config
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.metrics import ranking
-from rmsh.metrics.histogram import HistogramArray, histograms, random_ranking
+from rmsh.metrics.histogram import HistogramArray, histograms, random_ranking, shared_labels
 from rmsh.metrics.ranking import ORDERS, Curve, Normaliser  # pydantic reads Normaliser when the class is created
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from rmsh.codes import Codes
-    from rmsh.core.types import ScoreArray
+    from rmsh.core.types import FloatArray, LabelArray, ScoreArray
 
 UNSEEN_RANKS = (10, 100)  # of NDCG in the protocol unseen: what a user looks at, and a rank that fits its database
 _KINDS = ("ndcg", "map", "precision", "within")
+_BLOCK = 8  # queries at a time, when vectors are compared
 
 
 class Definitions(Config):
@@ -238,3 +239,38 @@ def _measure(block: HistogramArray, chosen: Definitions) -> dict[str, ScoreArray
     }
     within, chance = (ranking.precision_within(some, chosen.radius) for some in (block, random))
     return scores | {"within": np.stack([within, within, within, chance])}
+
+
+def score_vectors(
+    query: FloatArray,
+    database: FloatArray,
+    query_labels: LabelArray,
+    database_labels: LabelArray,
+    *,
+    k: int | Sequence[int] = 500,
+    leave_own_out: bool = False,
+) -> dict[str, ScoreArray]:
+    """NDCG@k and AP of each query for a ranking by dot products, and both for a random ranking.
+
+    A reference without codes: every item has its own distance, and the rare ties are broken by database order. Vectors
+    are (Q, d) and (n, d), labels 0/1 (Q, classes) and (n, classes). NDCG is cut at rank k, AP is not; see
+    :func:`evaluate` for several k and ``leave_own_out``. Returns ``ndcg``, ``ndcg_chance``, ``map`` and
+    ``map_chance``, and ``ndcg@100`` and so on for further k, each (Q,); NaN for a query without a relevant item.
+    """
+    first, *others = np.atleast_1d(k).tolist()
+    ranks = {"ndcg": first} | {f"ndcg@{other}": other for other in others}
+    blocks: list[dict[str, ScoreArray]] = []
+    for start in range(0, len(query), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        similarities, shared = query[rows] @ database.T, shared_labels(query_labels[rows], database_labels)
+        if leave_own_out:  # ranked last, where it is cut off
+            similarities[np.arange(len(shared)), np.arange(len(query))[rows]] = -np.inf
+        ranked = np.take_along_axis(shared, np.argsort(-similarities, axis=1, kind="stable"), axis=1)
+        ranked = ranked[:, :-1] if leave_own_out else ranked
+        counts = (ranked[:, :, None] == np.arange(ranked.max(initial=0) + 1)).astype(np.int8)
+        random = random_ranking(counts)
+        scores = {"map": ranking.average_precision(counts), "map_chance": ranking.average_precision(random)}
+        for name, rank in ranks.items():
+            scores |= {name: ranking.ndcg(counts, rank), f"{name}_chance": ranking.ndcg(random, rank)}
+        blocks.append(scores)
+    return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}

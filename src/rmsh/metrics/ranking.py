@@ -20,7 +20,7 @@ bucket costs O(1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -57,6 +57,17 @@ def buckets(histograms: Histograms) -> Buckets:
     items = histograms.sum(axis=2, dtype=np.float64)
     relevant = histograms[:, :, 1:].sum(axis=2, dtype=np.float64)
     return Buckets(items, relevant, np.cumsum(items, axis=1) - items, np.cumsum(relevant, axis=1) - relevant)
+
+
+def _in_order(near: Buckets, order: Order) -> Buckets:
+    """The relevant items of each bucket as a bucket of its own, after or before the irrelevant ones.
+
+    The expected order leaves the buckets as they are.
+    """
+    if order == "expected":
+        return near
+    skipped = near.items - near.relevant if order == "worst" else 0
+    return Buckets(near.relevant, near.relevant, near.before + skipped, near.relevant_before)
 
 
 def _where_relevant(values: ScoreArray, histograms: Histograms) -> ScoreArray:
@@ -113,59 +124,37 @@ def average_precision(
         raise ConfigError(f"The normaliser of AP is {normaliser!r}; give one of {', '.join(NORMALISERS)}.")
     near = buckets(histograms)
     cut = near.items.sum(axis=1).max(initial=1) if k is None else _check_rank(k, histograms)
-    taken = np.clip(cut - near.before, 0, near.items)
     if normaliser == "hits":
-        return _where_relevant(_divided_by_hits(near, taken, order), histograms)
+        return _where_relevant(_divided_by_hits(near, cut, order), histograms)
     relevant = near.relevant.sum(axis=1)
     divisor = relevant if normaliser == "relevant" else np.minimum(relevant, cut)
-    return _where_relevant(_PRECISION_SUM[order](near, taken).sum(axis=1) / np.maximum(divisor, 1), histograms)
+    return _where_relevant(_precision_sum(_in_order(near, order), cut) / np.maximum(divisor, 1), histograms)
 
 
-def _harmonic(first: ScoreArray, count: ScoreArray) -> ScoreArray:
-    """1 / (first + 1) + ... + 1 / (first + count)."""
-    return np.asarray(digamma(first + count + 1) - digamma(first + 1))
-
-
-def _expected_sum(near: Buckets, taken: ScoreArray) -> ScoreArray:
-    tail = _harmonic(near.before, taken)
+def _precision_sum(near: Buckets, k: float) -> ScoreArray:
+    """The expected sum of the precisions at the relevant items among the first k, (Q,)."""
+    taken = np.clip(k - near.before, 0, near.items)
+    tail = digamma(near.before + taken + 1) - digamma(near.before + 1)  # 1 / (before + 1) + ... + 1 / (before + taken)
     share = near.relevant / np.maximum(near.items, 1)
     slope = (near.relevant - 1) / np.maximum(near.items - 1, 1)
-    return np.asarray(share * ((near.relevant_before + 1) * tail + slope * (taken - (near.before + 1) * tail)))
+    sums = share * ((near.relevant_before + 1) * tail + slope * (taken - (near.before + 1) * tail))
+    return np.asarray(sums.sum(axis=1))
 
 
-def _best_sum(near: Buckets, taken: ScoreArray) -> ScoreArray:
-    """Relevant items first: the j-th has precision (R + j) / (N + j)."""
-    hits = np.minimum(near.relevant, taken)
-    return np.asarray(hits + (near.relevant_before - near.before) * _harmonic(near.before, hits))
-
-
-def _worst_sum(near: Buckets, taken: ScoreArray) -> ScoreArray:
-    """Irrelevant items first."""
-    ahead = near.before + near.items - near.relevant
-    hits = np.maximum(taken - (near.items - near.relevant), 0)
-    return np.asarray(hits + (near.relevant_before - ahead) * _harmonic(ahead, hits))
-
-
-# Sum of the precisions at the relevant items among the first ``taken`` of each bucket, by the order of its items.
-_PRECISION_SUM: dict[Order, Callable[[Buckets, ScoreArray], ScoreArray]] = {
-    "expected": _expected_sum,
-    "worst": _worst_sum,
-    "best": _best_sum,
-}
-
-
-def _divided_by_hits(near: Buckets, taken: ScoreArray, order: Order) -> ScoreArray:
+def _divided_by_hits(near: Buckets, k: float, order: Order) -> ScoreArray:
     """Sum of precisions over number of hits; only the hits in the bucket that k cuts are random."""
-    precision_sum, whole = _PRECISION_SUM[order], taken == near.items
-    sums = np.where(whole, precision_sum(near, taken), 0).sum(axis=1)
-    found = np.where(whole, near.relevant, 0).sum(axis=1)
+    taken = np.clip(k - near.before, 0, near.items)
+    whole = taken == near.items
+    kept = near._replace(items=np.where(whole, near.items, 0), relevant=np.where(whole, near.relevant, 0))
+    sums, found = _precision_sum(_in_order(kept, order), k), kept.relevant.sum(axis=1)
     values = sums / np.maximum(found, 1)
     for q, d in np.argwhere(~whole & (taken > 0)):
         items, relevant, drawn = int(near.items[q, d]), int(near.relevant[q, d]), int(taken[q, d])
         hits = np.arange(max(0, relevant - (items - drawn)), min(relevant, drawn) + 1, dtype=np.float64)
         # given the number of hits, the items before the cut are a separate bucket, taken whole
-        part = Buckets(np.full_like(hits, drawn), hits, near.before[q, d, None], near.relevant_before[q, d, None])
-        per_hits = (sums[q] + precision_sum(part, part.items)) / np.maximum(found[q] + hits, 1)
+        columns = np.broadcast_arrays(float(drawn), hits[:, None], near.before[q, d], near.relevant_before[q, d])
+        part = Buckets(*columns)
+        per_hits = (sums[q] + _precision_sum(_in_order(part, order), k)) / np.maximum(found[q] + hits, 1)
         if order == "expected":  # the mean, weighted by the number of draws with that many hits
             ways = _log_choose(relevant, hits) + _log_choose(items - relevant, drawn - hits)
             values[q] = np.average(per_hits, weights=np.exp(ways - ways.max()))
@@ -178,13 +167,9 @@ def _log_choose(n: int, k: ScoreArray) -> ScoreArray:
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
-def _hits(near: Buckets, k: int, order: Order = "expected") -> ScoreArray:
-    """The number of relevant items among the first k, (Q,)."""
+def _hits(near: Buckets, k: int) -> ScoreArray:
+    """The expected number of relevant items among the first k, (Q,)."""
     taken = np.clip(k - near.before, 0, near.items)
-    if order == "worst":
-        return np.asarray(np.maximum(taken - (near.items - near.relevant), 0).sum(axis=1))
-    if order == "best":
-        return np.asarray(np.minimum(taken, near.relevant).sum(axis=1))
     return np.asarray((near.relevant / np.maximum(near.items, 1) * taken).sum(axis=1))
 
 
@@ -196,7 +181,7 @@ def precision_at(histograms: Histograms, k: int, *, order: Order = "expected") -
         array([0.75])
     """
     cut = _check_rank(k, histograms)
-    return _where_relevant(_hits(buckets(histograms), cut, order) / cut, histograms)
+    return _where_relevant(_hits(_in_order(buckets(histograms), order), cut) / cut, histograms)
 
 
 def found_within(histograms: Histograms, radius: int) -> ScoreArray:

@@ -11,8 +11,8 @@ import numpy as np
 
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.core.files import sha256
-from rmsh.data.benchmarks import mirflickr25k, mscoco, nuswide
-from rmsh.data.benchmarks.base import BENCHMARKS, IMAGE_WIDTH, Benchmark, Protocol, Source, find
+from rmsh.data.benchmarks.base import BENCHMARKS, IMAGE_WIDTH, Benchmark, Protocol, find
+from rmsh.data.benchmarks.published import TOPICS, Source, read_mirflickr25k, read_mscoco, read_nuswide
 from rmsh.data.pairs import Pairs, is_raw
 from rmsh.data.readers.feature_files import Role, read_features, read_matrix_pairs
 from rmsh.data.readers.matrix_files import SUFFIXES, list_matrices
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rmsh.core.types import BitArray, IntArray, LabelArray
 
-READERS = {"mirflickr25k": mirflickr25k.read, "nuswide": nuswide.read, "mscoco": mscoco.read}
+READERS = {"mirflickr25k": read_mirflickr25k, "nuswide": read_nuswide, "mscoco": read_mscoco}
 FILE_NAMES_KEY = "fall"  # the key of file names as ids in some matrix files, in lower case
 
 
@@ -110,8 +110,8 @@ def read_matrices(root: Path) -> Source:
         raise DataError(f"{root}: the matrices have no labels, which a benchmark needs. Add the file with LAll.")
     if any(matrix.key.lower() == FILE_NAMES_KEY for matrix in list_matrices(*files)):
         pairs = replace(pairs, ids=np.array([_image_name(name) for name in pairs.ids]))
-    if labels.shape[1] == len(mirflickr25k.TOPICS):
-        pairs = replace(pairs, class_names=mirflickr25k.TOPICS)
+    if labels.shape[1] == len(TOPICS):
+        pairs = replace(pairs, class_names=TOPICS)
         notes += ("the 24 label columns are assumed to be the topics of MIRFLICKR-25K in alphabetical order",)
     if split is not None:
         notes += ("the parts of the files were joined, and a new split is drawn",)

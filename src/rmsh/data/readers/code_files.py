@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rmsh.core.types import BitArray, IdArray, LabelArray
 
 _MOST_CLASSES = 1 << 16  # a larger class number is an id, not a class
+_CLASS_NUMBERS = "class numbers"
 
 
 def decode_codes(values: Any, bits: int | None = None, *, source: str = "codes") -> tuple[BitArray, str]:
@@ -62,7 +63,7 @@ def _unpacked(array: NDArray[np.uint8], bits: int | None, source: str) -> tuple[
         unpacked = np.unpackbits(array, axis=1, bitorder=order).astype(np.bool_)
         if not unpacked[:, length:].any():
             return unpacked[:, :length], f"{length} bits packed into bytes"
-    raise CodesError(f"{source}: bits are set after the last of {length}; give the number before packing.")
+    raise CodesError(f"{source}: padding after bit {length} is not zero; give the number of bits before packing.")
 
 
 def _signs(array: NDArray[Any], source: str) -> tuple[BitArray, str]:
@@ -82,40 +83,27 @@ def _signs(array: NDArray[Any], source: str) -> tuple[BitArray, str]:
     return array >= 0, "signs of real numbers"
 
 
-def class_count(values: Any) -> int | None:
-    """The number of classes that a list of class numbers needs, or None if the array is not such a list."""
-    array = _dense(values)
-    if array.dtype.kind not in "fiu" or array.ndim == 0 or not array.size or array.size != len(array):
-        return None
-    if array.ndim > 1 and array.max() <= 1:  # 0/1 for a single class
-        return None
-    return int(array.max()) + 1
-
-
-def decode_labels(
-    values: Any, classes: int | None = None, *, at_least: int = 0, source: str = "labels"
-) -> tuple[LabelArray, str]:
+def decode_labels(values: Any, classes: int | None = None, *, source: str = "labels") -> tuple[LabelArray, str]:
     """Labels as 0/1 (n, classes), and how the values were read.
 
     ``values`` are 0/1 (n, classes), dense or sparse; the same packed by ``np.packbits`` along axis 1, which requires
-    ``classes``; or class numbers (n,), which become ``at_least`` columns or more.
+    ``classes``; or class numbers (n,), which become ``classes`` columns, or as many as the largest needs.
     """
     array = _dense(values)
     if classes is not None and array.ndim == 2 and array.dtype == np.uint8 and array.shape[1] != classes:
         return unpack_labels(array, classes), f"{classes} classes packed into bytes"
-    needed = class_count(array)
-    if needed is None:
+    one_per_item = array.ndim > 0 and array.size == len(array) > 0 and array.dtype.kind in "fiu"
+    if not one_per_item or (array.ndim > 1 and array.max() <= 1):  # 0/1, perhaps for a single class
         return checked_labels(array, len(array) if array.ndim else 0, source), "0 and 1"
     numbers = array.ravel()
-    columns = max(needed, classes or 0, at_least)
     whole = numbers.astype(np.int64)
-    if (whole != numbers).any() or whole.min() < 0 or columns > _MOST_CLASSES:
+    if (whole != numbers).any() or whole.min() < 0 or whole.max() >= _MOST_CLASSES:
         found = f"a list of numbers from {numbers.min()} to {numbers.max()}"
         allowed = f"class numbers are integers from 0 to {_MOST_CLASSES - 1}"
         raise DataError(f"{source}: got {found}; {allowed}. Give those, or 0/1 with one column per class.")
-    labels = np.zeros((len(whole), columns), dtype=np.uint8)
+    labels = np.zeros((len(whole), max(int(whole.max()) + 1, classes or 0)), dtype=np.uint8)
     labels[np.arange(len(whole)), whole] = 1
-    return labels, "class numbers"
+    return labels, _CLASS_NUMBERS
 
 
 def _dense(values: Any) -> NDArray[Any]:
@@ -155,13 +143,6 @@ def key_meaning(key: str) -> Meaning | None:
     return _KNOWN_KEYS.get(re.sub(r"[^a-z0-9]", "", key.lower()))
 
 
-class FoundCodes(NamedTuple):
-    """The codes of a file by part and kind, and notes on how they were read."""
-
-    codes: Mapping[Meaning, Codes]
-    notes: tuple[str, ...]
-
-
 class FoundLabels(NamedTuple):
     """The labels of a file by part, the IDs of their rows if the file has them, and notes on how they were read."""
 
@@ -178,28 +159,30 @@ class FoundLabels(NamedTuple):
         raise DataError(f"{found}; give labels as 'labels', or as 'query_labels' and 'database_labels'.")
 
 
-def find_codes(path: Path, *, bits: int | None = None) -> FoundCodes:
-    """Read the codes of a matrix file."""
+def find_codes(path: Path, *, bits: int | None = None) -> tuple[dict[Meaning, Codes], tuple[str, ...]]:
+    """The codes of a matrix file by part and kind, and notes on how they were read."""
     codes, notes = {}, []
     for meaning, matrix in _select(path, "codes")[0].items():
         values, reading = decode_codes(read_matrix(matrix), bits, source=matrix.where)
         codes[meaning] = Codes(pack(values), values.shape[1], np.arange(len(values)).astype(np.str_))
         notes.append(f"{_described(meaning)} were taken from {matrix}: {reading}")
-    return FoundCodes(codes, tuple(notes))
+    return codes, tuple(notes)
 
 
 def find_labels(path: Path) -> FoundLabels:
     """Read the labels of a matrix file; class numbers become one column per class, the same for all parts."""
     found, matrices = _select(path, "labels")
-    arrays = {part: (matrix, read_matrix(matrix)) for (part, _), matrix in found.items()}
     lists = {role_of_key(matrix.key): matrix for matrix in reversed(matrices) if len(matrix.shape) == 1}
     names, ids = lists.get(("class_names", "all")), lists.get(("ids", "all"))
     classes = None if names is None else names.shape[0]
-    columns = max(class_count(array) or 0 for _, array in arrays.values())
-    labels, notes = {}, []
-    for part, (matrix, array) in arrays.items():
-        labels[part], reading = decode_labels(array, classes, at_least=columns, source=matrix.where)
-        notes.append(f"{_described((part, 'labels'))} were taken from {matrix}: {reading}")
+    labels, readings, notes = {}, {}, []
+    for (part, _), matrix in found.items():
+        labels[part], readings[part] = decode_labels(read_matrix(matrix), classes, source=matrix.where)
+        notes.append(f"{_described((part, 'labels'))} were taken from {matrix}: {readings[part]}")
+    numbered = [part for part, reading in readings.items() if reading == _CLASS_NUMBERS]
+    widest = max((labels[part].shape[1] for part in numbered), default=0)
+    for part in numbered:
+        labels[part] = np.pad(labels[part], ((0, 0), (0, widest - labels[part].shape[1])))
     return FoundLabels(labels, None if ids is None else np.asarray(read_matrix(ids), dtype=np.str_), tuple(notes))
 
 

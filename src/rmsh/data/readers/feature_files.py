@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from scipy import sparse
@@ -59,31 +59,34 @@ def role_of_key(key: str) -> tuple[Role, Part] | None:
     return _KNOWN_NAMES.get(re.sub(r"[^a-z0-9/]", "", key.lower()))
 
 
-class Selection(NamedTuple):
-    """The matrices to read."""
-
-    matrices: Mapping[Role, tuple[MatrixKey, ...]]  # a whole matrix, or its parts in the order database, query
-    parts: tuple[Part, ...]  # of each role; ("all",) for whole matrices
-    notes: tuple[str, ...]  # what was guessed and what is not used
+Selection: TypeAlias = Mapping[Role, Mapping[Part, MatrixKey]]  # "all", or the database (or "train") and the queries
 
 
-def select_matrices(matrices: Sequence[MatrixKey], *, skip: Collection[Role] = (), source: str) -> Selection:
-    """Select a matrix, or its parts, for each role except the skipped ones, by well-known names."""
+def select_matrices(
+    matrices: Sequence[MatrixKey], *, skip: Collection[Role] = (), source: str
+) -> tuple[Selection, list[str]]:
+    """Select a matrix, or its parts, for each role except the skipped ones, by well-known names.
+
+    Also returns notes on what was guessed and what is not used.
+    """
     notes: list[str] = []
     guessed = {role: _guess(matrices, role, notes) for role in ROLES if role not in skip}
     found = {role: by_part for role, by_part in guessed.items() if by_part}
     if "labels" not in found:
         found.pop("class_names", None)
-    parts = {role: tuple(by_part) for role, by_part in found.items() if role != "class_names"}
-    if not parts:
+    by_item = _by_item(found)
+    if not by_item:
         keys = f"the keys are {_described(matrices)}"
         raise DataError(f"{source}: no key is named like images, texts or labels; {keys}. Rename them.")
-    if len(set(parts.values())) > 1:
-        shown = ", ".join(f"{role} for {' and '.join(names)}" for role, names in parts.items())
+    if len({tuple(by_part) for by_part in by_item.values()}) > 1:
+        shown = ", ".join(f"{role} for {' and '.join(by_part)}" for role, by_part in by_item.items())
         raise DataError(f"{source}: the matrices come in different parts ({shown}); all need the same parts.")
-    notes += [f"{matrix} was not used" for matrix in matrices if role_of_key(matrix.key) is None]
-    chosen = {role: tuple(by_part.values()) for role, by_part in found.items()}
-    return Selection(chosen, next(iter(parts.values())), tuple(notes))
+    return found, notes + [f"{matrix} was not used" for matrix in matrices if role_of_key(matrix.key) is None]
+
+
+def _by_item(selected: Selection) -> Selection:
+    """The matrices that have one row per item."""
+    return {role: by_part for role, by_part in selected.items() if role != "class_names"}
 
 
 def _described(matrices: Sequence[MatrixKey]) -> str:
@@ -110,16 +113,6 @@ def _guess(matrices: Sequence[MatrixKey], role: Role, notes: list[str]) -> dict[
     return {part: found[part] for part in get_args(Part) if part in found}
 
 
-def _find_key(matrices: Sequence[MatrixKey], key: str, source: str) -> MatrixKey:
-    same = [matrix for matrix in matrices if matrix.key == key]
-    same = same or [matrix for matrix in matrices if matrix.key.lower() == key.lower()]
-    if len(same) > 1:
-        raise DataError(f"{source}: several keys match {key!r}: {_described(same)}; name the file as well.")
-    if not same:
-        raise DataError(f"{source}: there is no key {key!r}; the keys are {_described(matrices)}.")
-    return same[0]
-
-
 def locate(text: str, role: Role) -> MatrixKey:
     """The matrix named by "FILE" or "FILE:KEY"; FILE alone must have one matrix, or one with a name for the role."""
     file, colon, key = text.rpartition(":")
@@ -127,7 +120,12 @@ def locate(text: str, role: Role) -> MatrixKey:
     path, key = (Path(file), key) if colon and Path(file).suffix.lower() in SUFFIXES else (Path(text), "")
     matrices = list_matrices(*matrix_files(path))
     if key:
-        return _find_key(matrices, key, str(path))
+        same = [matrix for matrix in matrices if matrix.key == key]
+        same = same or [matrix for matrix in matrices if matrix.key.lower() == key.lower()]
+        if len(same) == 1:
+            return same[0]
+        found = f"several keys match {key!r}: {_described(same)}" if same else f"there is no key {key!r}"
+        raise DataError(f"{path}: {found}; the keys are {_described(matrices)}.")
     if len(matrices) == 1:
         return matrices[0]
     guessed = _guess(matrices, role, [])
@@ -140,28 +138,28 @@ def read_matrix_pairs(
     files: Sequence[Path], *, skip: Collection[Role] = (), source: str
 ) -> tuple[Pairs, Split | None, tuple[str, ...]]:
     """Pairs from matrix files, their split if the matrices come in parts, and notes on what was guessed."""
-    selected, parts, notes = select_matrices(list_matrices(*files), skip=skip, source=source)
-    pairs, more = _pairs_from_matrices(selected, source=source)
-    split = None
-    if len(parts) == 2:
-        first: dict[Role, MatrixKey] = {role: found[0] for role, found in selected.items() if role != "class_names"}
-        database, query = np.split(np.arange(len(pairs)), [_common_rows(first, source)])
-        split = Split(Path(source).stem, database, query, database)
-    return pairs, split, notes + more
-
-
-def _pairs_from_matrices(matrices: Mapping[Role, Sequence[MatrixKey]], *, source: str) -> tuple[Pairs, tuple[str, ...]]:
-    """Pairs from one matrix per role, or from consecutive parts; items without IDs are numbered."""
-    by_item = {role: parts for role, parts in matrices.items() if role != "class_names"}
-    parts = [dict(zip(by_item, part, strict=True)) for part in zip(*by_item.values(), strict=True)]
-    n = sum(_common_rows(part, source) for part in parts)
-    columns: dict[str, Any] = {role: _read_parts(role, matrices[role]) for role in matrices}
-    if n == 0:
-        raise DataError(f"{source}: the matrices have no rows; at least one item is needed.")
-    pairs = Pairs(**({"ids": np.arange(n)} | columns), source=source)
+    selected, notes = select_matrices(list_matrices(*files), skip=skip, source=source)
+    pairs, sizes = _read_pairs(selected, source)
     texts: Any = pairs.texts
     empty = np.count_nonzero(np.diff(texts.indptr) == 0) if sparse.issparse(texts) else 0
-    return pairs, (f"{empty:,} of {n:,} texts have no words",) if empty else ()
+    if empty:
+        notes.append(f"{empty:,} of {len(pairs):,} texts have no words")
+    split = None
+    if len(sizes) == 2:
+        database, query = np.split(np.arange(len(pairs)), sizes[:1])
+        split = Split(Path(source).stem, database, query, database)
+    return pairs, split, tuple(notes)
+
+
+def _read_pairs(selected: Selection, source: str) -> tuple[Pairs, list[int]]:
+    """Pairs, and the number of items of each part; items without IDs are numbered."""
+    by_item = _by_item(selected)
+    parts = next(iter(by_item.values()))
+    sizes = [_common_rows({role: by_part[part] for role, by_part in by_item.items()}, source) for part in parts]
+    if not sum(sizes):
+        raise DataError(f"{source}: the matrices have no rows; at least one item is needed.")
+    columns: dict[str, Any] = {role: _read_parts(role, [*by_part.values()]) for role, by_part in selected.items()}
+    return Pairs(**({"ids": np.arange(sum(sizes))} | columns), source=source), sizes
 
 
 def _common_rows(matrices: Mapping[Role, MatrixKey], source: str) -> int:
@@ -238,11 +236,11 @@ def read_features(
     for each of ``ids``, in their order.
     """
     matrix = locate(text, role)
-    found: dict[Role, Sequence[MatrixKey]] = {role: (matrix,)}
     id_lists = [other for other in list_matrices(matrix.path) if role_of_key(other.key) == ("ids", "all")]
+    selected: dict[Role, dict[Part, MatrixKey]] = {role: {"all": matrix}}
     if id_lists:
-        found["ids"] = id_lists[:1]
-    pairs, _ = _pairs_from_matrices(found, source=matrix.where)
+        selected["ids"] = {"all": id_lists[0]}
+    pairs, _ = _read_pairs(selected, matrix.where)
     column = cast("Column", pairs.images if role == "images" else pairs.texts)
     if id_lists:
         rows = rows_by_id((canonical_id(str(name)) for name in pairs.ids), ids[wanted], matrix.where)
