@@ -40,7 +40,7 @@ from rmsh.codes import MAX_BITS
 from rmsh.coding.bounds import choose_delta
 from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError, InputError, RmshError
-from rmsh.core.files import flush_folder, write_json, write_text
+from rmsh.core.files import flush_folder, make_folder, write_json, write_text
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import Store  # noqa: TC001 (pydantic reads it)
@@ -170,6 +170,8 @@ def build(
         tell(f"{out} is up to date: it was built from the same items with the same options")
         return Built(folder, finished, is_new=False)
     _check_output(folder, overwrite=overwrite)
+    with translate_errors(work):
+        make_folder(work, mode=0o700)
     with translate_errors(work), try_lock(work / "build.claim") as locked:
         if not locked:
             raise RmshError(f"Another process is building in {work}; wait until it ends, or stop it.")

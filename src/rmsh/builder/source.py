@@ -16,7 +16,7 @@ import numpy as np
 
 from rmsh.builder.stages import digest
 from rmsh.core.errors import DataError
-from rmsh.core.files import sha256
+from rmsh.core.files import make_folder, sha256
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.labels import label_texts, mine_classes, read_classes, write_classes
 from rmsh.data.open import open_pairs
@@ -162,6 +162,7 @@ def _mined(source: Source, file: Path) -> Source:
         f"texts become the classes: {_shown(classes)}",
         f"to change them, edit {file} and build again",
     )
+    make_folder(file.parent, mode=0o700)  # its words are those of the texts
     write_classes(file, classes, np.asarray(labelled.pairs.labels))
     hash_file.write_text(sha256(file))
     return labelled
