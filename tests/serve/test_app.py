@@ -269,6 +269,7 @@ def test_items_without_a_picture_or_text_are_served(client: TestClient, colours:
         ({"text": "a", "skip": 10_001}, 422, "skip: Input should be less than or equal to 10000."),
         ({"text": "a", "to": "sound"}, 422, "to: Input should be 'image' or 'text'."),
         ({"text": "a" * 1001}, 422, "text: String should have at most 1000 characters."),
+        ({"text": "a" + " - b" * 9}, 422, "text may have at most 8 lone + or -."),
         ({"text": "a", "color": "red"}, 422, "color: Extra inputs are not permitted."),
         ({"code": "zz", "model": "0"}, 422, None),
         ({"text": " "}, 400, "The query text is blank; give at least one word."),
@@ -293,7 +294,8 @@ def test_an_upload_that_is_no_picture_is_refused_in_one_sentence(client: TestCli
     refused = _post(client, b"<svg onload=alert(1)>")
     assert refused.status_code == 400
     assert "cannot be read as an image: its format is not recognized" in refused.json()["error"]
-    assert client.post("/api/search").status_code == 422
+    for missing in (client.post("/api/search"), client.post("/api/search", data={"picture": "words"})):
+        assert (missing.status_code, "multipart/form-data" in missing.json()["error"]) == (422, True)
 
 
 def test_a_library_that_is_gone_is_told_without_its_path(client: TestClient, colours: Path) -> None:
