@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +183,7 @@ def test_a_browser_that_has_the_picture_is_told_so(client: TestClient, colours: 
     first = client.get("/api/picture", params={"id": "red"})
     again = client.get("/api/picture", params={"id": "red"}, headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+    assert "304" in client.get("/openapi.json").json()["paths"]["/api/picture"]["get"]["responses"]
     Image.new("RGB", (9, 9), "red").save(colours / "red.png")
     changed = client.get("/api/picture", params={"id": "red"}, headers={"If-None-Match": first.headers["etag"]})
     assert changed.status_code == 200
@@ -305,6 +308,29 @@ def test_a_library_that_is_gone_is_told_without_its_path(client: TestClient, col
         refused = client.get(path)
         assert refused.status_code == 503
         assert str(colours) not in refused.text
+
+
+@pytest.mark.parametrize(
+    ("statement", "status"),
+    [
+        ("UPDATE items SET text = CAST(x'72ff' AS TEXT) WHERE id = 'red'", 503),
+        ("DELETE FROM items WHERE id = 'red'", 404),
+    ],
+    ids=["caption", "row"],
+)
+def test_a_damaged_item_is_left_out_and_the_rest_is_served(
+    statement: str, status: int, *, client: TestClient, colours: Path
+) -> None:
+    with closing(sqlite3.connect(colours / "items.sqlite")) as connection, connection:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for change in (*(f"DROP TRIGGER {name}" for name, _ in triggers), statement, *(sql for _, sql in triggers)):
+            connection.execute(change)
+    assert "red" not in _ids(_search(client, text="red", k=8))
+    assert _ids(_search(client, text="blue", k=1)) == ["blue"]
+    for path in ("/api/item", "/api/picture"):
+        refused = client.get(path, params={"id": "red"})
+        assert (refused.status_code, list(refused.json())) == (status, ["error"])
+    assert client.get("/healthz").status_code == 200
 
 
 def test_a_bug_shows_no_traceback(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

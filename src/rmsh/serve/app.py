@@ -102,7 +102,9 @@ def _search_routes(app: FastAPI, service: SearchService) -> None:
         """An item with its codes."""
         return service.item(id)
 
-    @app.get("/api/picture", responses={200: {"content": {"image/jpeg": {}}}}, response_class=Response)
+    answers: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}, 304: {"description": "Unchanged"}}
+
+    @app.get("/api/picture", responses=answers, response_class=Response)
     def picture(
         request: Request,
         id: Annotated[Id, Query()],  # noqa: A002
