@@ -41,7 +41,7 @@ def test_a_form_has_one_file_since_small_ones_are_held_in_memory(client: TestCli
     refused = client.post("/api/search", files=files)
     assert (refused.status_code, "Maximum number of files is 1." in refused.json()["error"]) == (400, True)
     refused = client.post("/api/search", files={"picture": (None, b"\0" * 1_000_000)})
-    assert (refused.status_code, "64KB" in refused.json()["error"]) == (400, True)
+    assert (refused.status_code, "8KB" in refused.json()["error"]) == (400, True)
 
 
 def test_many_parameters_are_refused_before_they_are_checked(client: TestClient) -> None:

@@ -34,7 +34,7 @@ class _SmallForm(Request):
     """A request whose form has one file, which is on disk if it is large: many small ones would be held in memory."""
 
     def form(self, **_: Any) -> Any:
-        return super().form(max_files=1, max_fields=1, max_part_size=1 << 16)
+        return super().form(max_files=1, max_fields=32, max_part_size=8 << 10)
 
 
 class _Route(APIRoute):
