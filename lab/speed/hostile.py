@@ -28,21 +28,27 @@ SHARES = {  # of a hundred images
     "progressive JPEG": 7, "large AVIF": 7, "large PNG": 7, "long PNG": 7, "PPM comment": 7, "truncated": 20,
     "wrong type": 15, "mutated": 30,
 }  # fmt: skip
-CONNECTIONS = ("idle", "slow headers", "slow body", "half a request", "half a body", "junk", "two lengths")
+CONNECTIONS = (
+    "idle", "slow headers", "slow body", "half a request", "half a body", "junk", "two lengths", "cookie", "parameters",
+)  # fmt: skip
 UPLOADERS = 16
 _IMAGE_ADDRESS, _ADDRESSES = "127.0.0.6", ("127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5")
+_GET = b"GET /api/search?text=a HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 _POST = (
     b"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: multipart/form-data; boundary=x\r\n"
     b"Content-Length: 100000\r\n\r\n--x\r\nContent-Disposition: form-data; name="
 )
 _SAID = {  # what a connection says at once
     "idle": b"",
-    "slow headers": b"GET /api/search?text=a HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ",
+    "slow headers": _GET + b"X: ",
     "slow body": _POST,
-    "half a request": b"GET /api/search?text=a HTTP/1.1\r\nHost: 127.",
+    "half a request": _GET[:-10],
     "half a body": _POST,
     "junk": bytes(range(256)) * 16,
     "two lengths": _POST.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n", 1),
+    # Slow to parse by http.cookies and to validate by FastAPI.
+    "cookie": _GET.replace(b"search?text=a", b"about") + b'Cookie: a="' + b"\\" * 60_000 + b'"\r\n\r\n',
+    "parameters": _GET.replace(b"a H", b"".join(b"&%d=" % number for number in range(9000)) + b" H") + b"\r\n",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ import pytest
 
 from rmsh.core.errors import DataError
 from rmsh.data.open import open_pairs
+from rmsh.data.readers import folder
 from rmsh.data.readers.folder import is_image_folder, read_credit, read_folder, read_metadata
 from rmsh.data.records import Record
 
@@ -304,3 +306,45 @@ def test_a_damaged_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "metadata.parquet").write_bytes(b"PAR1 and nothing more")
     with pytest.raises(DataError, match="cannot be read as parquet"):
         read_metadata(tmp_path / "metadata.parquet")
+
+
+def _dogs(folder: Path, rows: int, **options: Any) -> Path:
+    table = pa.table({"text": ["a dog"] * rows, "labels": [["dog", "cat"]] * rows})
+    pq.write_table(table, folder / "metadata.parquet", **options)
+    return folder / "metadata.parquet"
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MOST_ROWS", 9), ("MOST_ROWS", 19), ("LARGEST_METADATA", 100)])
+def test_a_parquet_file_that_unpacks_to_too_much_is_refused_by_its_footer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, limit: str, most: int
+) -> None:
+    path = _dogs(tmp_path, 10)  # with 20 labels
+    footer = pq.read_metadata(path)
+    assert folder.check_parquet(footer, path) == ["labels.list.element", "text"]
+    monkeypatch.setattr(folder, limit, most)
+    with pytest.raises(DataError, match=rf"10 rows, up to 20 values .* at most .*{most:,}"):
+        folder.check_parquet(footer, path)
+
+
+def test_a_small_parquet_file_of_very_many_rows_is_refused(tmp_path: Path) -> None:
+    path = _dogs(tmp_path, 200_000)
+    assert path.stat().st_size < 20_000
+    with pytest.raises(DataError, match="200,000 rows"):
+        read_metadata(path)
+
+
+def test_a_parquet_file_that_repeats_prefixes_is_refused(tmp_path: Path) -> None:
+    path = _dogs(tmp_path, 10, use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"})
+    with pytest.raises(DataError, match="DELTA_BYTE_ARRAY"):
+        read_metadata(path)
+
+
+@pytest.mark.parametrize(("name", "content"), [("csv", "text\n" + "a\n" * 9), ("jsonl", '{"text": "a"}\n' * 9)])
+def test_too_many_rows_are_refused_in_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, name: str, content: str
+) -> None:
+    path = tmp_path / f"metadata.{name}"
+    path.write_text(content)
+    monkeypatch.setattr(folder, "MOST_ROWS", 8)
+    with pytest.raises(DataError, match="more than 8 rows"):
+        read_metadata(path)

@@ -266,3 +266,19 @@ def test_a_pipe_is_not_a_matrix_file(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "a.npz"):
         with pytest.raises(DataError, match="pipe"):
             matrix_files(path)
+
+
+def test_a_dataset_that_is_stored_in_another_file_is_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    (tmp_path / "secret").write_bytes(bytes(64))
+    source = h5py.VirtualSource(str(tmp_path / "other.h5"), "x", shape=(4, 4))
+    layout = h5py.VirtualLayout(shape=(4, 4), dtype="f4")
+    layout[:] = source
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("images", (4, 4), "f4", external=[(str(tmp_path / "secret"), 0, 64)])
+        file.create_virtual_dataset("texts", layout)
+    matrices = list_matrices(tmp_path / "a.h5")
+    assert len(matrices) == 2
+    for matrix in matrices:
+        with pytest.raises(DataError, match="stored in other files"):
+            read_matrix(matrix)

@@ -46,7 +46,7 @@ def _record(row: int = 2, **fields: object) -> Record:
         ({"picture": "x/../../secret.jpg"}, "picture", "leads out"),
         ({"picture": "/etc/hostname"}, "picture", "leads out"),
         ({"picture": "C:/secret.jpg"}, "picture", "leads out"),
-        ({"picture": "."}, "picture", "does not exist"),
+        ({"picture": "."}, "picture", "not a regular file"),
         ({"picture": "a\0.jpg"}, "picture", "not a valid file name"),
         ({"picture": "x" * 5000}, "picture", "cannot be accessed"),
         ({"text": " \n"}, "text", "empty"),

@@ -142,3 +142,9 @@ def test_open_pairs_opens_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (opened.origin.folder / "a.jpg").is_file()
     assert opened.origin.folder.is_relative_to(tmp_path / "cache")
     assert open_pairs(tmp_path).pairs.ids.tolist() == ["a"]
+
+
+def test_unpacked_images_are_private(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    read_shards([_tar(tmp_path / "s.tar", ("a.jpg", b"1"))], into=tmp_path / "cache" / "out")
+    assert (tmp_path / "cache" / "out").stat().st_mode & 0o077 == 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +183,7 @@ def test_a_browser_that_has_the_picture_is_told_so(client: TestClient, colours: 
     first = client.get("/api/picture", params={"id": "red"})
     again = client.get("/api/picture", params={"id": "red"}, headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+    assert "304" in client.get("/openapi.json").json()["paths"]["/api/picture"]["get"]["responses"]
     Image.new("RGB", (9, 9), "red").save(colours / "red.png")
     changed = client.get("/api/picture", params={"id": "red"}, headers={"If-None-Match": first.headers["etag"]})
     assert changed.status_code == 200
@@ -269,6 +272,7 @@ def test_items_without_a_picture_or_text_are_served(client: TestClient, colours:
         ({"text": "a", "skip": 10_001}, 422, "skip: Input should be less than or equal to 10000."),
         ({"text": "a", "to": "sound"}, 422, "to: Input should be 'image' or 'text'."),
         ({"text": "a" * 1001}, 422, "text: String should have at most 1000 characters."),
+        ({"text": "a" + " - b" * 9}, 422, "text may have at most 8 lone + or -."),
         ({"text": "a", "color": "red"}, 422, "color: Extra inputs are not permitted."),
         ({"code": "zz", "model": "0"}, 422, None),
         ({"text": " "}, 400, "The query text is blank; give at least one word."),
@@ -293,7 +297,8 @@ def test_an_upload_that_is_no_picture_is_refused_in_one_sentence(client: TestCli
     refused = _post(client, b"<svg onload=alert(1)>")
     assert refused.status_code == 400
     assert "cannot be read as an image: its format is not recognized" in refused.json()["error"]
-    assert client.post("/api/search").status_code == 422
+    for missing in (client.post("/api/search"), client.post("/api/search", data={"picture": "words"})):
+        assert (missing.status_code, "multipart/form-data" in missing.json()["error"]) == (422, True)
 
 
 def test_a_library_that_is_gone_is_told_without_its_path(client: TestClient, colours: Path) -> None:
@@ -303,6 +308,29 @@ def test_a_library_that_is_gone_is_told_without_its_path(client: TestClient, col
         refused = client.get(path)
         assert refused.status_code == 503
         assert str(colours) not in refused.text
+
+
+@pytest.mark.parametrize(
+    ("statement", "status"),
+    [
+        ("UPDATE items SET text = CAST(x'72ff' AS TEXT) WHERE id = 'red'", 503),
+        ("DELETE FROM items WHERE id = 'red'", 404),
+    ],
+    ids=["caption", "row"],
+)
+def test_a_damaged_item_is_left_out_and_the_rest_is_served(
+    statement: str, status: int, *, client: TestClient, colours: Path
+) -> None:
+    with closing(sqlite3.connect(colours / "items.sqlite")) as connection, connection:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for change in (*(f"DROP TRIGGER {name}" for name, _ in triggers), statement, *(sql for _, sql in triggers)):
+            connection.execute(change)
+    assert "red" not in _ids(_search(client, text="red", k=8))
+    assert _ids(_search(client, text="blue", k=1)) == ["blue"]
+    for path in ("/api/item", "/api/picture"):
+        refused = client.get(path, params={"id": "red"})
+        assert (refused.status_code, list(refused.json())) == (status, ["error"])
+    assert client.get("/healthz").status_code == 200
 
 
 def test_a_bug_shows_no_traceback(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

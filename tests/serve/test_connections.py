@@ -132,6 +132,23 @@ def test_two_lengths_of_a_body_are_refused_and_no_second_request_is_smuggled(lis
     assert (_refusal(answers), b"status" in answers) == (400, False)
 
 
+@pytest.mark.parametrize("access", [{}, {"token": "a token of enough letters"}], ids=["open", "token"])
+def test_a_cookie_that_is_slow_to_parse_delays_nobody(access: dict[str, str], listen: Listen) -> None:
+    port = listen(**access)
+    cookie = b'\r\nCookie: rmsh-session="' + b"\\" * 60_000 + b'"\r\n\r\n'
+    request = HEALTH.replace(b"/healthz", b"/api/about").replace(b"\r\n\r\n", cookie)
+    with _connect(port, request) as slow, _connect(port, HEALTH) as other:
+        assert other.recv(100).startswith(b"HTTP/1.1 200")
+        assert slow.recv(100)[:12] == (b"HTTP/1.1 401" if access else b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("part", [b"5-1", b"9999999999-", b"0-9"])
+def test_parts_of_files_are_not_sent(part: bytes, listen: Listen) -> None:
+    asked = b"\r\nConnection: close\r\nRange: bytes=" + part + b"\r\n\r\n"
+    answer = _answers(_connect(listen(), HEALTH.replace(b"/healthz", b"/static/page.js").replace(b"\r\n\r\n", asked)))
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
 def test_a_client_has_a_limited_number_of_connections(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Connection, "most_per_client", 3)
     port = listen()
@@ -175,6 +192,22 @@ def test_a_full_server_says_so(listen: Listen, monkeypatch: pytest.MonkeyPatch) 
     answer = _answers(_connect(port, HEALTH))
     assert (_refusal(answer), b"retry-after: 1" in answer.lower()) == (503, True)
     for one in sending:
+        one.close()
+
+
+def test_a_client_that_fills_the_server_with_slow_bodies_keeps_nobody_out(
+    listen: Listen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(Connection, "request_seconds", 60.0)
+    port = listen()
+    sending = [_connect(port, UPLOAD + b"Content-Length: 900\r\n\r\n") for _ in range(4)]
+    time.sleep(0.2)
+    with socket.create_connection(("127.0.0.1", port), SOON, source_address=("127.0.0.2", 0)) as other:
+        other.sendall(HEALTH)
+        assert other.recv(100).startswith(b"HTTP/1.1 200")
+    assert _refusal(_answers(sending[0])) == 503
+    for one in sending[1:]:
         one.close()
 
 

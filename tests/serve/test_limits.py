@@ -36,6 +36,19 @@ def test_a_body_without_an_announced_size_is_counted_as_it_arrives(client: TestC
     assert client.post("/api/search", content=endless(), headers=kind).status_code == 413
 
 
+def test_a_form_has_one_file_since_small_ones_are_held_in_memory(client: TestClient) -> None:
+    files = [("picture", b"\0" * 1_000_000) for _ in range(16)]
+    refused = client.post("/api/search", files=files)
+    assert (refused.status_code, "Maximum number of files is 1." in refused.json()["error"]) == (400, True)
+    refused = client.post("/api/search", files={"picture": (None, b"\0" * 1_000_000)})
+    assert (refused.status_code, "8KB" in refused.json()["error"]) == (400, True)
+
+
+def test_many_parameters_are_refused_before_they_are_checked(client: TestClient) -> None:
+    refused = client.get("/api/search?text=red" + "".join(f"&{number}=" for number in range(10_000)))
+    assert (refused.status_code, "10,001 parameters" in refused.json()["error"]) == (400, True)
+
+
 def test_a_picture_of_many_pixels_in_few_bytes_is_refused_before_it_is_decoded(client: TestClient) -> None:
     file = io.BytesIO()
     Image.new("1", (8000, 8000)).save(file, "PNG")

@@ -37,7 +37,7 @@ from rmsh.builder.source import LEAST_ITEMS, BuildConfig, Source, encode_source,
 from rmsh.builder.stages import Stages, digest
 from rmsh.coding.bounds import choose_delta
 from rmsh.core.errors import ConfigError, InputError, RmshError
-from rmsh.core.files import flush_folder, write_json, write_text
+from rmsh.core.files import flush_folder, make_folder, write_json, write_text
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.readers.folder import CREDIT, read_credit
@@ -131,6 +131,8 @@ def build(
         tell(f"{out} is up to date: it was built from the same items with the same options")
         return Built(folder, finished, is_new=False)
     _check_output(folder, overwrite=overwrite)
+    with translate_errors(work):
+        make_folder(work, mode=0o700)
     with translate_errors(work), try_lock(work / "build.claim") as locked:
         if not locked:
             raise RmshError(f"Another process is building in {work}; wait until it ends, or stop it.")

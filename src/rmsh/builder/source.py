@@ -19,7 +19,7 @@ from rmsh.builder.stages import digest
 from rmsh.codes import MAX_BITS
 from rmsh.core.config import Config
 from rmsh.core.errors import DataError
-from rmsh.core.files import sha256
+from rmsh.core.files import make_folder, sha256
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import Store  # noqa: TC001 (pydantic reads it)
 from rmsh.data.labels import label_texts, mine_classes, read_classes, write_classes
@@ -183,6 +183,7 @@ def _mined(source: Source, file: Path) -> Source:
         f"texts become the classes: {_shown(classes)}",
         f"to change them, edit {file} and build again",
     )
+    make_folder(file.parent, mode=0o700)  # its words are those of the texts
     write_classes(file, classes, np.asarray(labelled.pairs.labels))
     hash_file.write_text(sha256(file))
     return labelled

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -20,14 +19,14 @@ from rich.console import Console as RichConsole
 from rich.markup import escape
 from rich.table import Table
 
+from rmsh.core.files import printable
+
 if TYPE_CHECKING:
     from rmsh.core.progress import OnProgress, Progress
 
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither notes nor progress.")]
-# Control characters except tab and line feed, marks that reverse the direction of writing, and lone surrogates.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 LibraryFolder: TypeAlias = Annotated[Path, typer.Argument(metavar="LIBRARY", help="Library folder.")]
 
 
@@ -81,16 +80,6 @@ def with_console(function: Callable[..., None]) -> Callable[..., None]:
     _, *own = signature.parameters.values()
     run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
     return run
-
-
-def printable(text: str) -> str:
-    r"""Text that is safe for a terminal: control characters, as in escape sequences, are shown as in JSON.
-
-    Example:
-        >>> printable("a\x1b[2Jb\x9b\n")
-        'a\\u001b[2Jb\\u009b\n'
-    """
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _line(progress: Progress) -> str:

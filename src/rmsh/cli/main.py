@@ -11,8 +11,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from rmsh import __version__
-from rmsh.cli.console import printable, with_console
+from rmsh.cli.console import with_console
 from rmsh.core.errors import InputError, RmshError
+from rmsh.core.files import printable
 
 # Modules and their commands, which are functions of the same name; the help is the docstring of either.
 MODULES = {

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -20,6 +21,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from rmsh.core.errors import DataError, FormatError
+
+# Control characters except tab and line feed, marks that reverse the direction of writing, and lone surrogates.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @contextmanager
@@ -39,15 +43,15 @@ def atomic(path: Path) -> Iterator[IO[bytes]]:
     flush_folder(path.parent)
 
 
-def make_folder(folder: Path) -> None:
-    """Create a folder, and those above it, unless they exist; each is as private as the one that it is in.
+def make_folder(folder: Path, *, mode: int = 0o777) -> None:
+    """Create a folder, and those above it, unless they exist; each is at least as private as the one that it is in.
 
     The folder above is flushed, so that a new folder survives a power cut if a file in it does.
     """
     if not folder.is_dir():
         make_folder(folder.parent)
         try:
-            folder.mkdir(mode=0o777 & folder.parent.stat().st_mode, exist_ok=True)
+            folder.mkdir(mode=mode & folder.parent.stat().st_mode, exist_ok=True)
             flush_folder(folder.parent)
         except FileExistsError as error:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
@@ -106,6 +110,16 @@ def write_text(path: Path, text: str) -> None:
     """Write a UTF-8 text file atomically."""
     with atomic(path) as file:
         file.write(text.encode())
+
+
+def printable(text: str) -> str:
+    r"""Text that is safe for a terminal and a UTF-8 file: control characters are shown as in JSON.
+
+    Example:
+        >>> printable("a\x1b[2Jb\x9b\n")
+        'a\\u001b[2Jb\\u009b\n'
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from rmsh.core.errors import DataError
-from rmsh.core.files import write_text
+from rmsh.core.files import printable, write_text
 from rmsh.data.labels import multi_hot
 from rmsh.data.pairs import Pairs, listed
 
@@ -36,13 +36,17 @@ KNOWN_COLUMNS = {column for names in COLUMNS.values() for column in names}
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something that was left out: a whole item, or only its image or its text."""
+    """Something that was left out: a whole item, or only its image or its text; its strings are printable."""
 
     file: str  # the file that describes the item, such as metadata.csv; otherwise the item's own file
     row: int | None  # its row in that file, counted from 1 (the header of a .csv is row 1)
     id: str  # the ID of the item, or ""
     left_out: Part
     reason: str
+
+    def __post_init__(self) -> None:
+        for name in ("file", "id", "reason"):  # the name of a file may have any bytes
+            object.__setattr__(self, name, printable(getattr(self, name)))
 
     def __str__(self) -> str:
         row = "" if self.row is None else f", row {self.row}"
@@ -143,8 +147,7 @@ def check_records(records: Iterable[Record], folder: Path) -> tuple[list[Record]
             kept[usable.id] = usable
         else:
             problems = {"item": problem}
-        name = _printable(usable.id)
-        skipped += [Skipped(record.file, record.row, name, part, reason) for part, reason in problems.items()]
+        skipped += [Skipped(record.file, record.row, usable.id, part, reason) for part, reason in problems.items()]
     return list(kept.values()), skipped
 
 
@@ -175,7 +178,7 @@ def _name_problem(record: Record, first_of: Mapping[str, Record]) -> str | None:
         return f"its id {record.id!r} is already used by {first.file}{row}; a column 'id' with unique ids keeps both"
     for label in record.labels:
         if len(label) > LONGEST_NAME or _NOT_IN_NAMES.search(label):
-            return f"its label {_printable(label)[:40]!r} is too long, not valid Unicode, or has a control character"
+            return f"its label {printable(label)[:40]!r} is too long, not valid Unicode, or has a control character"
     return None
 
 
@@ -188,21 +191,18 @@ def leads_out(name: str) -> bool:
 def image_problem(root: Path, name: str) -> str | None:
     """Why a path is not a file inside the resolved folder ``root``, or None if it is one."""
     if _NOT_IN_NAMES.search(name):
-        return f"{_printable(name)!r} is not a valid file name"
+        return f"{printable(name)!r} is not a valid file name"
     if leads_out(name):
         return f"{name!r} leads out of the folder"
     try:
         path = (root / name).resolve()
         if not path.is_relative_to(root):
             return f"{name!r} leads out of the folder"
-        return None if path.is_file() else f"{name!r} does not exist"
+        if path.is_file():
+            return None
+        return f"{name!r} is not a regular file" if path.exists() else f"{name!r} does not exist"
     except (OSError, RuntimeError) as error:  # a loop of links, a name too long, no permission
         return f"{name!r} cannot be accessed ({error})"
-
-
-def _printable(text: str) -> str:
-    """The text with characters escaped that a UTF-8 file cannot contain."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0")
 
 
 def to_pairs(records: Sequence[Record], *, folder: Path, source: str) -> Pairs:

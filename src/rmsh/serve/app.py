@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from anyio import to_thread
 from fastapi import Body, FastAPI, File, Query, Request, Response, UploadFile
+from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 
 from rmsh import __version__
@@ -29,6 +30,23 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
+class _SmallForm(Request):
+    """A request whose form has one file, which is on disk if it is large: many small ones would be held in memory."""
+
+    def form(self, **_: Any) -> Any:
+        return super().form(max_files=1, max_fields=32, max_part_size=8 << 10)
+
+
+class _Route(APIRoute):
+    def get_route_handler(self) -> Callable[[Request], Any]:
+        handle = super().get_route_handler()
+
+        async def limited(request: Request) -> Response:
+            return await handle(_SmallForm(request.scope, request.receive))
+
+        return limited
+
+
 def create_app(service: SearchService, access: Access) -> ASGIApp:
     """The ASGI application: metrics around access control and limits, around the routes."""
     app = FastAPI(
@@ -40,6 +58,7 @@ def create_app(service: SearchService, access: Access) -> ASGIApp:
         responses=_PROBLEMS,
         lifespan=_enough_threads,
     )
+    app.router.route_class = _Route
     explain_problems(app)
     _search_routes(app, service)
     _server_routes(app, service, access)
@@ -83,7 +102,9 @@ def _search_routes(app: FastAPI, service: SearchService) -> None:
         """An item with its codes."""
         return service.item(id)
 
-    @app.get("/api/picture", responses={200: {"content": {"image/jpeg": {}}}}, response_class=Response)
+    answers: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}, 304: {"description": "Unchanged"}}
+
+    @app.get("/api/picture", responses=answers, response_class=Response)
     def picture(
         request: Request,
         id: Annotated[Id, Query()],  # noqa: A002

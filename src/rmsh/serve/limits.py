@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import logging
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -73,8 +74,10 @@ async def _rmsh_error(_: Request, error: Any) -> JSONResponse:
 async def _invalid(_: Request, error: Any) -> JSONResponse:
     """The first invalid parameter and the reason."""
     first = error.errors()[0]
-    where = [str(part) for part in first["loc"] if part not in ("query", "body")]
+    where = [part for part in first["loc"] if isinstance(part, str) and part not in ("query", "body")]
     reason = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
+    if where == ["picture"]:
+        reason = "give an image as a file in multipart/form-data"
     return _answer(422, f"{'.'.join(where) + ': ' if where else ''}{reason}.")
 
 
@@ -85,7 +88,7 @@ async def _http(request: Request, error: Any) -> JSONResponse:
         routes = [route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE]
         methods = {method for route in routes for method in getattr(route, "methods", None) or ()}
         headers["Allow"] = ", ".join(sorted(methods or {"GET", "HEAD"}))
-    return _answer(error.status_code, own.get(error.status_code, str(error.detail)), headers)
+    return _answer(error.status_code, own.get(error.status_code, f"{str(error.detail).rstrip('.')}."), headers)
 
 
 async def _bug(_: Request, __: Any) -> JSONResponse:
@@ -99,6 +102,7 @@ MOST_WHERE = 2_000
 MOST_UPLOAD = 16 << 20  # bytes per image
 MOST_PIXELS = 50_000_000
 _FORM = 64 << 10  # bytes of a form around its image
+_MOST_PARAMETERS = 100
 MOST_CONNECTIONS = 256
 
 
@@ -136,8 +140,13 @@ class Turns:
             self._queue.release()
 
 
-def check_body(scope: Scope) -> int:
-    """The most bytes that the body of a request may have; raises ProblemError if it announces more."""
+def check_size(scope: Scope) -> int:
+    """The most bytes that the body of a request may have; raises ProblemError if it announces more.
+
+    The number of parameters is limited here, since validating them takes quadratic time.
+    """
+    if (count := scope["query_string"].count(b"&") + 1) > _MOST_PARAMETERS:
+        raise ProblemError(400, f"The URL has {count:,} parameters; at most {_MOST_PARAMETERS} are allowed.")
     headers = dict(scope["headers"])
     if b"content-length" in headers and b"transfer-encoding" in headers:
         both = "A request has either Content-Length or Transfer-Encoding, not both."
@@ -186,8 +195,9 @@ def client_of(address: str) -> str:
 class Connection(H11Protocol):
     """An HTTP connection that is closed if its client is too slow, and refused if there are too many.
 
-    A client that waits between two requests is given the time for headers, too. If there is no room, the connection
-    that has waited longest for a request is closed, so that idle connections keep nobody out.
+    A client that waits between two requests is given the time for headers, too. If there is no room, a connection
+    without a request is closed, or else one that still sends a request, of a client with more connections: the longest
+    of the client with the most. So idle connections keep nobody out, and slow ones of a few clients do not either.
     """
 
     header_seconds = 10.0  # for the headers of a request
@@ -201,16 +211,22 @@ class Connection(H11Protocol):
         transport.set_write_buffer_limits(0)  # so that pause_writing is called as soon as the client takes no more
         self._watch()
         address = self.client[0] if self.client else ""
+        self._owner = client_of(address)
         others = [each for each in cast("set[Connection]", self.connections) if each is not self and not each._ended]
-        same = sum(each.client is not None and client_of(each.client[0]) == client_of(address) for each in others)
+        held = Counter(each._owner for each in others)
+        same = held[self._owner]
         if len(self.connections) > 2 * MOST_CONNECTIONS:  # refusals are not read, either
             transport.abort()
         elif same >= self.most_per_client and address not in self.config.forwarded_allow_ips:
             sentence = f"Your address has {same} connections; close one and try again."
             self._refuse(ProblemError(429, sentence, headers={"Retry-After": "1"}))
         elif len(others) >= MOST_CONNECTIONS:
-            waiting = sorted((each._began, id(each), each) for each in others if each.conn.their_state is h11.IDLE)
-            waiting[0][-1].shutdown() if waiting else self._refuse(_busy())
+            idle = [each for each in others if each.conn.their_state is h11.IDLE]
+            sending = [
+                each for each in others if each.conn.their_state is h11.SEND_BODY and held[each._owner] > same + 1
+            ]
+            last = max(idle or sending, key=lambda each: (held[each._owner], -each._began), default=self)
+            last.shutdown() if idle else last._refuse(_busy())
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

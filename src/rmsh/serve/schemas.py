@@ -47,6 +47,8 @@ class Parts(Options):
             raise ValueError("code and model must be given together")
         if self.by is not None and not (self.item or self.minus_item):
             raise ValueError("by requires item")
+        if self.text is not None and sum(word in ("+", "-") for word in self.text.split()) > _MOST_PARTS:
+            raise ValueError(f"text may have at most {_MOST_PARTS} lone + or -")
         return self
 
 

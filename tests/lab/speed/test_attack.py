@@ -16,7 +16,7 @@ PARTS = ("images", "connections")
 REFUSED = {"wrong type": {"400"}, "long PNG": {"413"}, "progressive JPEG": {"413"}}
 READ = {"200", "400", "413"}  # others may be readable; some of them take too long on a slow machine
 LATE = {"0", "408", "413"}  # what may happen to anybody on a busy machine
-ENDS = {"junk": "400", "two lengths": "400"}
+ENDS = {"junk": "400", "two lengths": "400", "cookie": "200", "parameters": "400"}
 # Deadlines of a few seconds, so that connections that never get anywhere end soon.
 QUICK = (
     "from rmsh.cli.main import main; from rmsh.serve.limits import Connection;"
@@ -37,7 +37,7 @@ def test_a_server_under_attack_keeps_its_limits(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(serving, "PROGRAM", ("-c", QUICK))
     monkeypatch.setattr(attack, "WARM_UP", 1.0)
     queries, threads = serving.make_library(tmp_path), threading.active_count()
-    found = attack.measure(tmp_path / "library", *queries, attack=(8, 42, 60, 0))
+    found = attack.measure(tmp_path / "library", *queries, attack=(8, 45, 60, 0))
     images, connections = ({kind: set(row["statuses"]) for kind, row in found[part].items()} for part in PARTS)
     assert {kind: ends for kind, ends in images.items() if ends - REFUSED.get(kind, READ) - LATE} == {}
     assert {kind: ends for kind, ends in connections.items() if ends - {ENDS.get(kind, "408"), "0"}} == {}

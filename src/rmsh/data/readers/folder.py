@@ -30,6 +30,7 @@ IMAGE_SUFFIXES = frozenset(
 LARGEST_TEXT = 1 << 20  # bytes of a file with one text
 LARGEST_METADATA = 4 << 30  # bytes
 MOST_ROWS = 10_000_000  # of a metadata file
+_MOST_ROWS_PER_BYTE = 8  # of a Parquet file; rows that name different files or texts take more
 _PARQUET_BATCH = 1 << 14  # rows in memory at once
 CREDIT = "CREDIT.txt"  # attribution of the images; not an item
 _LONGEST_CREDIT = 2_000  # characters
@@ -162,6 +163,8 @@ def read_metadata(path: Path, *, inside: str = "", root: Path | None = None) -> 
     columns: dict[str, None] = {}
     with open_regular(path, inside=root, most=LARGEST_METADATA) as file:
         for row, cells in _ROW_READERS[path.suffix.lower()](file, path):
+            if row > MOST_ROWS:
+                raise DataError(f"{path} has more than {MOST_ROWS:,} rows; divide it.")
             try:
                 if isinstance(cells, str):
                     raise ValueError(cells)
@@ -234,10 +237,11 @@ def check_parquet(metadata: Any, path: Path) -> list[str]:
     chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
     size = sum(chunk.total_uncompressed_size for chunk in chunks)
     values = max((chunk.num_values for chunk in chunks), default=0)
-    if max(metadata.num_rows, values) > MOST_ROWS or size > LARGEST_METADATA:
+    most = min(MOST_ROWS, _MOST_ROWS_PER_BYTE * path.stat().st_size)
+    if max(metadata.num_rows, values) > most or size > LARGEST_METADATA:
         found = f"{metadata.num_rows:,} rows, up to {values:,} values in a column and {size:,} bytes when unpacked"
-        allowed = f"{MOST_ROWS:,} rows and values and {LARGEST_METADATA:,} bytes"
-        raise DataError(f"{path} has {found}; at most {allowed} are read. Divide it.")
+        allowed = f"{most:,} rows and values and {LARGEST_METADATA:,} bytes"
+        raise DataError(f"{path} has {found}; at most {allowed} are read from a file of its size. Divide it.")
     if any("DELTA_BYTE_ARRAY" in chunk.encodings for chunk in chunks):  # could repeat a long prefix in every row
         raise DataError(f"{path} has a column in the encoding DELTA_BYTE_ARRAY; write it in the default encoding.")
     return sorted({chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"})

@@ -207,6 +207,8 @@ def _read_hdf5(path: Path, key: str) -> Any:
     with h5py.File(path, "r") as file:
         node = file[key]
         _check_size(getattr(node, "nbytes", 0), path)
+        if getattr(node, "external", None) or getattr(node, "is_virtual", False):
+            raise DataError(f"{path}, key {key!r} is stored in other files, which are not read; copy it into this one.")
         matlab_class = _matlab_class(node)
         if "MATLAB_sparse" in node.attrs:
             # MATLAB omits the values and rows if nothing is stored.

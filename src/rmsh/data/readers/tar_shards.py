@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from rmsh.core.errors import DataError
-from rmsh.core.files import open_regular
+from rmsh.core.files import make_folder, open_regular
 from rmsh.data.readers.folder import IMAGE_SUFFIXES, LARGEST_TEXT
 from rmsh.data.records import Origin, Record, Skipped, check_records, leads_out, record_from_cells
 
@@ -44,7 +44,7 @@ def read_shards(shards: Sequence[Path], *, into: Path, inside: Path | None = Non
     """
     records: list[Record] = []
     skipped: list[Skipped] = []
-    into.mkdir(parents=True, exist_ok=True)
+    make_folder(into, mode=0o700)
     for shard in shards:
         prefix = f"{shard.stem}/" if len(shards) > 1 else ""
         with open_regular(shard, inside=inside) as file:
