@@ -139,7 +139,7 @@ def to_keys(rows: IntArray, distances: NDArray[np.int32]) -> IntArray:
 
 
 def to_hits(keys: IntArray) -> Hits:
-    """Convert keys of an index, sorted int64 (Q, k), to hits; checking them again takes 4 % of a search."""
+    """Convert the sorted keys of an index, int64 (Q, k), to hits; to save time, they are not checked again."""
     hits = object.__new__(Hits)
     hits.__dict__.update(rows=keys & ((1 << ROW_BITS) - 1), distances=(keys >> ROW_BITS).astype(np.int32))
     return hits
