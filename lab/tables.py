@@ -341,13 +341,15 @@ def search_speed(sources: Sources) -> str:
     cases = [name.split() for name, case in measured.items() if "one thread" in case]
     rows = []
     for kind, items, bits in sorted(cases, key=lambda case: (int(case[2]), int(case[1]), case[0])):
-        name = f"{kind} {items} {bits}"
-        rate = {(m["engine"], m["batch"]): m["queries_per_second"] for m in measured[name]["one thread"]}
+        case = measured[f"{kind} {items} {bits}"]
+        rate = {(m["engine"], m["batch"]): m["queries_per_second"] for m in case["one thread"]}
         times = [f"{rate['scan', batch] / rate['faiss', batch]:.1f}" for batch in (1, 32, 1000)]
         hashing = f"{rate['mih', 1] / rate['scan', 1]:.1f}"
         reading = f"{rate['scan', 1] / rate['memory', 1]:.0%}"
-        rows.append([f"{int(items) // 1_000_000} M", bits, kind, f"{rate['scan', 1]:,.0f}", reading, *times, hashing])
-    columns = ["codes", "bits", "kind", "scan, queries/s", "of reading"]
+        vectors = case["machine"].get("vectors", "AVX2")  # a Zen 3, before results named their instructions
+        place = [f"{int(items) // 1_000_000} M", bits, kind, vectors]
+        rows.append([*place, f"{rate['scan', 1]:,.0f}", reading, *times, hashing])
+    columns = ["codes", "bits", "kind", "processor", "scan, queries/s", "of reading"]
     columns += ["scan × faiss", "batch of 32", "batch of 1,000", "mih × scan"]
     huge = measured["huge 100000000 64"]["1 threads"]
     single, batch = (huge["queries/s"][size] for size in ("1", "1000"))
@@ -356,6 +358,23 @@ def search_speed(sources: Sources) -> str:
         f"{huge['seconds to open'] * 1000:.0f} ms. One thread answers {single:.0f} queries per second\n"
         f"one by one and {batch:.0f} in batches of 1,000, with {huge['MB']['RssAnon']} MB besides the mapped file."
     )
+
+
+def two_stages(sources: Sources) -> str:
+    """Candidates by code, rescored, beside exhaustive search: NDCG@10 and bytes, by number of candidates."""
+    measured = sources.file("speed/two_stages")
+    found = {
+        (direction, row["bits"], row["candidates"]): row
+        for direction in DIRECTIONS
+        for row in measured[direction]["two stages"]
+    }
+    every = {direction: measured[direction]["exhaustive"]["ndcg@10"] for direction in DIRECTIONS}
+    rows = [["all vectors", f"{measured['items']:,}", *(f"{every[d]:.3f}" for d in DIRECTIONS), "100%"]]
+    for bits, count in sorted({(bits, count) for _, bits, count in found if bits in (64, 256)}):
+        ways = [found[direction, bits, count] for direction in DIRECTIONS]
+        shares = [f"{way['ndcg@10'] / every[d]:.1%}" for d, way in zip(DIRECTIONS, ways, strict=True)]
+        rows.append([f"{bits} bits", f"{count:,}", *shares, f"{max(way['bytes'] for way in ways):.1%}"])
+    return table(["candidates by", "candidates", "image to text", "text to image", "bytes read"], rows)
 
 
 def serving(sources: Sources) -> str:
@@ -451,6 +470,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "glint-alone": glint_alone,
     "glint-scale": glint_scale,
     "search-speed": search_speed,
+    "two-stages": two_stages,
     "serving": serving,
     "composed": composed,
     "cut-off": cut_off,

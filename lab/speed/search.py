@@ -1,7 +1,7 @@
 """Search speed: exact top 100, compared with faiss, usearch and plain reading of memory.
 
-A case is a kind of codes, their number and length; a case in the result file is not measured again. Learned codes are
-those of coco66k, multiplied by flipping 2 % of the bits; the queries are those of coco66k.
+A case is a kind of codes, their number and length; a case in the result file is measured again only with ``--again``.
+Learned codes are those of coco66k, multiplied by flipping 2 % of the bits; the queries are those of coco66k.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from functools import partial
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
+import typer
 
 from lab.console import Only, Tables  # noqa: TC001  # typer reads them
 from lab.data import RESULTS, coco66k
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 RESULT = RESULTS / "speed" / "search.json"
 HUGE = "huge 100000000 64"
 K = 100
+_VECTORS = {"avx512_vpopcntdq": "AVX-512", "avx2": "AVX2"}  # flags of a processor, best first
 TRAINING_PAIRS = 20_000  # with three epochs: realistic codes, not the best
 
 
@@ -51,13 +53,18 @@ def cases() -> Iterator[tuple[str, str, int, int]]:
         yield f"{kind} {items} {bits}", kind, items, bits
 
 
-def main(*, only: Only = "", tables: Tables = False) -> None:
+def main(
+    *,
+    only: Only = "",
+    again: Annotated[bool, typer.Option("--again", help="Also measure cases that have a result.")] = False,
+    tables: Tables = False,
+) -> None:
     """Measure the missing cases whose name matches, then print all rates."""
     results = read_json(RESULT) if RESULT.exists() else {}
     wanted = {name: partial(_measure, kind, items, bits) for name, kind, items, bits in cases()}
     wanted[HUGE] = partial(_measure_huge, 100_000_000)
     for name, measure_case in wanted.items():
-        if not tables and name not in results and re.search(only, name):
+        if not tables and (again or name not in results) and re.search(only, name):
             print(f"{name} ...", flush=True)
             results |= {"commit": commit(), name: measure_case()}
             write_json(RESULT, results)
@@ -173,7 +180,11 @@ def _measure_huge(items: int) -> dict[str, Any]:
 
 
 def _machine() -> dict[str, str]:
-    described = Path("/proc/cpuinfo")
-    models = re.findall(r"model name\s*: (.*)", described.read_text()) if described.exists() else []
+    """The processor, the bit-counting instructions it has, the date, and the versions of libraries."""
+    path = Path("/proc/cpuinfo")
+    described = path.read_text() if path.exists() else ""
+    models = [*re.findall(r"model name\s*: (.*)", described), platform.processor()]
+    vectors = [name for flag, name in _VECTORS.items() if re.search(rf"\b{flag}\b", described)]
     libraries = {name: version(name) for name in ("numpy", "numba", "faiss-cpu", "usearch")}
-    return {"processor": (models or [platform.processor()])[0], "measured": time.strftime("%Y-%m-%d"), **libraries}
+    measured = {"processor": models[0], "vectors": (vectors or [platform.machine()])[0]}
+    return {**measured, "measured": time.strftime("%Y-%m-%d"), **libraries}

@@ -86,10 +86,10 @@ def measure(model: Model, pairs: Pairs, query: IntArray, *, source: Modality, ta
             scores.setdefault(way, []).append(score(places, query[rows], shared))
     means = {way: np.nanmean(np.concatenate(found, axis=1), axis=1).round(4) for way, found in scores.items()}
     named = {way: {"ndcg@10": float(mean[0]), "recall@10": float(mean[1])} for way, mean in means.items()}
-    size = stored.shape[1]
-    shares = {way: (way[0] / 8 + way[1] * size / len(pairs)) / (4 * size) for way in means}
+    stored_bytes, exact_bytes = stored.shape[1], 4 * exact.shape[1]  # per vector
+    shares = {way: (way[0] / 8 + way[1] * stored_bytes / len(pairs)) / exact_bytes for way in means}
     return {
-        "dimensions": size,
+        "dimensions": exact.shape[1],
         "exhaustive": named.pop((0, 0)),
         "two stages": [
             {"bits": bits, "candidates": count, **values, "bytes": round(shares[bits, count], 5)}

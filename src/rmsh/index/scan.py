@@ -122,7 +122,9 @@ class _Task(NamedTuple):
 
 def _divide(queries: int, first: int, end: int, *, width: int, threads: int) -> list[_Task]:
     """Divide a search into one task per thread, by queries if there are many, otherwise by rows."""
-    count = max(1, min(threads, queries * (end - first) * width // _WORDS_PER_THREAD))
+    count = min(threads, queries * (end - first) * width // _WORDS_PER_THREAD)
+    if count < 2:
+        return [_Task(slice(0, queries), first, end)]
     by_queries = queries >= count * _QUERIES_PER_THREAD
     start, stop = (0, queries) if by_queries else (first, end)
     ranges = pairwise(start + (stop - start) * i // count for i in range(count + 1))
