@@ -38,6 +38,7 @@ from rmsh.library.export import export_parquet
 from rmsh.library.maintenance import compact, describe
 from rmsh.library.recode import recode
 from rmsh.library.repair import repair
+from rmsh.library.schema import KEEP_ROWS
 from rmsh.library.verify import verify
 from rmsh.search.searcher import Searcher
 
@@ -171,7 +172,7 @@ def answers_of(searcher: Searcher) -> Answers:
     library: Any = searcher.store
     names = [f"n{i}" for i in range(ITEMS)]
     fingerprint = ask(lambda: library.generation().fingerprint)
-    if fingerprint not in MODELS:
+    if isinstance(fingerprint, list):
         return {"model": fingerprint}
     queries = make_codes([make_item("query", 17)], fingerprint)
 
@@ -264,7 +265,7 @@ class Judge:
             answer = found[question]
             if answer == wanted:
                 continue
-            if answer and answer[0] == "refused":
+            if isinstance(answer, list) and answer[:1] == ["refused"]:
                 outcomes.add("refused")
             elif question in ("items", "paths") and _one_by_one(answer, wanted):
                 outcomes.add("refused")
@@ -331,9 +332,7 @@ def _damaged_library(root: Path, work: Path, case: Case, judge: Judge) -> None:
         case.outcome = max(case.outcome, outcome, key=OUTCOMES.index)
         if outcome not in ("same", "wrong") and not problems:
             case.failures.append(f"verify finds no problem, but answers are {outcome}: {warned[:2]}")
-        if outcome == "same" and case.state != "restoring":
-            _check_repair(library, root / "backup", case, judge)
-        elif case.state != "restoring":
+        if case.state != "restoring":
             _check_repair(library, root / "backup", case, judge)
     with warnings_of_library() as warned:
         restored = ask(lambda: restore(root / "backup", library, replace=True))
@@ -345,7 +344,7 @@ def _damaged_library(root: Path, work: Path, case: Case, judge: Judge) -> None:
 
 
 def _check_repair(library: Path, copy: Path, case: Case, judge: Judge) -> None:
-    result = ask(lambda: repair(library, backup=copy))
+    result, before = ask(lambda: repair(library, backup=copy)), len(case.failures)
     if isinstance(result, list):
         return
     with warnings_of_library() as warned:
@@ -354,7 +353,7 @@ def _check_repair(library: Path, copy: Path, case: Case, judge: Judge) -> None:
     if problems and not result.lost:
         case.failures.append(f"repair has lost nothing, but verify finds: {problems[0]}")
     if outcome == "wrong" and any("has lost acknowledged" in each for each in result.lost):
-        case.failures.pop()
+        del case.failures[before:]
     elif outcome == "wrong":
         case.outcome = "wrong"
         case.failures.append(f"after repair: {result.restored[:2]} {result.lost[:2]}")
@@ -367,6 +366,7 @@ def _damaged_backup(root: Path, work: Path, case: Case, judge: Judge) -> None:
         connection.execute("DROP TRIGGER item_kept")
         connection.execute("UPDATE items SET text = 'damaged' WHERE row IN (3, 4)")
         connection.execute("UPDATE codes SET text = zeroblob(length(text)) WHERE row IN (10, 11)")
+        connection.execute(KEEP_ROWS)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (library / "codes.snapshot").unlink()
     with warnings_of_library() as warned:

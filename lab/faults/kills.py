@@ -22,13 +22,12 @@ from typing import Any
 
 from lab.data import PROJECT
 from lab.faults.content import Versions, inspect_library, make_codes, make_item, make_model
-from lab.faults.writer import OPERATIONS, push_to_milvus
+from lab.faults.writer import OPERATIONS, backups_of, push_to_milvus
 from rmsh.core.errors import RmshError
 from rmsh.library import Library
 from rmsh.library.backup import backup
 from rmsh.library.maintenance import upgrade
 from rmsh.library.repair import repair
-from rmsh.library.verify import verify
 
 _SOURCE = Path(__file__).with_name("file_operations.c")
 
@@ -77,7 +76,7 @@ def make_library(root: Path) -> tuple[Path, State]:
     model, items = make_model(0), [make_item(f"first.{i}", i) for i in range(60)]
     with Library.create(root / "library", model) as library:
         library.add(items, make_codes(items, model.fingerprint), model=model.fingerprint)
-        backup(library, root / "backup-first")
+        backup(library, root / "backup-0.0")
     versions = {item.id: i for i, item in enumerate(items)}
     return root / "library", State(versions, versions)
 
@@ -101,7 +100,7 @@ def kill_writers(root: Path, runs: int, *, seed: int) -> Tally:
     rng = random.Random(seed)  # noqa: S311
     for run in range(runs):
         operation = OPERATIONS[run % len(OPERATIONS)]
-        reports, error = run_writer(folder, shim, seed + run, operation, rng.randrange(longest[operation]))
+        reports, error = run_writer(folder, shim, seed + run + 1, operation, rng.randrange(longest[operation]))
         problems = [] if error is None else [error]
         state = replay(state, reports, tally.acknowledged)
         for report in reports:
@@ -141,9 +140,8 @@ def check(folder: Path, state: State, interrupted: Mapping[str, Any] | None) -> 
     if not matching:
         missing, more = state.items.keys() - items.keys(), items.keys() - state.items.keys()
         problems.append(f"{len(missing)} items fewer and {len(more)} more than what was acknowledged")
-    found = State(items, state.copy)
-    if interrupted is not None and interrupted["begin"] == "backup" and (folder.parent / interrupted["name"]).exists():
-        found = State(items, items)
+    is_copied = interrupted is not None and (folder.parent / interrupted["name"]).exists()
+    found = State(items, items if is_copied else state.copy)
     return found, problems + _check_backups(folder.parent, found)
 
 
@@ -169,8 +167,11 @@ def _check_backups(root: Path, state: State) -> list[str]:
     """Problems of the newest backup; unfinished and older ones are deleted."""
     for path in root.glob(".backup-*.tmp"):
         shutil.rmtree(path)
-    *older, newest = sorted(root.glob("backup-*"), key=lambda path: path.stat().st_mtime_ns)
+    *older, newest = backups_of(root)
     for path in older:
         shutil.rmtree(path)
-    found, problems = inspect_library(newest)
-    return problems + ([] if found == state.copy else [f"{newest.name} has other items"]) + [*verify(newest).problems]
+    try:
+        found, problems = inspect_library(newest)
+    except RmshError as error:
+        return [f"{newest.name}: {error}"]
+    return problems + ([] if found == state.copy else [f"{newest.name} has other items"])

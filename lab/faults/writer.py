@@ -86,8 +86,7 @@ def _begin(folder: Path, operation: str, rng: random.Random, fresh: str) -> dict
 def _do(folder: Path, begun: Mapping[str, Any]) -> None:
     operation, version = begun["begin"], begun["version"]
     if operation == "restore":
-        copies = sorted(folder.parent.glob("backup-*"), key=lambda path: path.stat().st_mtime_ns)
-        restore(copies[-1], folder)
+        restore(backups_of(folder.parent)[-1], folder)
     elif operation == "repair":
         _change_database(folder, _DAMAGE[version % len(_DAMAGE) :][:1])
         repair(folder)
@@ -100,6 +99,11 @@ def _do(folder: Path, begun: Mapping[str, Any]) -> None:
     else:
         with Library.open(folder, writable=True) as library:
             _change(library, operation, [make_item(name, version) for name in begun["ids"]], folder, begun["name"])
+
+
+def backups_of(root: Path) -> list[Path]:
+    """The backups below a folder, oldest first."""
+    return sorted(root.glob("backup-*"), key=lambda path: [int(part) for part in path.name[7:].split(".")])
 
 
 def _change_database(folder: Path, statements: Sequence[str]) -> None:

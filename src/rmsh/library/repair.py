@@ -15,11 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from rmsh.core.errors import FormatError, InputError
+from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.library.database import Writer, connect_reader, read_acknowledged, translate_errors, write_acknowledged
-from rmsh.library.folder import check_is_library, find_model, finish_restore, read_manifest
+from rmsh.library.folder import (
+    check_is_library,
+    find_model,
+    finish_restore,
+    install_model,
+    read_manifest,
+    stage_model,
+)
 from rmsh.library.queries import (
     CODE_ROW,
+    Generation,
     generation_of,
     has_change,
     is_removed,
@@ -39,6 +47,7 @@ from rmsh.library.verify import (
     log_problems,
 )
 from rmsh.library.writing import insert_codes, insert_labels, log_new_codes
+from rmsh.model import load
 
 
 @dataclass
@@ -63,7 +72,7 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
     with translate_errors(folder), closing(Writer(folder, timeout=timeout)) as writer, opened as other:
         with writer.transaction() as connection:
             check_version(connection, folder)
-            find_model(folder, generation_of(connection))
+            _restore_model(folder, generation_of(connection), backup, result)
             _rebuild_indexes(connection, result)
             problems, lost = [*log_problems(folder, connection)], lost_changes(connection, read_acknowledged(folder))
             if problems:
@@ -109,6 +118,20 @@ def _opened(backup: Path, folder: Path) -> Iterator[sqlite3.Connection]:
         check_version(connection, backup)
         connection.execute("BEGIN")
         yield connection
+
+
+def _restore_model(folder: Path, generation: Generation, backup: Path | None, result: RepairResult) -> None:
+    """Restore a damaged model from the backup."""
+    try:
+        load(find_model(folder, generation))
+    except RmshError as error:
+        try:
+            stage_model(folder, load(find_model(backup or folder, generation)))
+        except RmshError:
+            result.lost.append(f"The model is damaged: {error}")
+        else:
+            install_model(folder, generation, force=True)
+            result.restored.append("The model was restored from the backup.")
 
 
 def _rebuild_indexes(connection: sqlite3.Connection, result: RepairResult) -> None:
