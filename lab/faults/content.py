@@ -1,4 +1,4 @@
-"""The content of the libraries that faults happen to: it follows from IDs, versions and models, so it can be checked."""
+"""The content of the libraries that faults happen to: it follows from IDs and versions, so that it can be checked."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.codes import Codes
+from rmsh.core.errors import RmshError
 from rmsh.core.types import MODALITIES
 from rmsh.features.bag_of_words import BagOfWords
 from rmsh.hash_function import HashFunction, JointLayer, Layer
@@ -23,7 +24,24 @@ from rmsh.model import Model
 if TYPE_CHECKING:
     from rmsh.core.types import Modality
 
-WORDS = "beach bridge car cat dog forest house lake moon plane river road snow sun train tree".split()
+WORDS = [
+    "beach",
+    "bridge",
+    "car",
+    "cat",
+    "dog",
+    "forest",
+    "house",
+    "lake",
+    "moon",
+    "plane",
+    "river",
+    "road",
+    "snow",
+    "sun",
+    "train",
+    "tree",
+]
 WIDTH = len(WORDS)  # of all vectors
 
 Versions = dict[str, int]  # id -> version
@@ -97,7 +115,10 @@ def inspect_library(folder: Path) -> tuple[Versions, list[str]]:
             for row, item in items.items()
             if not _is_complete(item, stored.get(row), model)
         ]
-        problems += _not_found(library, list(items.values()), model)
+        try:
+            problems += _not_found(library, list(items.values()), model)
+        except RmshError as error:
+            problems.append(str(error))
     return {item.id: version_of(item) for item in items.values()}, [*problems, *verify(folder).problems]
 
 
@@ -120,7 +141,7 @@ def _not_found(library: Library, items: Sequence[Item], model: str) -> list[str]
         Text(WORDS[0]): {item.id for item in items if WORDS[0] in str(item.text).split()},
     }
     for where, names in expected.items() if items else ():
-        (hits,) = library.search(queries.take([0]), len(items), to="text", model=model, where=where)
+        (hits,) = library.search(queries.take(np.array([0])), len(items), to="text", model=model, where=where)
         if {hit.item.id for hit in hits} != names:
             problems.append(f"{len(hits)} items are found with {where}, there are {len(names)}")
     return problems

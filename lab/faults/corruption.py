@@ -9,46 +9,47 @@ processes of their own, because damage could end one.
 from __future__ import annotations
 
 import json
-import logging
 import random
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from lab.data import PROJECT
-from lab.faults.content import MODELS, WORDS, make_codes, make_item, make_model
-from rmsh.core.errors import RmshError
-from rmsh.core.types import MODALITIES
-from rmsh.index.filters import Id, Label, Text
+from lab.faults.content import MODELS, make_codes, make_item
+from lab.faults.questions import (
+    ITEMS,
+    OUTCOMES,
+    Answers,
+    Clean,
+    answers_of,
+    ask,
+    fresh_answers,
+    warnings_of_library,
+)
 from rmsh.library import Library
-from rmsh.library import backup as backups
 from rmsh.library.backup import backup, restore
 from rmsh.library.database import connect_writer
-from rmsh.library.export import export_parquet
-from rmsh.library.maintenance import compact, describe
+from rmsh.library.folder import finish_replacing
+from rmsh.library.maintenance import compact
 from rmsh.library.recode import recode
 from rmsh.library.repair import repair
 from rmsh.library.schema import KEEP_ROWS
 from rmsh.library.verify import verify
 from rmsh.search.searcher import Searcher
 
-ITEMS = 150
 DAMAGE = {"bit": 60, "noise": 10, "zeros": 10, "cut": 10, "deleted": 10}  # of a hundred cases
-WITH_WORDS = {"worded", "best"}  # answers that use the text index
 _WEIGHTS = {"items.sqlite": 12, "items.sqlite-wal": 5, "codes.snapshot": 3, "model.safetensors": 2, "config.json": 2}
-_BAD = ("wrong", "traceback")
-
-Answers = dict[str, Any]
 
 
 @dataclass
@@ -61,8 +62,14 @@ class Case:
     damage: str
     place: int
     live: bool  # damaged under an open reader
+    reported: bool = False  # by verify
     outcome: str = "same"
     failures: list[str] = field(default_factory=list)
+
+    def note(self, outcome: str, *failures: str) -> None:
+        """Keep the worst outcome, and all failures."""
+        self.outcome = max(self.outcome, outcome, key=OUTCOMES.index)
+        self.failures += failures
 
 
 def make_states(root: Path) -> None:
@@ -95,17 +102,13 @@ def make_states(root: Path) -> None:
             return make_codes(some, other.fingerprint)
 
         recode(library, other, encode=encode, batch=16)
-    replacing = backups.finish_replacing
 
     def stopped(folder: Path) -> None:
         copy("restoring")
-        replacing(folder)
+        finish_replacing(folder)
 
-    backups.finish_replacing = stopped
-    try:
+    with mock.patch("rmsh.library.backup.finish_replacing", stopped):
         restore(root / "backup", live)
-    finally:
-        backups.finish_replacing = replacing
     shutil.rmtree(live)
 
 
@@ -143,247 +146,94 @@ def apply_damage(path: Path, case: Case) -> None:
         file.truncate()
 
 
-@contextmanager
-def warnings_of_library() -> Iterator[list[str]]:
-    """Collects what the library logs."""
-    messages: list[str] = []
-    handler, log = logging.Handler(), logging.getLogger("rmsh.library")
-    handler.emit = lambda entry: messages.append(entry.getMessage())  # type: ignore[method-assign]
-    log.addHandler(handler)
-    log.propagate = False
-    try:
-        yield messages
-    finally:
-        log.removeHandler(handler)
-
-
-def ask(question: Callable[[], Any]) -> Any:
-    """An answer, or "refused" and a sentence; any error but one of rmsh is raised."""
-    try:
-        return question()
-    except RmshError as error:
-        if "\n" in str(error):
-            raise
-        return ["refused", str(error)]
-
-
-def answers_of(searcher: Searcher) -> Answers:
-    """Answers of an open library to questions of every kind, as lists that begin with an ID where that is possible."""
-    library: Any = searcher.store
-    names = [f"n{i}" for i in range(ITEMS)]
-    fingerprint = ask(lambda: library.generation().fingerprint)
-    if isinstance(fingerprint, list):
-        return {"model": fingerprint}
-    queries = make_codes([make_item("query", 17)], fingerprint)
-
-    def hits(found: Any) -> list[Any]:
-        return [[hit.item.id, hit.distance, repr(hit)] for hit in found]
-
-    def nearest(to: Any, **options: Any) -> list[Any]:
-        return hits(library.search(queries["text"], ITEMS, to=to, model=fingerprint, **options)[0])
-
-    answers: dict[str, Callable[[], Any]] = {
-        "count": library.count,
-        "encoded": lambda: searcher.text("a dog").codes.packed.tolist(),
-        "nearest image": lambda: nearest("image"),
-        "nearest text": lambda: nearest("text"),
-        "labelled": lambda: nearest("text", where=Label("v1")),
-        "not labelled": lambda: nearest("text", where=~Label("v1")),
-        "with ID": lambda: nearest("text", where=Id("n9") | Id("n109")),
-        "within": lambda: hits(library.within(queries["text"], 16, to="text", model=fingerprint)[0]),
-        "worded": lambda: nearest("text", where=Text(WORDS[0])),
-        "best": lambda: hits(searcher.search(searcher.text(f"{WORDS[1]} {WORDS[0]}"), ITEMS, to="text")),
-        "like": lambda: hits(searcher.search(searcher.item("n9"), ITEMS, to="image")),
-        "exported": lambda: _export(library),
-    }
-    for modality in MODALITIES:
-        answers[f"{modality} codes"] = lambda modality=modality: _codes(library, names, modality)
-    found = {name: ask(question) for name, question in answers.items()}
-    found["items"] = [[name, repr(ask(lambda name=name: library.get(name)))] for name in names]
-    found["paths"] = [[name, repr(ask(lambda name=name: _path(library, name)))] for name in names[:9]]
-    for other in (lambda: describe(library), library.warning, library.credit):  # only for errors
-        ask(other)
-    return found
-
-
-def _codes(library: Library, names: list[str], modality: Any) -> list[Any]:
-    codes = library.codes(names, modality)
-    return [[str(name), code.tobytes().hex()] for name, code in zip(codes.ids, codes.packed, strict=True)]
-
-
-def _path(library: Library, name: str) -> str | None:
-    item = library.get(name)
-    path = None if item is None else library.picture_path(item)
-    return None if path is None else path.name
-
-
-def _export(library: Library) -> list[Any]:
-    import pyarrow.parquet as pq
-
-    with tempfile.TemporaryDirectory() as folder:
-        export_parquet(library, Path(folder) / "out.parquet")
-        rows = pq.read_table(Path(folder) / "out.parquet").to_pylist()
-    return [[row["id"], repr(row)] for row in rows]
-
-
-def fresh_answers(folder: Path) -> Answers:
-    """The answers of a library that is opened for them."""
-    searcher = ask(lambda: Searcher.open(folder))
-    if isinstance(searcher, list):
-        return {"open": searcher}
-    with searcher:
-        return answers_of(searcher)
-
-
 class Judge:
-    """Compares answers with those of a clean copy."""
+    """Runs cases, and says what came of them."""
 
     def __init__(self, root: Path) -> None:
-        self.clean = {}
-        self.row_of: dict[str, dict[str, str]] = {}
+        self.root = root
+        self.clean: dict[str, Clean] = {}
         for state in STATES:
-            with warnings_of_library() as warned, tempfile.TemporaryDirectory() as folder:
-                copy = shutil.copytree(root / state, Path(folder) / "library")
-                self.clean[state] = fresh_answers(copy)
-                rows = re.findall(r"Item\(id='(n\d+)'.*?row=(\d+)", json.dumps(self.clean[state]["nearest text"]))
-                self.row_of[state] = {row: name for name, row in rows}
-                problems = [] if state == "restoring" else verify(copy).problems
-            if warned or problems or not isinstance(self.clean[state].get("best"), list):
-                raise RuntimeError(f"the clean copy {state} is not clean: {warned} {problems} {self.clean[state]}")
+            with tempfile.TemporaryDirectory() as work:
+                self.clean[state] = Clean(shutil.copytree(root / state, Path(work) / "library"))
 
-    def compare(self, case: Case, state: str, found: Answers, warned: list[str], problems: tuple[str, ...]) -> str:
-        """The worst of: same, refused, left out, text index, wrong."""
-        clean, outcomes = self.clean[state], set[str]()
-        if found.keys() != clean.keys():  # it could not be opened
-            ((question, answer),) = found.items()
-            return "refused" if answer[0] == "refused" else self._wrong(case, question, answer, "")
-        text = " ".join(warned)
-        missing = set(re.findall(r"item '(n\d+)'", text))
-        missing |= {self.row_of[state].get(row, "") for row in re.findall(r"row (\d+)", text)}
-        indexes = any("full-text" in problem or "texts" in problem for problem in problems)
-        for question, wanted in clean.items():
-            answer = found[question]
-            if answer == wanted:
-                continue
-            if isinstance(answer, list) and answer[:1] == ["refused"]:
-                outcomes.add("refused")
-            elif question in ("items", "paths") and _one_by_one(answer, wanted):
-                outcomes.add("refused")
-            elif isinstance(wanted, list) and _without(answer, missing) == _without(wanted, missing):
-                outcomes.add("left out")
-            elif question in WITH_WORDS and problems and (indexes or case.damage != "bit"):
-                outcomes.add("text index")
+    def run(self, case: Case) -> None:
+        """Damage a file of a copy, ask, verify, repair and restore."""
+        with tempfile.TemporaryDirectory() as work:
+            try:
+                if case.state == "backup":
+                    self._damaged_backup(Path(work), case)
+                else:
+                    self._damaged_library(Path(work), case)
+            except Exception as error:  # that is what is looked for
+                case.note("traceback", "".join(traceback.format_exception(error)[-4:])[-1200:])
+
+    def _damaged_library(self, work: Path, case: Case) -> None:
+        library = shutil.copytree(self.root / case.state, work / "library")
+        with warnings_of_library() as warned:
+            if case.live:
+                with Searcher.open(library) as searcher:
+                    answers_of(searcher)
+                    apply_damage(library / case.file, case)
+                    found = answers_of(searcher)
+                self._compare(case, found, warned, ask(lambda: verify(library).problems))
             else:
-                self._wrong(case, question, answer, wanted)
-                outcomes.add("wrong")
-        return max(outcomes, key=OUTCOMES.index, default="same")
-
-    @staticmethod
-    def _wrong(case: Case, question: str, answer: Any, wanted: Any) -> str:
-        different = [each for each in answer if each not in wanted] if isinstance(answer, list) else answer
-        lost = [each for each in wanted if each not in answer] if isinstance(wanted, list) else wanted
-        case.failures.append(f"{question}: got {str(different)[:300]} instead of {str(lost)[:300]}")
-        return "wrong"
-
-
-OUTCOMES = ("same", "refused", "left out", "text index", "wrong", "traceback")
-
-
-def _one_by_one(answer: Any, wanted: Any) -> bool:
-    return all(a == b or a[1].startswith("['refused'") for a, b in zip(answer, wanted, strict=True))
-
-
-def _without(entries: Any, names: set[str]) -> list[Any]:
-    return [entry for entry in entries if not isinstance(entry, list) or entry[0] not in names]
-
-
-def run_case(root: Path, case: Case, judge: Judge) -> None:
-    """Damage a file of a copy, ask, verify, repair and restore; the case then says what came of it."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        try:
-            if case.state == "backup":
-                _damaged_backup(root, folder, case, judge)
-            else:
-                _damaged_library(root, folder, case, judge)
-        except Exception as error:  # noqa: BLE001  # that is what is looked for
-            import traceback
-
-            lines = traceback.format_exception(error)
-            case.outcome = "traceback"
-            case.failures.append("".join(lines[-4:])[-1200:])
-
-
-def _damaged_library(root: Path, work: Path, case: Case, judge: Judge) -> None:
-    library = shutil.copytree(root / case.state, work / "library")
-    with warnings_of_library() as warned:
-        if case.live:
-            with Searcher.open(library) as searcher:
-                answers_of(searcher)
                 apply_damage(library / case.file, case)
-                found = answers_of(searcher)
-            problems = verify(library).problems if (library / "manifest.json").exists() else ()
-            case.outcome = judge.compare(case, case.state, found, warned, problems)
-        else:
-            apply_damage(library / case.file, case)
-        fresh = fresh_answers(library)
-        problems = tuple(ask(lambda: verify(library)).problems)
-        outcome = judge.compare(case, case.state, fresh, warned, problems)
-        case.outcome = max(case.outcome, outcome, key=OUTCOMES.index)
-        if outcome not in ("same", "wrong") and not problems:
-            case.failures.append(f"verify finds no problem, but answers are {outcome}: {warned[:2]}")
+            found, problems = fresh_answers(library), verify(library).problems
+            case.reported = bool(problems)
+            if self._compare(case, found, warned, problems) != "same" and not problems:
+                case.note("wrong", f"verify finds no problem, but there are warnings or refusals: {warned[:2]}")
         if case.state != "restoring":
-            _check_repair(library, root / "backup", case, judge)
-    with warnings_of_library() as warned:
-        restored = ask(lambda: restore(root / "backup", library, replace=True))
+            self._repair(library, case)
+        restored = ask(lambda: restore(self.root / "backup", library, replace=True))
         if isinstance(restored, list):
-            case.failures.append(f"restore was refused: {restored[1]}")
+            case.note("wrong", f"restore was refused: {restored[1]}")
+        elif self.clean["backup"].compare(fresh_answers(library), [], [])[0] != "same" or verify(library).problems:
+            case.note("wrong", f"the restored library is not that of the backup: {verify(library).problems[:1]}")
+
+    def _compare(self, case: Case, found: Answers, warned: list[str], problems: Sequence[str], state: str = "") -> str:
+        outcome, wrong = self.clean[state or case.state].compare(found, warned, problems)
+        case.note(outcome, *wrong)
+        return outcome
+
+    def _repair(self, library: Path, case: Case) -> None:
+        """Repair a library; unless changes are lost, it answers as a clean one, without what could not be saved."""
+        result = ask(lambda: repair(library, backup=self.root / "backup"))
+        if isinstance(result, list) or any("has lost acknowledged" in each for each in result.lost):
             return
-        if judge.compare(case, "backup", fresh_answers(library), [], ()) != "same" or verify(library).problems:
-            case.failures.append(f"the restored library is not that of the backup: {verify(library).problems[:1]}")
+        with warnings_of_library() as warned:
+            found, problems = fresh_answers(library), verify(library).problems
+        outcome, wrong = self.clean[case.state].compare(found, [*warned, *result.restored, *result.lost], problems)
+        if outcome == "wrong" or (problems and not result.lost):
+            case.note("wrong", *wrong, f"after repair: {problems[:1]} {result.restored[:2]} {result.lost[:2]}")
+
+    def _damaged_backup(self, work: Path, case: Case) -> None:
+        """Repair a damaged library from a damaged backup, and restore another one from it."""
+        library, whole = (shutil.copytree(self.root / "killed", work / name) for name in ("library", "whole"))
+        copy = shutil.copytree(self.root / "backup", work / "backup")
+        apply_damage(copy / case.file, case)
+        _damage_rows(library)
+        with warnings_of_library() as warned:
+            ask(lambda: repair(library, backup=copy))
+            problems = verify(library).problems
+            self._compare(case, fresh_answers(library), [*warned, *problems], problems, "killed")
+        is_refused = isinstance(ask(lambda: restore(copy, whole)), list)
+        case.note("refused" if is_refused else "same")
+        case.reported = is_refused
+        with warnings_of_library() as warned:
+            self._compare(case, fresh_answers(whole), warned, [], "killed" if is_refused else "backup")
 
 
-def _check_repair(library: Path, copy: Path, case: Case, judge: Judge) -> None:
-    result, before = ask(lambda: repair(library, backup=copy)), len(case.failures)
-    if isinstance(result, list):
-        return
-    with warnings_of_library() as warned:
-        found, problems = fresh_answers(library), verify(library).problems
-        outcome = judge.compare(case, case.state, found, [*warned, *result.restored, *result.lost], problems)
-    if problems and not result.lost:
-        case.failures.append(f"repair has lost nothing, but verify finds: {problems[0]}")
-    if outcome == "wrong" and any("has lost acknowledged" in each for each in result.lost):
-        del case.failures[before:]
-    elif outcome == "wrong":
-        case.outcome = "wrong"
-        case.failures.append(f"after repair: {result.restored[:2]} {result.lost[:2]}")
-
-
-def _damaged_backup(root: Path, work: Path, case: Case, judge: Judge) -> None:
-    library, copy = (shutil.copytree(root / state, work / state) for state in ("killed", "backup"))
-    apply_damage(copy / case.file, case)
+def _damage_rows(library: Path) -> None:
+    """Damage two items and the codes of two others, of which only a backup has copies."""
     with closing(connect_writer(library, timeout=0)) as connection:
         connection.execute("DROP TRIGGER item_kept")
         connection.execute("UPDATE items SET text = 'damaged' WHERE row IN (3, 4)")
         connection.execute("UPDATE codes SET text = zeroblob(length(text)) WHERE row IN (10, 11)")
         connection.execute(KEEP_ROWS)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (library / "codes.snapshot").unlink()
-    with warnings_of_library() as warned:
-        result = ask(lambda: repair(library, backup=copy))
-        case.outcome = "refused" if isinstance(result, list) else "same"
-        problems = verify(library).problems
-        outcome = judge.compare(case, "killed", fresh_answers(library), [*warned, *problems], problems)
-        case.outcome = max(case.outcome, outcome, key=OUTCOMES.index)
-    whole = shutil.copytree(root / "killed", work / "whole")
-    with warnings_of_library() as warned:
-        restored = ask(lambda: restore(copy, whole))
-        state = "killed" if isinstance(restored, list) else "backup"
-        outcome = judge.compare(case, state, fresh_answers(whole), warned, verify(whole).problems)
-        case.outcome = max(case.outcome, outcome, "refused" if state == "killed" else "same", key=OUTCOMES.index)
 
 
-def damage_files(root: Path, cases: int, *, seed: int, on_case: Callable[[Case], None] = lambda _: None) -> list[Case]:
+def damage_files(root: Path, cases: int, *, seed: int) -> list[Case]:
     """Run so many cases, in as many processes as necessary."""
     make_states(root)
     Judge(root)  # raises if a state is not clean
@@ -391,12 +241,10 @@ def damage_files(root: Path, cases: int, *, seed: int, on_case: Callable[[Case],
     while len(done) < cases:
         command = [sys.executable, "-m", "lab.faults.corruption", str(root), str(seed), str(len(done)), str(cases)]
         with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as process:
-            for line in process.stdout or ():
-                done.append(Case(**json.loads(line)))
-                on_case(done[-1])
+            done += [Case(**json.loads(line)) for line in process.stdout or ()]
         if process.returncode:
             case = choose(root, len(done), seed)
-            case.outcome, case.failures = "traceback", [f"the process ended with {process.returncode}"]
+            case.note("traceback", f"the process ended with {process.returncode}")
             done.append(case)
     return done
 
@@ -406,13 +254,20 @@ def summary(cases: list[Case]) -> dict[str, Any]:
     files: defaultdict[str, Counter[str]] = defaultdict(Counter)
     damage: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for case in cases:
-        name = "a backup" if case.state == "backup" else Path(case.file).name
-        files[name if not case.file.startswith(".restoring") else "a restore"][case.outcome] += 1
-        damage[case.damage][case.outcome] += 1
-    failures = [f"case {case.number} ({case.state}/{case.file}, {case.damage}): {f}" for case in cases for f in case.failures]
-    return {"cases": len(cases), "live": sum(case.live for case in cases), "files": files, "damage": damage} | {
+        place = {"backup": "a backup", "restoring": "an interrupted restore"}.get(case.state, Path(case.file).name)
+        for counts in (files[place], damage[case.damage]):
+            counts.update([case.outcome, *["reported"] * case.reported])
+    return {
+        "cases": len(cases),
+        "live": sum(case.live for case in cases),
         "outcomes": Counter(case.outcome for case in cases),
-        "failures": failures,
+        "files": dict(sorted(files.items())),
+        "damage": dict(sorted(damage.items())),
+        "failures": [
+            f"case {case.number} ({case.state}/{case.file}, {case.damage}): {failure}"
+            for case in cases
+            for failure in case.failures
+        ],
     }
 
 
@@ -421,7 +276,7 @@ def main(root: Path, seed: int, first: int, last: int) -> None:
     judge = Judge(root)
     for number in range(first, last):
         case = choose(root, number, seed)
-        run_case(root, case, judge)
+        judge.run(case)
         print(json.dumps(asdict(case)), flush=True)
 
 

@@ -134,7 +134,7 @@ def check(folder: Path, state: State, interrupted: Mapping[str, Any] | None) -> 
     try:
         _complete(folder, interrupted["begin"] if interrupted else "")
         items, problems = inspect_library(folder)
-    except Exception as error:  # noqa: BLE001  # any error is a failure
+    except Exception as error:  # any error is a failure
         return state, [f"{type(error).__name__}: {error}"]
     matching = [each for each in possible if each.items == items]
     if not matching:

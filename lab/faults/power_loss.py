@@ -227,7 +227,9 @@ def _points(changes: list[Change], wanted: int, rng: random.Random) -> list[int]
     """Increasing points, three of four within the last operation."""
     marks = [at for at, change in enumerate(changes) if change.kind == "M" and b'"begin"' in change.first]
     last = marks[-1]
-    return sorted(rng.randrange(1, len(changes)) if n % 4 == 0 else rng.randrange(last, len(changes)) for n in range(wanted))
+    return sorted(
+        rng.randrange(1, len(changes)) if n % 4 == 0 else rng.randrange(last, len(changes)) for n in range(wanted)
+    )
 
 
 def _check_point(

@@ -12,8 +12,8 @@ import os
 import random
 import sqlite3
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,12 @@ from rmsh.library.recode import recode
 from rmsh.library.repair import repair
 
 MILVUS = os.environ.get("MILVUS_URI")
-OPERATIONS = ("add", "update", "remove", "recode", "compact", "backup", "restore", "repair", "upgrade")
+OPERATIONS: tuple[str, ...] = ("add", "update", "remove", "recode", "compact", "backup", "restore", "repair", "upgrade")
 OPERATIONS += ("push",) if MILVUS else ()
 
 # Damage that `rmsh library repair` mends without a backup, given a current snapshot.
 _DAMAGE = (
-    "UPDATE codes SET text = zeroblob(length(text)) WHERE row % 7 = 0 AND generation = (SELECT generation FROM library)",
+    "UPDATE codes SET text = zeroblob(4) WHERE row % 7 = 0 AND generation = (SELECT generation FROM library)",
     "UPDATE labels SET count = count + 1",
     "DELETE FROM texts_data WHERE id > 10",
     "UPDATE changes SET first = first + 1 WHERE seq = (SELECT max(seq) FROM changes)",
@@ -62,8 +62,8 @@ def main(folder: Path, seed: int, favourite: str, changes: int) -> None:
         before = files.faults_count()
         if is_last:
             files.faults_kill_after(changes)
-        _do(folder, begun)
-        _report({"end": operation, "changes": files.faults_count() - before})
+        with _done(folder, begun):
+            _report({"end": operation, "changes": files.faults_count() - before})
         if is_last:
             break
 
@@ -83,7 +83,9 @@ def _begin(folder: Path, operation: str, rng: random.Random, fresh: str) -> dict
     return {"begin": operation, "ids": ids, "version": rng.randrange(1000), "name": f"backup-{fresh}"}
 
 
-def _do(folder: Path, begun: Mapping[str, Any]) -> None:
+@contextmanager
+def _done(folder: Path, begun: Mapping[str, Any]) -> Iterator[None]:
+    """Do what was reported; inside the block it is done, but the library may still be open."""
     operation, version = begun["begin"], begun["version"]
     if operation == "restore":
         restore(backups_of(folder.parent)[-1], folder)
@@ -99,6 +101,9 @@ def _do(folder: Path, begun: Mapping[str, Any]) -> None:
     else:
         with Library.open(folder, writable=True) as library:
             _change(library, operation, [make_item(name, version) for name in begun["ids"]], folder, begun["name"])
+            yield
+        return
+    yield
 
 
 def backups_of(root: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rmsh.core.errors import FormatError, InputError, RmshError
-from rmsh.library.database import Writer, connect_reader, read_acknowledged, translate_errors, write_acknowledged
+from rmsh.library.database import Writer, connect_reader, read_acknowledged, translate_errors
 from rmsh.library.folder import (
     check_is_library,
     find_model,
@@ -74,9 +74,12 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
             check_version(connection, folder)
             _restore_model(folder, generation_of(connection), backup, result)
             _rebuild_indexes(connection, result)
-            problems, lost = [*log_problems(folder, connection)], lost_changes(connection, read_acknowledged(folder))
-            if problems:
+            acknowledged = read_acknowledged(folder)
+            lost = lost_changes(connection, acknowledged)
+            if any(log_problems(folder, connection)):
                 connection.execute("DELETE FROM changes")
+                # A later number: the new entry counts as acknowledged after all others, even if this process is killed.
+                log_new_codes(connection, after=acknowledged[0] if acknowledged else 0)
                 result.restored.append("The log of changes was rewritten.")
             damage = find_damage(folder, connection)
             if other is not None and damage.items:
@@ -93,10 +96,7 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
                 result.restored.append("The lists of the items with each label were counted again.")
             if result.restored:
                 log_new_codes(connection)
-            change = last_change(connection)
             result.lost += [f"The library {folder} has lost {lost}."] * (lost is not None) + [*after.messages]
-        if problems:
-            write_acknowledged(folder, *change, replace=True)
         # A snapshot that may have the only intact copy of damaged codes is not overwritten.
         if not after.messages and (damage.snapshot_problem or result.restored):
             with closing(connect_reader(folder)) as connection:
