@@ -24,6 +24,7 @@ from rmsh.library.folder import (
     install_model,
     read_manifest,
     stage_model,
+    write_manifest,
 )
 from rmsh.library.queries import (
     CODE_ROW,
@@ -45,6 +46,8 @@ from rmsh.library.verify import (
     is_text_index_intact,
     label_problems,
     log_problems,
+    manifest_problems,
+    structure_problems,
 )
 from rmsh.library.writing import insert_codes, insert_labels, log_new_codes
 from rmsh.model import load
@@ -86,6 +89,9 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
                 result.restored += _restore_items(connection, other, damage.items)
             result.restored += _restore_codes(connection, other, damage)
             result.restored += _restore_vectors(connection, other)
+            if any(manifest_problems(folder, connection)):
+                write_manifest(folder, connection)
+                result.restored.append("The manifest was rewritten.")
             if not is_text_index_intact(connection):
                 connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
                 result.restored.append("The full-text index was rebuilt.")
@@ -136,14 +142,14 @@ def _restore_model(folder: Path, generation: Generation, backup: Path | None, re
 
 def _rebuild_indexes(connection: sqlite3.Connection, result: RepairResult) -> None:
     """Rebuild the indexes of the tables if they do not match them."""
-    (problem,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    if problem == "ok":
+    problems = structure_problems(connection)
+    if not problems:
         return
     try:
         connection.execute("REINDEX")
     except sqlite3.IntegrityError as error:  # a damaged ID equals another one
         raise FormatError(
-            f"The database is damaged ({problem}) and its indexes cannot be rebuilt ({error}); restore a backup "
+            f"The database is damaged ({problems[0]}) and its indexes cannot be rebuilt ({error}); restore a backup "
             "with `rmsh library restore`."
         ) from error
     result.restored.append("The indexes of the database were rebuilt.")
