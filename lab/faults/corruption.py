@@ -9,6 +9,7 @@ processes of their own, because damage could end one.
 from __future__ import annotations
 
 import json
+import logging
 import random
 import shutil
 import subprocess
@@ -273,6 +274,7 @@ def summary(cases: list[Case]) -> dict[str, Any]:
 
 def main(root: Path, seed: int, first: int, last: int) -> None:
     """Run some cases and print them as lines of JSON."""
+    logging.getLogger("rmsh.library").addHandler(logging.NullHandler())
     judge = Judge(root)
     for number in range(first, last):
         case = choose(root, number, seed)

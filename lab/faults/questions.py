@@ -44,7 +44,6 @@ def warnings_of_library() -> Iterator[list[str]]:
     """Collects what the library logs."""
     collector, log = _Collector(), logging.getLogger("rmsh.library")
     log.addHandler(collector)
-    log.propagate = False
     try:
         yield collector.messages
     finally:
