@@ -83,7 +83,7 @@ def make_states(root: Path) -> None:
         shutil.copytree(live, root / name)
 
     with Library.create(live, model) as library:
-        library.add(items[:100], make_codes(items[:100], model.fingerprint), model=model.fingerprint)
+        library.add(items[:60], make_codes(items[:60], model.fingerprint), model=model.fingerprint)
         for name in ("report.json", "CREDIT.txt"):
             (live / name).write_text(json.dumps({"key": 1, "model": model.fingerprint, "warning": "near chance"}))
         library.remove(["n5"])
@@ -91,10 +91,10 @@ def make_states(root: Path) -> None:
         backup(library, root / "backup")
     copy("closed")
     with Library.open(live, writable=True) as library:
-        for first in range(100, ITEMS, 10):
+        for first in range(60, ITEMS, 10):
             batch = items[first : first + 10]
             library.add(batch, make_codes(batch, model.fingerprint), model=model.fingerprint)
-        library.remove(["n7", "n107"])
+        library.remove(["n7", "n67"])
         copy("killed")
 
         def encode(some: Any) -> Any:

@@ -23,7 +23,7 @@ from rmsh.search.searcher import Searcher
 if TYPE_CHECKING:
     from rmsh.library import Library
 
-ITEMS = 150
+ITEMS = 90
 OUTCOMES = ("same", "refused", "left out", "text index", "wrong", "traceback")
 _WITH_WORDS = {"worded", "best"}  # questions that use the text index
 
@@ -82,7 +82,7 @@ def answers_of(searcher: Searcher) -> Answers:
         "nearest text": lambda: nearest("text"),
         "labelled": lambda: nearest("text", where=Label("v1")),
         "not labelled": lambda: nearest("text", where=~Label("v1")),
-        "with ID": lambda: nearest("text", where=Id("n9") | Id("n109")),
+        "with ID": lambda: nearest("text", where=Id("n9") | Id("n69")),
         "within": lambda: hits(library.within(queries["text"], 16, to="text", model=fingerprint)[0]),
         "worded": lambda: nearest("text", where=Text(WORDS[0])),
         "best": lambda: hits(searcher.search(searcher.text(f"{WORDS[1]} {WORDS[0]}"), ITEMS, to="text")),
