@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -396,6 +397,46 @@ def serving(sources: Sources) -> str:
     )
 
 
+def faults(sources: Sources) -> str:
+    """Damaged files, killed writers, lost power, and the long run if there was one."""
+    damage, kills, power = (sources.file(f"faults/{name}") for name in ("corruption", "kills", "power_loss"))
+    kinds = {"same": "same answers", "refused": "refused", "left out": "items left out", "text index": "words differ"}
+    kinds |= {"wrong": "wrong", "traceback": "tracebacks"}
+    whole = Counter[str]()
+    for row in damage["files"].values():
+        whole.update(row)
+    rows = []
+    for name, row in (damage["files"] | {"all": whole}).items():
+        counts = [row.get(kind, 0) for kind in kinds]
+        rows.append([name, *map(str, (sum(counts), *counts, row.get("reported", 0)))])
+    operations = sorted(kills["killed_during"] | power["during"])
+    during = [
+        [name, *(str(each.get(name, 0)) for each in (kills["killed_during"], power["during"]))] for name in operations
+    ]
+    return (
+        table(["damaged file", "cases", *kinds.values(), "found by `verify`"], rows)
+        + "\n\n"
+        + table(["interrupted operation", "killed", "power lost"], during)
+        + f"\n\n{kills['runs']} kills, {sum(kills['acknowledged'].values()):,} acknowledged operations, "
+        f"{len(kills['failures'])} failures. {power['points']} losses of power among\n{power['changes']:,} recorded changes "
+        f"to files, {len(power['failures'])} failures.{_soak(sources)}"
+    )
+
+
+def _soak(sources: Sources) -> str:
+    if not (sources.folder / "faults" / "soak.json").exists():
+        return ""
+    found = sources.file("faults/soak")
+    made, parts = found["operations"], found["parts"]
+    first, last = parts[0], parts[-1]
+    return (
+        f"\n\n{found['minutes']:g} minutes of a server with {found['items']:,} items, {made['items added']:,} items added, "
+        f"{made['items removed']:,} removed, {made['recodes']} recodes:\n{sum(part['count'] for part in parts):,} "
+        f"requests, {sum(found['errors'].values())} errors; median from {first['p50']:.0f} to {last['p50']:.0f} ms, "
+        f"memory from {first['memory_mb']} to {last['memory_mb']} MB."
+    )
+
+
 def composed(sources: Sources) -> str:
     """What composed queries find, by a model that has not seen the photographs."""
     found = [row for row in sources.file("first_page/composed")["rows"] if row["model"] == "twin"]
@@ -472,6 +513,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "search-speed": search_speed,
     "two-stages": two_stages,
     "serving": serving,
+    "faults": faults,
     "composed": composed,
     "cut-off": cut_off,
     "few-pairs": few_pairs,

@@ -85,7 +85,7 @@ def make_library(folder: Path) -> tuple[list[str], list[bytes]]:
     captions = np.asarray(pairs.texts).tolist()
     files = [str(Path(path).relative_to(folder / "library.pictures")) for path in np.asarray(pairs.images).tolist()]
     labels = [tuple(pairs.class_names[c] for c in np.flatnonzero(row)) for row in np.asarray(pairs.labels)]
-    model = _random_model()
+    model = random_model()
     with Library.create(folder / "library", model, source=folder / "library.pictures") as library:
         for first in range(0, ITEMS, 10_000):
             rows = range(first, min(first + 10_000, ITEMS))
@@ -98,9 +98,10 @@ def make_library(folder: Path) -> tuple[list[str], list[bytes]]:
     return captions, [(folder / "library.pictures" / name).read_bytes() for name in files[:100]]
 
 
-def _random_model() -> Model:
+def random_model(seed: int = 0) -> Model:
+    """A model with the encoders of a build and random hash functions."""
     encoders: dict[Modality, Encoder] = {"image": EfficientNet(), "text": MiniLM()}
-    chance = np.random.default_rng(0)
+    chance = np.random.default_rng(seed)
     functions = {
         modality: HashFunction((Layer(chance.normal(size=(e.dim, BITS)).astype("f4"), np.zeros(BITS, "f4"), "none"),))
         for modality, e in encoders.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -11,6 +12,7 @@ import pytest
 
 from rmsh.codes import Codes
 from rmsh.core.errors import FormatError
+from rmsh.index.filters import Id
 from rmsh.library import Item, Library
 from rmsh.library.backup import backup, restore
 from rmsh.library.export import export_parquet
@@ -32,12 +34,17 @@ def copy(library: Library, folder: Path, tmp_path: Path, fill: Fill) -> Path:
     return tmp_path / "copy"
 
 
-def _lose_last_row(folder: Path, name: str) -> None:
-    """Take the last entry away from a table or index, by the number of entries in the header of its page."""
+def _page_of(folder: Path, name: str) -> int:
+    """The offset of the first page of a table or index."""
     with closing(sqlite3.connect(folder / "items.sqlite")) as connection:
         (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+    return 4096 * (int(page) - 1)
+
+
+def _lose_last_row(folder: Path, name: str) -> None:
+    """Take the last entry away from a table or index, by the number of entries in the header of its page."""
     content = bytearray((folder / "items.sqlite").read_bytes())
-    content[4096 * (page - 1) + 4] -= 1
+    content[_page_of(folder, name) + 4] -= 1
     (folder / "items.sqlite").write_bytes(content)
 
 
@@ -131,3 +138,40 @@ def test_a_library_with_a_damaged_description_is_restored(manifest: bool, *, cop
     restore(copy, folder, replace=True)
     with Library.open(folder) as reader:
         assert reader.count() == 4
+
+
+@pytest.mark.parametrize(("old", "new"), [("b", "c"), ("c", "b"), ("b", "j")])
+def test_an_index_that_leads_to_another_item_does_not_change_what_is_found(
+    old: str, new: str, *, copy: Path, folder: Path, code: Code
+) -> None:
+    content, page = bytearray((folder / "items.sqlite").read_bytes()), _page_of(folder, "sqlite_autoindex_items_1")
+    at = content.index(old.encode(), page)
+    content[at] = ord(new)  # one flipped bit
+    (folder / "items.sqlite").write_bytes(content)
+    with Library.open(folder) as reader:
+        for name in ("a", "b", "c"):
+            assert reader.get(name) == Item(name, text=f"text of {name}", labels=(name,))
+        assert reader.get("j") is None
+        assert reader.codes(["17", "a", "b", "c"], "text").ids.tolist() == ["17", "a", "b", "c"]
+        for name, found in {"b": ["b"], "c": ["c"], "j": []}.items():
+            (hits,) = reader.search(code(["q"]), 4, to="text", model=reader.generation().fingerprint, where=Id(name))
+            assert [hit.item.id for hit in hits] == found
+    assert verify(folder).problems
+    assert repair(folder, backup=copy).lost == []
+
+
+def test_a_damaged_page_is_one_sentence(copy: Path, folder: Path) -> None:
+    content, page = bytearray((folder / "items.sqlite").read_bytes()), _page_of(folder, "vectors")
+    content[page + 1] = 1  # the first free block
+    (folder / "items.sqlite").write_bytes(content)
+    problems = verify(folder).problems
+    assert problems
+    assert not any("\n" in problem or "***" in problem for problem in problems)
+
+
+def test_a_damaged_manifest_is_rewritten_by_a_repair(copy: Path, folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"bits": 17}))
+    assert any("manifest" in sentence for sentence in repair(folder).restored)
+    assert json.loads((folder / "manifest.json").read_text()) == manifest
+    assert verify(folder).problems == ()

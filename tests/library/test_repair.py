@@ -13,6 +13,7 @@ from rmsh.core.errors import FormatError, InputError
 from rmsh.index.filters import Text
 from rmsh.library import Item, Library
 from rmsh.library.backup import backup
+from rmsh.library.database import read_acknowledged
 from rmsh.library.export import export_parquet
 from rmsh.library.maintenance import compact
 from rmsh.library.repair import repair
@@ -222,3 +223,32 @@ def test_a_writer_that_opens_keeps_a_snapshot_it_cannot_rewrite(stocked: Library
     (folder / SNAPSHOT).write_bytes(content)
     Library.open(folder, writable=True).close()
     assert (folder / SNAPSHOT).read_bytes() == bytes(content)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
+def test_a_damaged_model_is_restored_from_a_backup(
+    file: str, *, stocked: Library, folder: Path, tmp_path: Path
+) -> None:
+    backup(stocked, tmp_path / "copy")
+    content = bytearray((folder / "model" / file).read_bytes())
+    content[-9] ^= 1
+    (folder / "model" / file).write_bytes(content)
+    assert any("model is damaged" in sentence for sentence in repair(folder).lost)
+    result = repair(folder, backup=tmp_path / "copy")
+    assert result.lost == []
+    assert any("model was restored" in sentence for sentence in result.restored)
+    assert verify(folder).problems == ()
+    assert stocked.model().fingerprint == stocked.generation().fingerprint
+
+
+def test_the_log_goes_on_with_later_numbers_after_a_repair(stocked: Library, folder: Path, fill: Fill) -> None:
+    """An interrupted repair would otherwise look like the loss of all acknowledged changes."""
+    fill(stocked, ["d"])
+    before = read_acknowledged(folder)
+    _spoil(stocked, "UPDATE changes SET first = 7")
+    assert repair(folder).lost == []
+    after = read_acknowledged(folder)
+    assert before is not None
+    assert after is not None
+    assert after[0] > before[0]
+    assert verify(folder).problems == ()

@@ -14,6 +14,7 @@ from PIL import Image
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError, InputError
 from rmsh.core.types import Modality
+from rmsh.features import extract
 from rmsh.hash_function import HashFunction, Layer
 from rmsh.index.filters import Label
 from rmsh.library import Hit, Item, Library
@@ -92,6 +93,20 @@ def _recode(folder: Path, model_folder: Path) -> None:
     model = load(model_folder)
     with Library.open(folder, writable=True) as library:
         recode(library, model, encode=item_coder(model, image_path=library.picture_path))
+
+
+def test_an_encoder_that_two_models_share_is_loaded_once(
+    searcher: Searcher, colours: Path, new_colours: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = []
+    monkeypatch.setattr(extract, "restore", lambda what, restore=extract.restore: loaded.append(what) or restore(what))
+    shared = searcher.model.encoders["text"]
+    assert load(new_colours).encoders["text"] == shared
+    searcher.text("blue")
+    _recode(colours, new_colours)
+    loaded.clear()
+    assert searcher.text("blue").codes.bits == 15
+    assert loaded == []
 
 
 def test_a_query_of_another_model_is_refused_and_not_asked_again(searcher: Searcher) -> None:

@@ -405,13 +405,23 @@ def stored_items(connection: sqlite3.Connection, rows: Sequence[int]) -> Iterato
 def rows_of_ids(connection: sqlite3.Connection, ids: Sequence[str], *, thorough: bool = True) -> dict[str, int]:
     """The rows of those IDs that are in the library.
 
-    With ``thorough``, IDs that are not in the index are looked for in all items, because the index may be damaged.
+    With ``thorough``, the index of IDs, which may be damaged, is compared with the items.
     """
     statement = "SELECT id, row FROM items {} WHERE id IN (SELECT value FROM json_each(?))"
-    found = dict(connection.execute(statement.format(""), (json.dumps(ids, ensure_ascii=False),)))
-    if thorough and len(found) < len(ids):
-        missing = [name for name in ids if name not in found]
+    indexed = connection.execute(statement.format(""), (json.dumps(ids, ensure_ascii=False),)).fetchall()
+    if not thorough:
+        return dict(indexed)
+    stored = connection.execute(
+        "SELECT row, id FROM items NOT INDEXED WHERE row IN (SELECT value FROM json_each(?))",
+        (json.dumps([row for _, row in indexed]),),
+    )
+    id_of = dict(stored)
+    found = {name: row for name, row in indexed if id_of.get(row) == name}
+    if missing := [name for name in ids if name not in found]:
         found |= connection.execute(statement.format("NOT INDEXED"), (json.dumps(missing, ensure_ascii=False),))
+        doubtful = {name: row for name, row in indexed if name not in found}
+        intact, _ = intact_items(connection, doubtful.values())  # they have other IDs; a damaged one may be meant
+        found |= {name: row for name, row in doubtful.items() if row not in intact}
     return found
 
 

@@ -15,11 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from rmsh.core.errors import FormatError, InputError
-from rmsh.library.database import Writer, connect_reader, read_acknowledged, translate_errors, write_acknowledged
-from rmsh.library.folder import check_is_library, find_model, finish_restore, read_manifest
+from rmsh.core.errors import FormatError, InputError, RmshError
+from rmsh.library.database import Writer, connect_reader, read_acknowledged, translate_errors
+from rmsh.library.folder import (
+    check_is_library,
+    find_model,
+    finish_restore,
+    install_model,
+    read_manifest,
+    stage_model,
+    write_manifest,
+)
 from rmsh.library.queries import (
     CODE_ROW,
+    Generation,
     generation_of,
     has_change,
     is_removed,
@@ -37,8 +46,11 @@ from rmsh.library.verify import (
     is_text_index_intact,
     label_problems,
     log_problems,
+    manifest_problems,
+    structure_problems,
 )
 from rmsh.library.writing import insert_codes, insert_labels, log_new_codes
+from rmsh.model import load
 
 
 @dataclass
@@ -63,17 +75,23 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
     with translate_errors(folder), closing(Writer(folder, timeout=timeout)) as writer, opened as other:
         with writer.transaction() as connection:
             check_version(connection, folder)
-            find_model(folder, generation_of(connection))
+            _restore_model(folder, generation_of(connection), backup, result)
             _rebuild_indexes(connection, result)
-            problems, lost = [*log_problems(folder, connection)], lost_changes(connection, read_acknowledged(folder))
-            if problems:
+            acknowledged = read_acknowledged(folder)
+            lost = lost_changes(connection, acknowledged)
+            if any(log_problems(folder, connection)):
                 connection.execute("DELETE FROM changes")
+                # A later number: the new entry counts as acknowledged after all others, even if this process is killed.
+                log_new_codes(connection, after=acknowledged[0] if acknowledged else 0)
                 result.restored.append("The log of changes was rewritten.")
             damage = find_damage(folder, connection)
             if other is not None and damage.items:
                 result.restored += _restore_items(connection, other, damage.items)
             result.restored += _restore_codes(connection, other, damage)
             result.restored += _restore_vectors(connection, other)
+            if any(manifest_problems(folder, connection)):
+                write_manifest(folder, connection)
+                result.restored.append("The manifest was rewritten.")
             if not is_text_index_intact(connection):
                 connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
                 result.restored.append("The full-text index was rebuilt.")
@@ -84,10 +102,7 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
                 result.restored.append("The lists of the items with each label were counted again.")
             if result.restored:
                 log_new_codes(connection)
-            change = last_change(connection)
             result.lost += [f"The library {folder} has lost {lost}."] * (lost is not None) + [*after.messages]
-        if problems:
-            write_acknowledged(folder, *change, replace=True)
         # A snapshot that may have the only intact copy of damaged codes is not overwritten.
         if not after.messages and (damage.snapshot_problem or result.restored):
             with closing(connect_reader(folder)) as connection:
@@ -111,16 +126,30 @@ def _opened(backup: Path, folder: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
+def _restore_model(folder: Path, generation: Generation, backup: Path | None, result: RepairResult) -> None:
+    """Restore a damaged model from the backup."""
+    try:
+        load(find_model(folder, generation))
+    except RmshError as error:
+        try:
+            stage_model(folder, load(find_model(backup or folder, generation)))
+        except RmshError:
+            result.lost.append(f"The model is damaged: {error}")
+        else:
+            install_model(folder, generation, force=True)
+            result.restored.append("The model was restored from the backup.")
+
+
 def _rebuild_indexes(connection: sqlite3.Connection, result: RepairResult) -> None:
     """Rebuild the indexes of the tables if they do not match them."""
-    (problem,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    if problem == "ok":
+    problems = structure_problems(connection)
+    if not problems:
         return
     try:
         connection.execute("REINDEX")
     except sqlite3.IntegrityError as error:  # a damaged ID equals another one
         raise FormatError(
-            f"The database is damaged ({problem}) and its indexes cannot be rebuilt ({error}); restore a backup "
+            f"The database is damaged ({problems[0]}) and its indexes cannot be rebuilt ({error}); restore a backup "
             "with `rmsh library restore`."
         ) from error
     result.restored.append("The indexes of the database were rebuilt.")

@@ -70,7 +70,7 @@ def verify(folder: Path) -> Verification:
         "labels": label_problems,
         "vectors": _check_vectors,
         "model": _check_model,
-        "manifest": _check_manifest,
+        "manifest": manifest_problems,
     }
     if not os.access(folder, os.W_OK):
         del checks["full-text index"]  # SQLite checks it over a writable connection only
@@ -92,11 +92,17 @@ def verify(folder: Path) -> Verification:
 
 
 def _check_database(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
-    for (found,) in connection.execute(f"PRAGMA integrity_check({_MAX_REPORTED})"):
-        if found != "ok":
-            yield f"The database of {folder} is damaged ({found}); restore a backup with `rmsh library restore`."
+    for found in structure_problems(connection):
+        yield f"The database of {folder} is damaged ({found}); restore a backup with `rmsh library restore`."
     for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield f"An entry of {table} has no {parent}; restore a backup with `rmsh library restore`."
+
+
+def structure_problems(connection: sqlite3.Connection) -> list[str]:
+    """What SQLite finds wrong with its pages and indexes, one line each."""
+    found = connection.execute(f"PRAGMA integrity_check({_MAX_REPORTED})")
+    lines = [line for (text,) in found for line in text.splitlines()]
+    return [line for line in lines if line != "ok" and not line.startswith("***")]
 
 
 def _check_texts(folder: Path, _connection: sqlite3.Connection) -> Iterator[str]:
@@ -173,7 +179,8 @@ def _check_model(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
         )
 
 
-def _check_manifest(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
+def manifest_problems(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
+    """A message if the manifest does not match the database."""
     manifest = read_manifest(folder)
     # The manifest may name an older model if recoding was interrupted; the next writer completes it.
     known = connection.execute(

@@ -105,9 +105,9 @@ def _count_labels(connection: sqlite3.Connection, labels: Iterable[tuple[str, in
     )
 
 
-def log_change(connection: sqlite3.Connection, kind: str, rows: Iterable[int]) -> None:
-    """Add a change of some rows to the log."""
-    last, _ = last_change(connection)
+def log_change(connection: sqlite3.Connection, kind: str, rows: Iterable[int], *, after: int = 0) -> None:
+    """Add a change of some rows to the log, with a number greater than ``after``."""
+    last = max(last_change(connection)[0], after)
     entries = [
         (seq, kind, first, last_row, secrets.token_hex(8))
         for seq, (first, last_row) in enumerate(to_ranges(rows), start=last + 1)
@@ -118,9 +118,9 @@ def log_change(connection: sqlite3.Connection, kind: str, rows: Iterable[int]) -
     )
 
 
-def log_new_codes(connection: sqlite3.Connection) -> None:
+def log_new_codes(connection: sqlite3.Connection, *, after: int = 0) -> None:
     """Log a change of all rows: open readers load every code again."""
-    log_change(connection, "recode", [0])
+    log_change(connection, "recode", [0], after=after)
 
 
 def to_ranges(rows: Iterable[int]) -> list[tuple[int, int]]:

@@ -160,9 +160,13 @@ class Searcher:
         fingerprint = self.store.generation().fingerprint
         with self._lock:
             if self._loaded is None or self._loaded[0] != fingerprint:
-                model = self.store.model()
+                model, old = self.store.model(), self._loaded
+                self._encoders = {  # one that both models use is not loaded again, which would take time and memory
+                    (model.fingerprint, modality): encoder
+                    for (of_model, modality), encoder in self._encoders.items()
+                    if old and of_model == old[0] and old[1].encoders[modality] == model.encoders.get(modality)
+                }
                 self._loaded = model.fingerprint, model
-                self._encoders.clear()
             return self._loaded[1]
 
     def takes(self, modality: Modality) -> bool:

@@ -1,0 +1,1 @@
+"""Faults: damaged files, killed processes, lost power and a long run, and what a library makes of them."""
