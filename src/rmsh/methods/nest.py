@@ -81,7 +81,7 @@ class NESTConfig(DeepConfig):
         None,
         ge=0,
         lt=1,
-        description="rate in the hidden layer; none: 0.35, falling to 0, or 0.4 without labels; more for few pairs",
+        description="hidden-layer rate; none: 0.35, falling to 0, or 0.4 without labels; more for few pairs, and kept",
     )
     use_labels: bool = Field(True, description="learn from labels where there are any, not from pairs alone")
     check_labels: bool = Field(True, description="reduce the weight of labels that seem to belong to another item")
