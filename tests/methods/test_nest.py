@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 from rmsh.codes import Codes
 from rmsh.core.errors import DataError
+from rmsh.core.progress import Progress
 from rmsh.data.pairs import Pairs
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import create
@@ -126,6 +128,21 @@ def test_only_coders_of_few_labelled_items_receive_outputs_with_dropout(
     assert all(torch.equal(value, before[name]) for name, value in objective.image_network.state_dict().items())
     assert objective.image_network.training
     assert objective.image_network.norm.training
+
+
+def test_a_run_of_few_labelled_pairs_resumed_in_either_stage_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+    pairs, options = _pairs(3000), {**FEW, "bits": 32, "batch": 300}
+    whole = NEST(**options).fit(pairs).model
+    for stop in (2, 5):  # of 3 + 3 epochs
+        file = tmp_path / f"{stop}.safetensors"
+
+        def interrupt(progress: Progress, stop: int = stop) -> None:
+            if progress.stage == "train" and progress.done == stop:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            NEST(**options).fit(pairs, checkpoint=file, on_progress=interrupt)
+        assert NEST(**options).fit(pairs, checkpoint=file).model.fingerprint == whole.fingerprint
 
 
 def test_prefixes_of_a_code_rank_nearly_as_well_as_the_whole() -> None:
