@@ -8,7 +8,7 @@ A page marks a block of generated text:
 
 `python -m lab.numbers` replaces every block by what the files in lab/results give. `python -m lab.numbers --check`
 changes nothing and exits with 1 if a block differs, or if a result behind it is stale: made with another version of its
-method, or with other code where the hash of the code is known.
+method, or with other code where the hash of the code is known, unless it is carried over (lab/carried_over.py).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab.carried_over import stale_reason
 from lab.data import PROJECT
 from lab.sources import Sources
 from lab.tables import BLOCKS
-from rmsh.compare.result import stale_reason
 from rmsh.core.files import write_text
 
 _BLOCK = re.compile(r"(<!-- numbers: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)

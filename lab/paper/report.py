@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from lab.carried_over import stale_reason
 from lab.paper import figure_style as style
 from lab.paper import figures
 from lab.paper.claims import check_claims, summarise
@@ -21,7 +22,6 @@ from lab.paper.published import method_title
 from lab.paper.results import Experiment, RunResult, done, read_experiments
 from lab.paper.table import HTML, Table, to_html, write_table
 from lab.paper.tables import make_tables
-from rmsh.compare.result import stale_reason
 from rmsh.core.errors import DataError
 from rmsh.core.files import write_text
 

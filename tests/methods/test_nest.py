@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ import torch
 
 from rmsh.codes import Codes
 from rmsh.core.errors import DataError
+from rmsh.core.progress import Progress
 from rmsh.data.pairs import Pairs
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import create
-from rmsh.methods.nest import NEST, Targets, joint
+from rmsh.methods.nest import NEST, Objective, Targets, joint
 from rmsh.metrics.evaluate import evaluate
 from rmsh.training.loop import TrainingSet
 
@@ -86,6 +88,61 @@ def test_the_exported_layers_equal_the_trained_networks() -> None:
         outputs = objective.image_network(torch.from_numpy(np.asarray(pairs.images)))
         expected = objective.image_coder(joint(outputs, labels.shape[1])).numpy()
     np.testing.assert_allclose(objective.export()["image"](pairs.features("image")), expected, atol=1e-4)
+
+
+def _untrained(items: int, *, classes: int = 2) -> tuple[Objective, TrainingSet]:
+    """An objective of 3 + 3 epochs and its data."""
+    features = np.random.default_rng(0).random((items, 4), np.float32)
+    data = TrainingSet(features, features, np.ones((items, classes), np.uint8), np.ones((2, items), bool))
+    return NEST(bits=32, check_labels=False, **FEW)._objective(data), data
+
+
+@pytest.mark.parametrize(
+    ("items", "last"),
+    # In the middle of 3 epochs 5/6, 1/2 and 1/6 of the stage are left; dropout falls over the last 80 % of it.
+    [(1000, [1.0, 1.0, 1.0]), (2000, [1.0, 1.0, 1.0]), (6000, [1.0, 0.625, 0.5]), (10_000, [1.0, 0.625, 5 / 24])],
+)
+def test_the_fewer_labelled_items_there_are_the_less_dropout_falls(items: int, last: list[float]) -> None:
+    objective, data = _untrained(items)
+    networks, shares = (objective.image_network, objective.text_network), []
+    for epoch in range(3):
+        objective.begin_epoch(epoch, data)
+        shares.append([network.dropout / network.initial_dropout for network in networks])
+    np.testing.assert_allclose(shares, np.transpose([last, last]))
+
+
+@pytest.mark.parametrize(
+    ("items", "classes", "drawn_again"), [(2000, 2, True), (9000, 2, True), (10_000, 2, False), (2000, 0, False)]
+)
+def test_only_coders_of_few_labelled_items_receive_outputs_with_dropout(
+    items: int, classes: int, *, drawn_again: bool
+) -> None:
+    objective, data = _untrained(items, classes=classes)
+    before = {name: value.clone() for name, value in objective.image_network.state_dict().items()}
+    outputs = []
+    for epoch in (3, 4):  # of the second stage
+        objective.begin_epoch(epoch, data)
+        assert objective.outputs is not None
+        outputs.append(objective.outputs.clone())
+    assert torch.equal(*outputs) != drawn_again
+    assert all(torch.equal(value, before[name]) for name, value in objective.image_network.state_dict().items())
+    assert objective.image_network.training
+    assert objective.image_network.norm.training
+
+
+def test_a_run_of_few_labelled_pairs_resumed_in_either_stage_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+    pairs, options = _pairs(3000), {**FEW, "bits": 32, "batch": 300}
+    whole = NEST(**options).fit(pairs).model
+    for stop in (2, 5):  # of 3 + 3 epochs
+        file = tmp_path / f"{stop}.safetensors"
+
+        def interrupt(progress: Progress, stop: int = stop) -> None:
+            if progress.stage == "train" and progress.done == stop:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            NEST(**options).fit(pairs, checkpoint=file, on_progress=interrupt)
+        assert NEST(**options).fit(pairs, checkpoint=file).model.fingerprint == whole.fingerprint
 
 
 def test_prefixes_of_a_code_rank_nearly_as_well_as_the_whole() -> None:

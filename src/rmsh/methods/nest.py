@@ -43,8 +43,10 @@ _BLOCK = 4096
 _MIN_ITEMS = 2
 # Labelled items from which the share of wrong labels can be estimated.
 _MIN_CHECKED = 100
-# The share of the first stage after which labels are checked, and that in which dropout falls to zero.
+# The share of the first stage after which labels are checked, and that in which dropout falls.
 _CHECK, _ANNEALING = 0.1, 0.8
+# Labelled items up to which dropout does not fall, and from which it falls to zero.
+_FEW, _MANY = 2000, 10_000
 # The least dropout: at the start, where there are labels; throughout, where there are none.
 _DROPOUT, _DROPOUT_OF_PAIRS = 0.35, 0.4
 # Temperature of the similarity of texts where there are no labels.
@@ -79,7 +81,7 @@ class NESTConfig(DeepConfig):
         None,
         ge=0,
         lt=1,
-        description="rate in the hidden layer; none: 0.35, falling to 0, or 0.4 without labels; more for few pairs",
+        description="hidden-layer rate; none: 0.35, falling to 0, or 0.4 without labels; more for few pairs, and kept",
     )
     use_labels: bool = Field(True, description="learn from labels where there are any, not from pairs alone")
     check_labels: bool = Field(True, description="reduce the weight of labels that seem to belong to another item")
@@ -111,7 +113,7 @@ class NEST(DeepMethod):
     needs_both = False
     Config = NESTConfig
     default_epochs = 14
-    version = 2
+    version = 3
     config: NESTConfig
 
     @classmethod
@@ -154,26 +156,33 @@ class Objective(HashObjective):
         self.text_coder.load_state_dict(self.image_coder.state_dict())  # equal meanings start with equal codes
         self.register_buffer("label_weights", torch.from_numpy(data.labels.any(axis=1)).float())
         self.outputs: Tensor | None = None  # (2, N, classes + dimensions) of the first stage, once it is finished
+        self.kept_dropout = kept_dropout(len(data)) if self.classes else 0.0
 
     def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
         """Check the labels early; between the stages, store the outputs; then make tanh steeper.
 
-        Dropout falls to zero where there are labels: items that were trained on are then remembered better.
+        Dropout falls where there are labels: items that were trained on are then remembered better. What few items are
+        remembered by does not help with others, so their dropout is kept, and the coders receive outputs with dropout.
         """
         if epoch < self.first_stage:
             if self.config.check_labels and epoch == math.ceil(_CHECK * self.first_stage):
                 self._check_labels(data)
-            rest = 1 - (epoch + 0.5) / self.first_stage
-            for network in (self.image_network, self.text_network) if self.classes else ():
-                network.dropout = network.initial_dropout * min(1.0, rest / _ANNEALING)
+            if self.classes:
+                rest = 1 - (epoch + 0.5) / self.first_stage
+                self._set_dropout(max(self.kept_dropout, min(1.0, rest / _ANNEALING)))
             return
-        if self.outputs is None:
+        if self.outputs is None or self.kept_dropout:
+            self._set_dropout(self.kept_dropout)
             self.outputs = torch.empty(2, len(data), self.classes + self.config.embedding, dtype=torch.float16)
-            for batch, outputs in self._predictions(data, np.arange(len(data))):
+            for batch, outputs in self._predictions(data, np.arange(len(data)), dropout=self.kept_dropout > 0):
                 self.outputs[:, batch.rows] = joint(outputs, self.classes).half()
         progress = (epoch - self.first_stage + 0.5) / self.second_stage
         for coder in (self.image_coder, self.text_coder):
             coder.steepness.fill_(steepness_at(progress, self.config.steepness))
+
+    def _set_dropout(self, share: float) -> None:
+        for network in (self.image_network, self.text_network):
+            network.dropout = network.initial_dropout * share
 
     def _check_labels(self, data: TrainingSet) -> None:
         labelled = np.flatnonzero(data.labels.any(axis=1))
@@ -187,10 +196,13 @@ class Objective(HashObjective):
             self.label_weights[batch.rows] = probability_correct(logits, batch.labels, model, batch.present)
 
     @torch.no_grad()
-    def _predictions(self, data: TrainingSet, rows: IntArray) -> Iterator[tuple[Batch, Tensor]]:
-        """Blocks of items with the outputs (2, n, classes + dimensions) of both networks, without dropout."""
+    def _predictions(
+        self, data: TrainingSet, rows: IntArray, *, dropout: bool = False
+    ) -> Iterator[tuple[Batch, Tensor]]:
+        """Blocks of items with the outputs (2, n, classes + dimensions) of both networks."""
         training = self.training
         self.eval()
+        self.image_network.training = self.text_network.training = dropout  # but not their normalisation
         for start in range(0, len(rows), _BLOCK):
             batch = data.batch(rows[start : start + _BLOCK])
             yield batch, torch.stack([self.image_network(batch.images), self.text_network(batch.texts)])
@@ -370,6 +382,16 @@ def _coder(classes: int, config: NESTConfig) -> HashNetwork:
     if coder.norm is not None:
         coder.norm.weight.requires_grad_(False)  # a trainable gain would undo the steepness
     return coder
+
+
+def kept_dropout(items: int) -> float:
+    """The share of the dropout that items with labels keep to the end of both stages.
+
+    Example:
+        >>> [kept_dropout(items) for items in (500, 2000, 6000, 10_000, 50_000)]
+        [1.0, 1.0, 0.5, 0.0, 0.0]
+    """
+    return min(1.0, max(0.0, (_MANY - items) / (_MANY - _FEW)))
 
 
 def joint(outputs: Tensor, classes: int) -> Tensor:
