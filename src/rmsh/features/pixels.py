@@ -14,6 +14,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from rmsh.core.errors import ImageLimitError
+from rmsh.features.photo import describe
 
 if TYPE_CHECKING:
     from rmsh.core.types import FloatArray
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "AVIF")
 MOST_SIDE = 65_535  # pixels; the most a JPEG can have. Resizing a longer line takes gigabytes.
 _STRIP = 1 << 20  # pixels that are converted at a time, so that a large image is never held in several copies
+_LOOK_SIDE = 128  # pixels; enough for the look of an image, and decoded fast
 _ORIENTATION = 0x0112
 _SWAPS_SIDES = {5, 6, 7, 8}  # EXIF orientations that exchange width and height
 
@@ -50,6 +52,16 @@ def decode(
             opened.draft("RGB", (2 * size[0], 2 * size[1]))
         opened.load()
         return to_rgb(opened, size)
+
+
+def photo_facts(file: IO[bytes], *, most_pixels: int) -> dict[str, Any]:
+    """What an image file tells besides its content, as plain values (:mod:`rmsh.features.photo`)."""
+    with Image.open(file, formats=_formats()) as opened:
+        check_pixels(opened, most_pixels)
+        size = _upright_size(opened)
+        opened.draft("RGB", (_LOOK_SIDE, _LOOK_SIDE))
+        opened.load()
+        return describe(opened, size, look=to_rgb(opened, (_LOOK_SIDE, _LOOK_SIDE)))
 
 
 @cache
