@@ -30,8 +30,6 @@ COMMANDS = {
     "search": ("lab.speed.search", "Search speed, compared with faiss and usearch."),
     "engines": ("lab.speed.engines", "Search engines side by side, on codes of any number, length and kind."),
     "two-stages": ("lab.speed.two_stages", "Candidates by code, rescored, beside exhaustive search."),
-    "threads": ("lab.speed.threads", "One query with two threads and with two processes."),
-    "before-after": ("lab.speed.before_after", "Compare the speed of two checkouts."),
     "faults": ("lab.speed.kill_writers", "Kill processes that write to a library at random moments."),
     "first-page": ("lab.first_page.measure", "Judged queries over 3,000 photographs, beside cosine and FTS5."),
     "few-pairs": ("lab.tuning.few_pairs", "Few pairs: the model of the wheel, or training on them."),

@@ -46,49 +46,7 @@ _CREDIT = (
     "captions and labels of MS COCO 2014 by the COCO Consortium, CC BY 4.0 (https://cocodataset.org); the model comes "
     "with rmsh, whose package has its card"
 )
-_CARD = """# The model of the wheel: {method}, {bits} bits
-
-Hash functions for images and English texts, so that words find photographs without any training. `rmsh build` uses them
-for images without texts, and for few pairs. Prefixes of {prefixes} bits are codes as well.
-
-## Data
-
-{items:,} photographs of MS COCO 2014 with one caption each and labels of 80 classes, all of them used for training:
-features of {image} and {text}, no pixels and no words. The annotations (captions and labels) are by the COCO
-Consortium, licensed under CC BY 4.0 (<https://creativecommons.org/licenses/by/4.0/>, <https://cocodataset.org>):
-T.-Y. Lin et al., *Microsoft COCO: Common Objects in Context*, ECCV 2014. The photographs are on Flickr under terms of
-their owners; none of them is part of this package. The weights in this folder are licensed like rmsh, Apache-2.0.
-
-`make lab ARGS="wheel-model"` trains the model again from the data and writes this folder.
-
-## What it knows, and what it does not
-
-It knows what people name in everyday photographs: animals, food, furniture, vehicles, sports, rooms, streets, and the
-words of captions around them, such as beach, snow or birthday. Classes: {classes}.
-
-It does not know names of people, places, works of art or brands, cannot read text in an image, and counts badly.
-Drawings, icons, screenshots, documents, medical and satellite images are outside its data: train on pairs of your own
-(`rmsh build` with texts does). Queries in other languages than English work by accident at best.
-
-## Scores on pairs it has not seen
-
-Measured with a twin: the same options, trained without these pairs. Image to text / text to image. Recall: an item's
-own counterpart among the first results, of as many as there are pairs. NDCG@10 by shared labels, without the own
-counterpart.
-
-| pairs | bits | recall@1 | recall@10 | NDCG@10 |
-|---|---|---|---|---|
-{rows}
-
-The photographs are JPEG files of 192 x 192 pixels, encoded with the encoder that `rmsh build` uses.
-
-## Biases
-
-COCO was collected on Flickr by searching for pairs of objects, and was described by crowd workers, mainly from North
-America: homes, streets, food and sports are those of its photographers. A person is on {person:.0%} of the photographs.
-{men:.0%} of the captions name men or boys, {women:.0%} women or girls; the model has learned which activities they are
-named with. Do not use it to decide anything about people.
-"""
+_CARD = Path(__file__).with_name("wheel_card.md")
 
 
 def main(
@@ -204,7 +162,7 @@ def _card(model: Model, pairs: Pairs, captions: list[str], scores: dict[str, Any
         group: np.mean([bool(re.search(rf"\b({words})\b", caption.casefold())) for caption in captions])
         for group, words in {"men": "man|men|boys?|guys?|male", "women": "wom[ae]n|girls?|lady|ladies|female"}.items()
     }
-    return _CARD.format(
+    return _CARD.read_text(encoding="utf-8").format(
         method=model.method.upper(),
         bits=model.bits,
         prefixes=", ".join(map(str, prefix_lengths(model.bits))),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, product
 from statistics import fmean
 from typing import Any
 
@@ -15,7 +15,6 @@ from lab.paper.results import (
     NDCG,
     UNSEEN,
     UNSEEN_METRICS,
-    Comparison,
     Experiment,
     Method,
     RunResult,
@@ -41,35 +40,77 @@ def make_tables(experiment: Experiment) -> list[Table]:
 
 
 def comparison_table(experiment: Experiment) -> Table | None:
-    """Table 1: all methods at all code lengths in both directions; None without runs."""
+    """Table 1: NDCG of all methods at all code lengths in both directions; None without runs."""
+    return _comparison(experiment, NDCG, number=1)
+
+
+def map_table(experiment: Experiment) -> Table | None:
+    """mAP@all of all methods, where an item is relevant if it shares any label; None without runs."""
+    return _comparison(experiment, MAP)
+
+
+def _comparison(experiment: Experiment, metric: str, *, number: int | None = None) -> Table | None:
+    """A score of all methods, with the best of the eight in bold; the paper's table also has its scores and tests."""
     comparison, dataset = experiment.comparison, experiment.dataset
     if not comparison.bits:
         return None
-    columns = [(direction, bits) for direction in DIRECTIONS for bits in comparison.bits]
-    tests = {column: _best_and_test(comparison, *column) for column in columns}
-    rows: list[Row] = [_chance_row(comparison, columns)]
-    records: list[dict[str, Any]] = []
-    for method in comparison.methods:
-        cells, printed = [], []
-        for direction, bits in columns:
-            best, test = tests[direction, bits]
-            own_test = test if method == best else None
-            group = comparison.cell(method, bits)
-            cells.append(_score_cell(group, direction, bold=method == best, test=own_test))
-            printed.append(paper_score(1, dataset, direction=direction, method=method.title, bits=bits))
-            records.append(_record(group, direction, name=method.title, bits=bits, paper=printed[-1], test=own_test))
-        rows += [Row(method.title, tuple(cells)), *_paper_row(method.title, printed)]
+    ranks = {(d, bits): comparison.ranked(bits, d, metric=metric) for d in DIRECTIONS for bits in comparison.bits}
+
+    def judge(name: str, direction: str, bits: int) -> tuple[bool, PairedTest | None]:
+        ranked = ranks[direction, bits]
+        if len(ranked) < 2 or name != ranked[0].title:
+            return False, None
+        first, second = (done(comparison.cell(method, bits)) for method in ranked[:2])
+        return True, compare(first, second, direction) if number else None
+
+    groups = {m.title: {bits: comparison.cell(m, bits) for bits in comparison.bits} for m in comparison.methods}
+    rows, records = _score_rows(groups, judge, metric=metric, paper=(number or 0, dataset))
+    scored = done(comparison)
+    chance = [Cell(f"{scored[0].chance(d, metric):.4f}" if scored else "not run") for d, _ in ranks]
+    cells = (comparison.cell(Method(name), bits) for name in COMPARED for bits in comparison.bits)
+    bold = f"Bold: the best of the eight methods{'' if all(map(done, cells)) else ' that have scores'}"
+    title = _shown("NDCG@500", comparison) if metric == NDCG else "mAP@all"
     return Table(
-        f"table1-{dataset}",
-        f"{_shown('NDCG@500', comparison)} of all methods on {dataset}",
+        f"{'map' if number is None else f'table{number}'}-{dataset}",
+        f"{title} of all methods on {dataset}",
         "method",
         _score_columns(comparison.bits),
-        tuple(rows),
-        _notes(dataset, comparison, f"{_bold_note(comparison)}, tested against the second best"),
+        (Row("random ranking", tuple(chance)), *rows),
+        _notes(dataset, comparison, f"{bold}, tested against the second best")
+        if number
+        else (f"Mean and standard deviation over seeds. {bold}.",),
         tuple(records),
-        number=1,
+        number=number,
         align="l",
     )
+
+
+def _score_rows(
+    groups: Mapping[str, Mapping[int, list[RunResult]]],
+    judge: Callable[[str, str, int], tuple[bool, PairedTest | None]],
+    *,
+    metric: str = NDCG,
+    paper: tuple[int, str],
+) -> tuple[list[Row], list[dict[str, Any]]]:
+    """For each name and code length the cells of its runs and a record of each, with the paper's scores below ours.
+
+    ``judge`` says whether the cell of a name, direction and length is bold, and how it was tested; ``paper`` is the
+    number of the paper's table (0 for none) and our name of the data set.
+    """
+    rows: list[Row] = []
+    records: list[dict[str, Any]] = []
+    for name, lengths in groups.items():
+        cells, printed = [], []
+        for direction, (bits, group) in product(DIRECTIONS, lengths.items()):
+            bold, test = judge(name, direction, bits)
+            printed.append(paper_score(*paper, direction=direction, method=name, bits=bits))
+            cells.append(_score_cell(group, direction, metric=metric, bold=bold, test=test))
+            records.append(_record(group, direction, name=name, bits=bits, paper=printed[-1], test=test))
+        rows.append(Row(name, tuple(cells)))
+        if any(score is not None for score in printed):
+            texts = ("" if score is None else f"{score:.4f}" for score in printed)
+            rows.append(Row(f"{name} in the paper", tuple(map(Cell, texts)), italic=True))
+    return rows, records
 
 
 def unseen_table(experiment: Experiment) -> Table | None:
@@ -114,34 +155,8 @@ def _shown(name: str, results: Iterable[RunResult]) -> str:
     return shown_name(name, found[0]) if found else name
 
 
-def _best_and_test(comparison: Comparison, direction: str, bits: int) -> tuple[Method | None, PairedTest | None]:
-    """The best of the eight methods and its test against the second best; None if there is no second."""
-    ranked = comparison.ranked(bits, direction)
-    if len(ranked) < 2:
-        return None, None
-    first, second = (done(comparison.cell(method, bits)) for method in ranked[:2])
-    return ranked[0], compare(first, second, direction)
-
-
-def _chance_row(comparison: Comparison, columns: Sequence[tuple[str, int]], metric: str = NDCG) -> Row:
-    scored = done(comparison)
-    texts = (f"{scored[0].chance(direction, metric):.4f}" if scored else "not run" for direction, _ in columns)
-    return Row("random ranking", tuple(map(Cell, texts)))
-
-
-def _paper_row(name: str, scores: Sequence[float | None]) -> list[Row]:
-    """The paper's own scores, if it has any."""
-    cells = tuple(Cell("" if score is None else f"{score:.4f}") for score in scores)
-    return [Row(f"{name} in the paper", cells, italic=True)] if any(cell.text for cell in cells) else []
-
-
 def _score_columns(lengths: Iterable[int]) -> dict[str, tuple[str, ...]]:
     return {title: tuple(f"{bits} bits" for bits in lengths) for title in DIRECTION_TITLES.values()}
-
-
-def _bold_note(comparison: Comparison) -> str:
-    cells = (comparison.cell(Method(name), bits) for name in COMPARED for bits in comparison.bits)
-    return f"Bold: the best of the eight methods{'' if all(map(done, cells)) else ' that have scores'}"
 
 
 def _score_cell(
@@ -217,19 +232,18 @@ def ablation_table(experiment: Experiment) -> Table | None:
     lengths, dataset = experiment.ablation(), experiment.dataset
     if not lengths:
         return None
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
-    for variant in (*ABLATIONS, "RMSH"):
-        cells, printed = [], []
-        for direction in DIRECTIONS:
-            for bits, variants in lengths.items():
-                group = variants.get(variant, [])
-                test = None if variant == "RMSH" else compare(done(variants["RMSH"]), done(group), direction)
-                cells.append(_score_cell(group, direction, bold=variant == _best(variants, direction), test=test))
-                printed.append(paper_score(2, dataset, direction=direction, method=variant, bits=bits))
-                records.append(_record(group, direction, name=variant, bits=bits, paper=printed[-1], test=test))
-        rows += [Row(variant, tuple(cells)), *_paper_row(variant, printed)]
-    results = [result for variants in lengths.values() for result in chain(*variants.values())]
+
+    def judge(name: str, direction: str, bits: int) -> tuple[bool, PairedTest | None]:
+        scored = {variant: runs for variant, group in lengths[bits].items() if (runs := done(group))}
+        best = max(scored, key=lambda variant: mean_score(scored[variant], direction), default=None)
+        pair = scored.get("RMSH", []), scored.get(name, [])
+        return name == best, None if name == "RMSH" else compare(*pair, direction)
+
+    names = (*ABLATIONS, "RMSH")
+    groups = {name: {bits: variants.get(name, []) for bits, variants in lengths.items()} for name in names}
+    rows, records = _score_rows(groups, judge, paper=(2, dataset))
+    runs = {bits: list(chain(*variants.values())) for bits, variants in lengths.items()}
+    results = list(chain(*runs.values()))
     return Table(
         f"table2-{dataset}",
         f"{_shown('NDCG@500', results)} of RMSH without one of its parts on {dataset}",
@@ -238,7 +252,7 @@ def ablation_table(experiment: Experiment) -> Table | None:
         tuple(rows),
         (
             "RMSH-T has no triplet loss, RMSH-C no classification loss, RMSH-P no pseudo-codes.",
-            *(f"{bits} bits: {setting_text(list(chain(*v.values())))}." for bits, v in lengths.items()),
+            *(f"{bits} bits: {setting_text(group)}." for bits, group in runs.items()),
             *_notes(dataset, results, "Tested against the full RMSH"),
         ),
         tuple(records),
@@ -247,44 +261,12 @@ def ablation_table(experiment: Experiment) -> Table | None:
     )
 
 
-def _best(variants: dict[str, list[RunResult]], direction: str) -> str | None:
-    means = {name: mean_score(scored, direction) for name, group in variants.items() if (scored := done(group))}
-    return max(means, key=means.__getitem__, default=None)
-
-
 def setting_text(results: Sequence[RunResult]) -> str:
     """The number of training pairs and the options that all runs share."""
     first, *others = (result.run for result in results)
     pairs = "all training pairs" if first.train is None else f"{first.train:,} training pairs"
     shared = [name for name, value in first.options.items() if all(run.options.get(name) == value for run in others)]
     return ", ".join([pairs, *(f"{name} {first.options[name]}" for name in shared)])
-
-
-def map_table(experiment: Experiment) -> Table | None:
-    """mAP@all of all methods, where an item is relevant if it shares any label; None without runs."""
-    comparison = experiment.comparison
-    if not comparison.bits:
-        return None
-    columns = [(direction, bits) for direction in DIRECTIONS for bits in comparison.bits]
-    best = {column: comparison.ranked(column[1], column[0], metric=MAP)[:1] for column in columns}
-    rows, records = [_chance_row(comparison, columns, MAP)], []
-    for method in comparison.methods:
-        cells = []
-        for direction, bits in columns:
-            group = comparison.cell(method, bits)
-            cells.append(_score_cell(group, direction, metric=MAP, bold=method in best[direction, bits]))
-            records.append(_record(group, direction, name=method.title, bits=bits))
-        rows.append(Row(method.title, tuple(cells)))
-    return Table(
-        f"map-{experiment.dataset}",
-        f"mAP@all of all methods on {experiment.dataset}",
-        "method",
-        _score_columns(comparison.bits),
-        tuple(rows),
-        (f"Mean and standard deviation over seeds. {_bold_note(comparison)}.",),
-        tuple(records),
-        align="l",
-    )
 
 
 def cost_table(experiment: Experiment) -> Table | None:

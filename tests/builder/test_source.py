@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rmsh.builder.source import Source, read_source
+from rmsh.builder.source import BuildConfig, Source, read_source
 from rmsh.core.errors import DataError
 
 
@@ -20,9 +20,7 @@ def _folder(folder: Path, rows: list[str], header: str = "file_name,text,labels"
 
 
 def _read(folder: Path, **options: Any) -> Source:
-    return read_source(
-        folder, **{"labels_from": None, "method": "glint", "strict": False, **options}, work=folder / "work"
-    )
+    return read_source(folder, BuildConfig.parse({"method": "glint", **options}), work=folder / "work")
 
 
 UNLABELLED = ["a dog,", "two dogs,", "a cat,", "cats,", "the sea,"]

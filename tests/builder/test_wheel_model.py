@@ -128,12 +128,11 @@ def test_enough_captions_without_labels_are_learned_from_as_pairs(
 def test_too_few_pairs_to_hold_any_out_are_not_learned_from(
     drawings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"labels_from": "text", "learn_from": None, "method": "nest", "strict": False, "wheel": True}
-    read = source_module.read_source
-    assert read(drawings, **options, work=tmp_path / "work").learn_from == "pairs"
-    assert read(drawings, **{**options, "labels_from": None}, work=tmp_path / "work").learn_from == "labels"
+    config, read = BuildConfig.parse({"labels_from": "text"}), source_module.read_source
+    assert read(drawings, config, work=tmp_path / "work").learn_from == "pairs"
+    assert read(drawings, BuildConfig.parse({}), work=tmp_path / "work").learn_from == "labels"
     monkeypatch.setattr(source_module, "LEAST_ITEMS", 41)
-    assert read(drawings, **options, work=tmp_path / "work").learn_from == "nothing"
+    assert read(drawings, config, work=tmp_path / "work").learn_from == "nothing"
 
 
 def test_photographs_that_the_model_of_the_wheel_knows_need_no_training(coco66k_root: Path, tmp_path: Path) -> None:
@@ -167,6 +166,5 @@ def test_texts_in_which_no_word_recurs_are_learned_from_without_filters(quick: B
     for number, word in enumerate(["dog", "cat", "sea", "sky"]):
         Image.fromarray(np.full((8, 8, 3), 60 * number, np.uint8)).save(tmp_path / f"{word}.png")
         (tmp_path / f"{word}.txt").write_text(word)
-    read = source_module.read_source
-    source = read(tmp_path, labels_from=None, method="nest", strict=False, work=tmp_path / "work")
+    source = source_module.read_source(tmp_path, BuildConfig.parse({"bits": 16}), work=tmp_path / "work")
     assert (source.learn_from, source.pairs.labels) == ("pairs", None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,15 +21,3 @@ def test_the_nearest_are_the_first_of_all_pairs_sorted_by_distance_and_row(bits:
     for q, distances in enumerate(hamming(queries.packed, codes.packed)):
         expected = sorted((distance, row) for row, distance in enumerate(distances))[:10]
         assert list(zip(found.distances[q], found.rows[q], strict=True)) == expected
-
-
-@pytest.mark.parametrize("block", [1, 200, 1 << 20])
-def test_blocks_of_any_size_give_the_same(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    codes = Codes.from_values(rng.standard_normal((50, 130)))
-    index = Brute(130)
-    index.add(codes)
-    expected, near = index.search(codes, 7), index.within(codes, 60)
-    monkeypatch.setattr("rmsh.index.brute._BLOCK_BYTES", block)
-    np.testing.assert_array_equal(index.search(codes, 7).rows, expected.rows)
-    np.testing.assert_array_equal(index.within(codes, 60).rows, near.rows)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from pydantic import Field
 
 from rmsh.builder.add import write_items
 from rmsh.builder.report import describe_delta, example_searches, render_report
@@ -34,23 +33,20 @@ from rmsh.builder.scores import (
     warn_of,
     word_precision,
 )
-from rmsh.builder.source import LEAST_ITEMS, Signal, Source, encode_source, read_source
+from rmsh.builder.source import LEAST_ITEMS, BuildConfig, Source, encode_source, read_source
 from rmsh.builder.stages import Stages, digest
-from rmsh.codes import MAX_BITS
 from rmsh.coding.bounds import choose_delta
-from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError, InputError, RmshError
 from rmsh.core.files import flush_folder, write_json, write_text
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, ignore
-from rmsh.core.types import Store  # noqa: TC001 (pydantic reads it)
 from rmsh.data.readers.folder import CREDIT, read_credit
 from rmsh.data.records import count_skipped, write_skipped
 from rmsh.library import Library
 from rmsh.library.database import translate_errors
 from rmsh.library.folder import MANIFEST, REPORT, read_report
 from rmsh.library.maintenance import bytes_per_item
-from rmsh.methods import DEFAULT_METHOD, create
+from rmsh.methods import create
 from rmsh.model import Model, load
 from rmsh.models import wheel_model
 from rmsh.pipeline import DEFAULT_ENCODERS, prepare_encoders, restore_encoders
@@ -73,33 +69,6 @@ WHEEL = (
 KNOWN, MANY_PAIRS = 0.5, 20_000
 
 Tell: TypeAlias = Callable[[str], None]  # called with a sentence for the user
-
-
-class BuildConfig(Config):
-    """Options of :func:`rmsh.builder.build`."""
-
-    method: str = Field(DEFAULT_METHOD, description="training method, see `rmsh methods`")
-    bits: int | None = Field(None, ge=1, le=MAX_BITS, description="length of a code; None: the method's default")
-    seed: int = Field(0, ge=0, description="random seed")
-    labels_from: str | None = Field(None, description='"data", "text", or a file of classes; None: data, else text')
-    learn_from: Signal | None = Field(
-        None,
-        description='"labels"; "pairs" of image and text; or "nothing": the model of the wheel. None: labels of the '
-        "data, else pairs or nothing, whichever finds more held-out items",
-    )
-    image_encoder: str = Field(DEFAULT_ENCODERS["image"], description="encoder of images")
-    text_encoder: str = Field(DEFAULT_ENCODERS["text"], description="encoder of texts")
-    store: Store = Field(
-        "codes+vectors", description="what is stored of each image and text: codes, or also vectors, which rank better"
-    )
-    strict: bool = Field(False, description="fail instead of skipping invalid items")
-    options: Mapping[str, Any] = Field(default_factory=dict, description="further options of the method")
-
-    @property
-    def default_model(self) -> bool:
-        """Whether the model of the wheel has the method, the options and the encoders that are asked for."""
-        names = {"image": self.image_encoder, "text": self.text_encoder}
-        return self.method == DEFAULT_METHOD and self.bits is None and not self.options and names == DEFAULT_ENCODERS
 
 
 @dataclass(frozen=True)
@@ -151,15 +120,7 @@ def build(
             "--learn-from nothing uses the model of the wheel, which has its own method, bits and encoders "
             f"({', '.join(DEFAULT_ENCODERS.values())}); leave these options out, or learn from pairs or labels."
         )
-    source = read_source(
-        data,
-        labels_from=config.labels_from,
-        learn_from=config.learn_from,
-        method=config.method,
-        wheel=config.default_model,
-        strict=config.strict,
-        work=work,
-    )
+    source = read_source(data, config, work=work)
     for note in source.notes:
         tell(note)
     items_key = source.key()
@@ -187,100 +148,177 @@ def build(
             "to it"
         )
         stages = Stages(work, on_skip=lambda name: tell(f"{name}: already done"))
-        report = _run_stages(source, config, stages, items_key=items_key, tell=tell, on_progress=on_progress)
+        report = _Build(source, config, stages, tell, on_progress).run(items_key)
         report["key"] = key
         write_json(work / "library" / REPORT, report)
         _publish(work / "library", folder, replaced=work / "replaced")
     return Built(folder, report, is_new=True)
 
 
-def _run_stages(
-    source: Source, config: BuildConfig, stages: Stages, *, items_key: str, tell: Tell, on_progress: OnProgress
-) -> dict[str, Any]:
-    """Run the stages after reading that are not finished for the same inputs; returns the report."""
-    # Created first, so that unknown options are refused before anything takes long.
-    bits = {} if config.bits is None else {"bits": config.bits}
-    learner = (
-        wheel_model()
-        if source.learn_from == "nothing"
-        else create(config.method, **{**config.options, **bits, "seed": config.seed})
-    )
+@dataclass
+class _Build:
+    """The stages after reading; one that is finished for the same inputs is skipped."""
 
-    # Encode; encoders that learn a vocabulary do not see held-out items.
-    held_out = hold_out(source.pairs, seed=config.seed, everything=isinstance(learner, Model))
-    if isinstance(learner, Model):
-        encoders = restore_encoders(learner, source.pairs)
-    else:
-        names: dict[Modality, str] = {"image": config.image_encoder, "text": config.text_encoder}
-        encoders = prepare_encoders(source.pairs, names, rows=np.flatnonzero(~np.isin(source.pairs.ids, held_out)))
-    key = digest(items_key, [encoder.fingerprint for encoder in encoders.values()])
-    start, skipped_before = time.perf_counter(), len(source.origin.skipped)
-    cache = stages.folder / "features"
-    source = encode_source(source, encoders, cache=cache, strict=config.strict, on_progress=on_progress)
-    stages.seconds["features"] = round(time.perf_counter() - start, 3)
-    for sentence in count_skipped(source.origin.skipped[skipped_before:]):
-        tell(sentence)
+    source: Source
+    config: BuildConfig
+    stages: Stages
+    tell: Tell
+    on_progress: OnProgress
 
-    # Train, unless the model of the wheel knows the data well; it learned from none of the items, so all are scored.
-    pairs, split = source.pairs, split_by(source.pairs, held_out)
-    if isinstance(learner, Model):
-        model, delta = learner, dict[str, Any]()
-    else:
-        model, delta = _learn(
-            learner, source, config, split, encoders, stages=stages, key=key, tell=tell, on_progress=on_progress
-        )
-    if model.fingerprint == wheel_model().fingerprint:
-        source = replace(source, learn_from="nothing")
-        split = split_by(pairs, hold_out(pairs, seed=config.seed, everything=True))
-        tell(WHEEL)
+    def run(self, items_key: str) -> dict[str, Any]:
+        """Encode, train unless the model of the wheel is used, score and write the library; returns the report."""
+        source, config = self.source, self.config
+        # Created first, so that unknown options are refused before anything takes long.
+        bits = {} if config.bits is None else {"bits": config.bits}
+        options = {**config.options, **bits, "seed": config.seed}
+        method = None if source.learn_from == "nothing" else create(config.method, **options)
 
-    # Score, write the items, report.
-    model_key = digest(key, model.fingerprint)
-    store_key = digest(model_key, config.store)
-    judged = source.classes is None  # classes mined from the texts say nothing about the images
-    recall = {} if source.named else recall_of(model, pairs, split)
-    scores, words = {}, {}
-    if judged:
-        scores = stages.run("scores", model_key, lambda: score(model, pairs, split, on_progress=on_progress))
-        options: dict[str, Any] = {"store": config.store, "seed": config.seed, "work": stages.folder}
-        words = stages.run("words", store_key, lambda: word_precision(model, source, split, **options))
-    folder = stages.folder / "library"
-    write = partial(_write_library, folder, model, source, config.store, on_progress)
-    stages.run("library", store_key, write, exists=folder.is_dir())
-    facts = {"delta": delta, "recall": recall, "words": words, "scores": scores, "seconds": dict(stages.seconds)}
-    return _write_report(folder, source, config, model, split, facts)
+        # Encoders that learn a vocabulary do not see held-out items.
+        held_out = hold_out(source.pairs, seed=config.seed, everything=method is None)
+        if method is None:
+            encoders = restore_encoders(wheel_model(), source.pairs)
+        else:
+            names: dict[Modality, str] = {"image": config.image_encoder, "text": config.text_encoder}
+            encoders = prepare_encoders(source.pairs, names, rows=np.flatnonzero(~np.isin(source.pairs.ids, held_out)))
+        key = digest(items_key, [encoder.fingerprint for encoder in encoders.values()])
+        self._encode(encoders)
 
+        # The model of the wheel learned from none of the items, so all are scored.
+        pairs, split = self.source.pairs, split_by(self.source.pairs, held_out)
+        model, delta = (wheel_model(), {}) if method is None else self._learn(method, split, encoders, key)
+        if model.fingerprint == wheel_model().fingerprint:
+            self.source = replace(self.source, learn_from="nothing")
+            split = split_by(pairs, hold_out(pairs, seed=config.seed, everything=True))
+            self.tell(WHEEL)
 
-def _learn(
-    method: Method,
-    source: Source,
-    config: BuildConfig,
-    split: Split,
-    encoders: Mapping[Modality, Encoder],
-    *,
-    stages: Stages,
-    key: str,
-    tell: Tell,
-    on_progress: OnProgress,
-) -> tuple[Model, dict[str, Any]]:
-    """The trained model, or that of the wheel if it finds more held-out items; and the choice of delta."""
-    pairs, delta = source.pairs, dict[str, Any]()
-    may_use_wheel = config.learn_from is None and source.learn_from == "pairs" and config.default_model
-    known = _mean_recall(wheel_model(), pairs, split) if may_use_wheel else 0.0
-    if known >= KNOWN and complete(pairs).sum() < MANY_PAIRS:
-        return wheel_model(), delta
-    taught = pairs if source.learn_from == "labels" else replace(pairs, labels=None, class_names=())
-    key = digest(key, source.learn_from, method.config.model_dump(mode="json"))
-    if source.learn_from == "labels":
-        delta = stages.run("bounds", key, lambda: _choose_delta(method, pairs, split))
-        tell(describe_delta(delta, method.config.bits))
-    model = _train(method, taught, split, encoders, stages=stages, key=key, on_progress=on_progress)
-    count = model.facts["items"]
-    tell(f"trained on the {source.learn_from} of {count:,} items; {len(split.query):,} were held out")
-    if may_use_wheel and (trained := _mean_recall(model, pairs, split)) < known:
-        tell(f"held-out items: recall@10 of the trained model is {trained:.3f}, of the model of the wheel {known:.3f}")
-        model = wheel_model()
-    return model, delta
+        model_key = digest(key, model.fingerprint)
+        store_key = digest(model_key, config.store)
+        facts = {"delta": delta, **self._score(model, split, model_key, store_key)}
+        self._write_library(model, store_key)
+        return self._write_report(model, split, facts | {"seconds": dict(self.stages.seconds)})
+
+    def _encode(self, encoders: Mapping[Modality, Encoder]) -> None:
+        start, skipped_before, strict = time.perf_counter(), len(self.source.origin.skipped), self.config.strict
+        cache = self.stages.folder / "features"
+        self.source = encode_source(self.source, encoders, cache=cache, strict=strict, on_progress=self.on_progress)
+        self.stages.seconds["features"] = round(time.perf_counter() - start, 3)
+        for sentence in count_skipped(self.source.origin.skipped[skipped_before:]):
+            self.tell(sentence)
+
+    def _learn(
+        self, method: Method, split: Split, encoders: Mapping[Modality, Encoder], key: str
+    ) -> tuple[Model, dict[str, Any]]:
+        """The trained model, or that of the wheel if it finds more held-out items; and the choice of delta."""
+        pairs, delta, learn_from = self.source.pairs, dict[str, Any](), self.source.learn_from
+        may_use_wheel = self.config.learn_from is None and learn_from == "pairs" and self.config.default_model
+        known = _mean_recall(wheel_model(), pairs, split) if may_use_wheel else 0.0
+        if known >= KNOWN and complete(pairs).sum() < MANY_PAIRS:
+            return wheel_model(), delta
+        key = digest(key, learn_from, method.config.model_dump(mode="json"))
+        if learn_from == "labels":
+            delta = self.stages.run("bounds", key, lambda: _choose_delta(method, pairs, split))
+            self.tell(describe_delta(delta, method.config.bits))
+        else:
+            pairs = replace(pairs, labels=None, class_names=())
+        model = self._train(method, pairs.take(split.train), encoders, key)
+        count = model.facts["items"]
+        self.tell(f"trained on the {learn_from} of {count:,} items; {len(split.query):,} were held out")
+        if may_use_wheel and (trained := _mean_recall(model, pairs, split)) < known:
+            self.tell(
+                f"recall@10 of held-out items: {trained:.3f} by the trained model, {known:.3f} by that of the wheel"
+            )
+            model = wheel_model()
+        return model, delta
+
+    def _train(self, method: Method, pairs: Pairs, encoders: Mapping[Modality, Encoder], key: str) -> Model:
+        work = self.stages.folder
+        folder, checkpoint = work / "model", work / f"checkpoint-{key}.safetensors"
+
+        def train() -> dict[str, Any]:
+            for other in set(work.glob("checkpoint-*")) - {checkpoint}:
+                other.unlink()
+            method.fit(pairs, checkpoint=checkpoint, on_progress=self.on_progress)
+            model = method.model.with_encoders({m: encoder.describe() for m, encoder in encoders.items()})
+            shutil.rmtree(folder, ignore_errors=True)
+            model.save(folder)
+            checkpoint.unlink(missing_ok=True)
+            return {"fingerprint": model.fingerprint, "items": int(model.facts["items"])}
+
+        self.stages.run("train", key, train, exists=(folder / "config.json").is_file())
+        return load(folder)
+
+    def _score(self, model: Model, split: Split, model_key: str, store_key: str) -> dict[str, Any]:
+        source, config, stages = self.source, self.config, self.stages
+        found: dict[str, Any] = {"recall": {} if source.named else recall_of(model, source.pairs, split)}
+        if source.classes is not None:  # classes mined from the texts say nothing about the images
+            return found | {"words": {}, "scores": {}}
+        scores = partial(score, model, source.pairs, split, on_progress=self.on_progress)
+        words = partial(word_precision, model, source, split, store=config.store, seed=config.seed, work=stages.folder)
+        return found | {
+            "scores": stages.run("scores", model_key, scores),
+            "words": stages.run("words", store_key, words),
+        }
+
+    def _write_library(self, model: Model, key: str) -> None:
+        folder, origin = self.stages.folder / "library", self.source.origin
+
+        def write() -> dict[str, Any]:
+            shutil.rmtree(folder, ignore_errors=True)
+            images = None if origin.unpacked else origin.folder
+            with Library.create(folder, model, source=images, store=self.config.store) as library:
+                write_items(library, model, self.source, copy_images=origin.unpacked, on_progress=self.on_progress)
+                library.write_snapshot()
+            return {"items": len(self.source.pairs)}
+
+        self.stages.run("library", key, write, exists=folder.is_dir())
+
+    def _write_report(self, model: Model, split: Split, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Complete the report, and write the files for people into the library's folder."""
+        source, config, folder = self.source, self.config, self.stages.folder / "library"
+        pairs, origin = source.pairs, source.origin
+        if facts["recall"] or facts["words"] or facts["scores"]:
+            no_scores = ""
+        elif source.learn_from == "nothing":
+            no_scores = f"No scores: fewer than {LEAST_RANKED} items have an image and a text."
+        elif not split.query.size:
+            no_scores = f"No scores: fewer than {LEAST_ITEMS} items have an image and a text, so none were held out."
+        else:
+            no_scores = "No scores: no held-out item shares a label with another item."
+        queries = split.query if split.query.size else np.flatnonzero(complete(pairs))
+        with Library.open(folder) as library:
+            searches = example_searches(library, pairs.ids[queries], seed=config.seed)
+            with library.reading() as connection:
+                sizes = bytes_per_item(connection)
+        learned_from = 0 if source.learn_from == "nothing" else int(model.facts["items"])
+        report = {
+            "name": source.name,
+            "warning": warn_of(facts["recall"], facts["words"], learned_from=learned_from),
+            "credit": read_credit(origin.folder),
+            "bits": model.bits,
+            "model": model.fingerprint,
+            "bytes_per_item": sizes,
+            "counts": {
+                "items": len(pairs),
+                "pictures": int(pairs.has_image.sum()),
+                "texts": int(pairs.has_text.sum()),
+                "labelled": int(pairs.labelled.sum()),
+                "classes": len(pairs.class_names),
+                "learned_from": learned_from,
+                "held_out": int(split.query.size),
+            },
+            "options": config.model_dump(mode="json"),
+            "learn_from": source.learn_from,
+            "classes": None if source.classes is None else {name: [*words] for name, words in source.classes.items()},
+            "searches": searches,
+            "skipped": {"count": len(origin.skipped), "examples": count_skipped(origin.skipped)},
+            "no_scores": no_scores,
+            **facts,
+        }
+        if report["credit"]:
+            write_text(folder / CREDIT, report["credit"] + "\n")
+        write_skipped(folder / SKIPPED, origin.skipped)
+        write_text(folder / PAGE, render_report(report, images=folder if origin.unpacked else origin.folder))
+        return report
 
 
 def _mean_recall(model: Model, pairs: Pairs, split: Split) -> float:
@@ -301,94 +339,6 @@ def _choose_delta(method: Method, pairs: Pairs, split: Split) -> dict[str, Any]:
     rows = split.train[method.learns_from(pairs)[split.train]]
     confidence = getattr(options, "confidence", 0.9)
     return asked | choose_delta(np.asarray(pairs.labels)[rows], options.bits, confidence=confidence).to_json()
-
-
-def _train(
-    method: Method,
-    pairs: Pairs,
-    split: Split,
-    encoders: Mapping[Modality, Encoder],
-    *,
-    stages: Stages,
-    key: str,
-    on_progress: OnProgress,
-) -> Model:
-    folder, checkpoint = stages.folder / "model", stages.folder / f"checkpoint-{key}.safetensors"
-
-    def work() -> dict[str, Any]:
-        for other in set(stages.folder.glob("checkpoint-*")) - {checkpoint}:
-            other.unlink()
-        method.fit(pairs.take(split.train), checkpoint=checkpoint, on_progress=on_progress)
-        model = method.model.with_encoders({m: encoder.describe() for m, encoder in encoders.items()})
-        shutil.rmtree(folder, ignore_errors=True)
-        model.save(folder)
-        checkpoint.unlink(missing_ok=True)
-        return {"fingerprint": model.fingerprint, "items": int(model.facts["items"])}
-
-    stages.run("train", key, work, exists=(folder / "config.json").is_file())
-    return load(folder)
-
-
-def _write_library(folder: Path, model: Model, source: Source, store: Store, on_progress: OnProgress) -> dict[str, Any]:
-    shutil.rmtree(folder, ignore_errors=True)
-    origin = source.origin
-    with Library.create(folder, model, source=None if origin.unpacked else origin.folder, store=store) as library:
-        write_items(library, model, source, copy_images=origin.unpacked, on_progress=on_progress)
-        library.write_snapshot()
-    return {"items": len(source.pairs)}
-
-
-def _write_report(
-    folder: Path, source: Source, config: BuildConfig, model: Model, split: Split, facts: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Complete the report, and write the files for people into the library's folder."""
-    pairs, origin = source.pairs, source.origin
-    if facts["recall"] or facts["words"] or facts["scores"]:
-        no_scores = ""
-    elif source.learn_from == "nothing":
-        no_scores = f"No scores: fewer than {LEAST_RANKED} items have an image and a text."
-    elif not split.query.size:
-        no_scores = (
-            f"No scores: fewer than {LEAST_ITEMS} items have an image and a text, so all were used for training and "
-            "none were held out."
-        )
-    else:
-        no_scores = "No scores: no held-out item shares a label with another item."
-    queries = split.query if split.query.size else np.flatnonzero(complete(pairs))
-    with Library.open(folder) as library:
-        searches = example_searches(library, pairs.ids[queries], seed=config.seed)
-        with library.reading() as connection:
-            sizes = bytes_per_item(connection)
-    learned_from = 0 if source.learn_from == "nothing" else int(model.facts["items"])
-    report = {
-        "name": source.name,
-        "warning": warn_of(facts["recall"], facts["words"], learned_from=learned_from),
-        "credit": read_credit(origin.folder),
-        "bits": model.bits,
-        "model": model.fingerprint,
-        "bytes_per_item": sizes,
-        "counts": {
-            "items": len(pairs),
-            "pictures": int(pairs.has_image.sum()),
-            "texts": int(pairs.has_text.sum()),
-            "labelled": int(pairs.labelled.sum()),
-            "classes": len(pairs.class_names),
-            "learned_from": learned_from,
-            "held_out": int(split.query.size),
-        },
-        "options": config.model_dump(mode="json"),
-        "learn_from": source.learn_from,
-        "classes": None if source.classes is None else {name: [*words] for name, words in source.classes.items()},
-        "searches": searches,
-        "skipped": {"count": len(origin.skipped), "examples": count_skipped(origin.skipped)},
-        "no_scores": no_scores,
-        **facts,
-    }
-    if report["credit"]:
-        write_text(folder / CREDIT, report["credit"] + "\n")
-    write_skipped(folder / SKIPPED, origin.skipped)
-    write_text(folder / PAGE, render_report(report, images=folder if origin.unpacked else origin.folder))
-    return report
 
 
 def _check_output(folder: Path, *, overwrite: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,10 @@ DIRECTION_NAMES = {"t2i": "Text to image", "i2t": "Image to text", "i2i": "Image
 _SHOWN: dict[Direction, int] = {"t2i": 4, "i2t": 3, "i2i": 2, "t2t": 2}  # example queries
 _HITS = 5  # of each example query
 _SIDE = 144  # pixels of a thumbnail on the page
+_ABOUT_SCORES = (
+    "The queries were held out from training; the library contains them too. With labels, a hit is relevant if it "
+    "shares one with the query; the more labels, the better. Chance is the score of a random order."
+)
 
 
 def example_searches(library: Library, ids: IdArray, *, seed: int) -> list[dict[str, Any]]:
@@ -57,7 +61,8 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { --good: #5fd39a; } }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-table { border-collapse: collapse; } th, td { padding: .3rem .9rem .3rem 0; text-align: right; }
+table { border-collapse: collapse; margin: 1rem 0; } caption { text-align: left; }
+th, td { padding: .3rem .9rem .3rem 0; text-align: right; }
 th:first-child, td:first-child { text-align: left; } thead th { border-bottom: 1px solid var(--line); }
 .muted, .chance { opacity: .65; } .chance { font-size: .85em; }
 .search { display: flex; gap: 1rem; padding: .8rem 0; border-top: 1px solid var(--line); align-items: flex-start; }
@@ -83,9 +88,9 @@ def render_report(report: Mapping[str, Any], *, images: Path) -> str:
         f"{escape(report['model'])}. {escape(describe_size(report['bytes_per_item']))}</p>",
         f"<p class=muted>{escape(describe_delta(report['delta'], report['bits']))}</p>" if report["delta"] else "",
         "<h2>Retrieval quality</h2>",
-        _recall_table(report["recall"]) if report["recall"] else "",
+        *(_html_table(*table) for table in score_tables(report)),
         f"<p>{escape(describe_words(report['words']))}</p>" if report["words"] else "",
-        _label_table(report["scores"]) if report["scores"] else "",
+        f"<p class=muted>{_ABOUT_SCORES}</p>" if report["scores"] or report["recall"] else "",
         f"<p>{escape(report['no_scores'])}</p>" if report["no_scores"] else "",
     ]
     for direction, name in DIRECTION_NAMES.items():
@@ -122,35 +127,39 @@ def describe_delta(chosen: Mapping[str, Any], bits: int) -> str:
     return f"Items without a common label {verb} differ in delta = {chosen['delta']} of {bits} bits: {chosen['reason']}"
 
 
-def _score_table(scores: Mapping[str, Any], names: Mapping[str, str], note: str) -> str:
-    """A row per direction with some metrics, each next to its chance."""
-    head = "".join(f"<th>{name}<th class=chance>chance" for name in names.values())
-    rows = "".join(
-        f"<tr><td>{DIRECTION_NAMES[direction]}"
-        + "".join(f"<td>{found[n]['value']:.3f}<td class=chance>{found[n]['chance']:.3f}" for n in names)
-        for direction, found in scores.items()
+def score_tables(report: Mapping[str, Any]) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Title, headings and rows of the scores of a report, one row per direction; each score is followed by chance."""
+    tables = []
+    if report["recall"]:
+        first = next(iter(report["recall"].values()))
+        title = f"{first['queries']:,} items not trained on find their own counterpart among {first['items']:,}"
+        tables.append((title, *_with_chance(report["recall"], {f"recall@{k}": f"recall@{k}" for k in RECALL})))
+    if report["scores"]:
+        first = next(iter(report["scores"].values()))
+        k = first["settings"]["k"]
+        title = f"{first['queries']:,} held-out items find items with a common label among {first['database']:,} others"
+        names = {"ndcg": f"NDCG@{k}", "precision": f"P@{k}", "map": "mAP"}
+        tables.append((title, *_with_chance(report["scores"], names)))
+    return tables
+
+
+def _with_chance(scores: Mapping[str, Any], names: Mapping[str, str]) -> tuple[list[str], list[list[str]]]:
+    headings = ["", *(heading for name in names.values() for heading in (name, "chance"))]
+    rows = [
+        [DIRECTION_NAMES[d], *(f"{found[name][kind]:.3f}" for name in names for kind in ("value", "chance"))]
+        for d, found in scores.items()
+    ]
+    return headings, rows
+
+
+def _html_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    marks = [" class=chance" if heading == "chance" else "" for heading in headings]
+    head, *body = (
+        "".join(f"<{tag}{mark}>{cell}" for mark, cell in zip(marks, cells, strict=True))
+        for tag, cells in [("th", headings), *(("td", row) for row in rows)]
     )
-    return f"<table><thead><tr><th>{head}</thead><tbody>{rows}</tbody></table>\n<p class=muted>{note}</p>"
-
-
-def _recall_table(recall: Mapping[str, Any]) -> str:
-    first = next(iter(recall.values()))
-    note = (
-        f"How often the text of an item finds its own image, and an image its own text, among {first['items']:,} "
-        f"items; {first['queries']:,} items that the model was not trained on are the queries."
-    )
-    return _score_table(recall, {f"recall@{k}": f"own item among the first {k}" for k in RECALL}, note)
-
-
-def _label_table(scores: Mapping[str, Any]) -> str:
-    first = next(iter(scores.values()))
-    k = first["settings"]["k"]
-    note = (
-        f"{first['queries']:,} items were held out from training and serve as queries; the database is "
-        f"{first['database']:,} other items. A hit is relevant if it shares a label with the query; the more labels, "
-        "the better. Chance is the score of a random order. The library contains all items, also the held-out ones."
-    )
-    return _score_table(scores, {"ndcg": f"NDCG@{k}", "precision": f"P@{k}", "map": "mAP"}, note)
+    lines = "".join(f"<tr>{row}" for row in body)
+    return f"<table><caption>{title}</caption><thead><tr>{head}</thead><tbody>{lines}</tbody></table>"
 
 
 def describe_size(sizes: Mapping[str, float]) -> str:

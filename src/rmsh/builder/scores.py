@@ -128,14 +128,7 @@ def word_precision(
 
     At most 1,000 labelled images that the model was not trained on are searched for at most 100 labels. They are ranked
     as in the library, with their texts, but without labels, and texts made of them, which would answer for themselves.
-
-    Args:
-        model: the model of the library.
-        source: items with features.
-        split: its held-out items.
-        store: whether the library stores vectors.
-        seed: for drawing images and labels.
-        work: folder for a temporary library.
+    ``work`` is the folder for a temporary library.
     """
     pairs, rng = source.pairs, np.random.default_rng(seed)
     rows = np.arange(len(pairs)) if source.learn_from == "nothing" else split.query

@@ -10,19 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+from pydantic import Field
 
 from rmsh.builder.stages import digest
+from rmsh.codes import MAX_BITS
+from rmsh.core.config import Config
 from rmsh.core.errors import DataError
 from rmsh.core.files import sha256
 from rmsh.core.progress import OnProgress, ignore
+from rmsh.core.types import Store  # noqa: TC001 (pydantic reads it)
 from rmsh.data.labels import label_texts, mine_classes, read_classes, write_classes
 from rmsh.data.open import open_pairs
 from rmsh.data.records import Skipped, refuse_skipped
 from rmsh.features.extract import encode_pairs, file_state
-from rmsh.methods import method_class
+from rmsh.methods import DEFAULT_METHOD, method_class
+from rmsh.pipeline import DEFAULT_ENCODERS
 
 if TYPE_CHECKING:
     from rmsh.core.types import IntArray, Modality
@@ -36,6 +41,33 @@ Signal: TypeAlias = Literal["labels", "pairs", "nothing"]  # what a model learns
 CLASSES = "classes.txt"
 LEAST_ITEMS = 30  # with fewer complete items, none can be held out of training
 _MOST_SHOWN = 12  # classes in a note
+
+
+class BuildConfig(Config):
+    """Options of :func:`rmsh.builder.build`."""
+
+    method: str = Field(DEFAULT_METHOD, description="training method, see `rmsh methods`")
+    bits: int | None = Field(None, ge=1, le=MAX_BITS, description="length of a code; None: the method's default")
+    seed: int = Field(0, ge=0, description="random seed")
+    labels_from: str | None = Field(None, description='"data", "text", or a file of classes; None: data, else text')
+    learn_from: Signal | None = Field(
+        None,
+        description='"labels"; "pairs" of image and text; or "nothing": the model of the wheel. None: labels of the '
+        "data, else pairs or nothing, whichever finds more held-out items",
+    )
+    image_encoder: str = Field(DEFAULT_ENCODERS["image"], description="encoder of images")
+    text_encoder: str = Field(DEFAULT_ENCODERS["text"], description="encoder of texts")
+    store: Store = Field(
+        "codes+vectors", description="what is stored of each image and text: codes, or also vectors, which rank better"
+    )
+    strict: bool = Field(False, description="fail instead of skipping invalid items")
+    options: Mapping[str, Any] = Field(default_factory=dict, description="further options of the method")
+
+    @property
+    def default_model(self) -> bool:
+        """Whether the model of the wheel has the method, the options and the encoders that are asked for."""
+        names = {"image": self.image_encoder, "text": self.text_encoder}
+        return self.method == DEFAULT_METHOD and self.bits is None and not self.options and names == DEFAULT_ENCODERS
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,40 +99,29 @@ class Source:
         return replace(self, pairs=self.pairs.take(rows), origin=replace(self.origin, records=records))
 
 
-def read_source(
-    data: str | Path,
-    *,
-    labels_from: str | None,
-    method: str,
-    strict: bool,
-    work: Path,
-    learn_from: Signal | None = None,
-    wheel: bool = False,
-) -> Source:
+def read_source(data: str | Path, config: BuildConfig, *, work: Path) -> Source:
     """Read and label the items of a build; mined classes are written to a file in ``work``.
-
-    ``wheel`` says whether the options allow the model of the wheel.
 
     Raises:
         DataError: the data contains features, has nothing to learn from, or all labels are equal; or something would be
             skipped, and ``strict`` is set.
     """
-    source = read_raw(data, strict=strict)
-    pairs = source.pairs
+    source, method, labels_from = read_raw(data, strict=config.strict), method_class(config.method), config.labels_from
+    pairs, learn_from = source.pairs, config.learn_from
     given = pairs.labels is not None and labels_from in (None, "data")
-    if learn_from is None and wheel and not given and (pairs.has_image & pairs.has_text).sum() < LEAST_ITEMS:
-        learn_from = "nothing"
     if learn_from is None:
-        learn_from = "labels" if given or method_class(method).supervised else "pairs"
+        few = (pairs.has_image & pairs.has_text).sum() < LEAST_ITEMS
+        learn_from = "labels" if given or method.supervised else "pairs"
+        learn_from = "nothing" if few and not given and config.default_model else learn_from
     source = replace(source, learn_from=learn_from)
     if learn_from == "nothing" and pairs.texts is None and labels_from is None:
         return with_texts(source)
     source = with_texts(_labelled(source, labels_from, work / CLASSES))
     if learn_from == "pairs":
-        method_class(method).learns_from(replace(source.pairs, labels=None, class_names=()))
+        method.learns_from(replace(source.pairs, labels=None, class_names=()))
     if learn_from != "labels":
         return source
-    labels = np.asarray(source.pairs.labels)[method_class(method).learns_from(source.pairs)]
+    labels = np.asarray(source.pairs.labels)[method.learns_from(source.pairs)]
     if len(np.unique(labels, axis=0)) == 1:  # checked before anything takes long
         names = ", ".join(np.array(source.pairs.class_names)[labels[0] != 0])
         raise DataError(

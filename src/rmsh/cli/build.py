@@ -55,8 +55,7 @@ def build(
     """
     from rmsh.builder import BuildConfig
     from rmsh.builder import build as run
-    from rmsh.builder.report import DIRECTION_NAMES, describe_size, describe_words
-    from rmsh.builder.scores import RECALL
+    from rmsh.builder.report import describe_size, describe_words, score_tables
 
     training: dict[str, Any] = {"method": method, "bits": bits, "seed": seed, "options": parse_options(options or [])}
     sources = {"labels_from": labels_from, "learn_from": learn_from, "store": store, "strict": strict}
@@ -65,29 +64,12 @@ def build(
     with console.progress() as progress:
         built = run(data, out, config=config, overwrite=overwrite, tell=console.note, on_progress=progress)
     report = built.report
-    counts, scores, recall = report["counts"], report["scores"], report["recall"]
     quality: list[Any] = [f"Warning. {report['warning']}"] if report.get("warning") else []
     quality += [report["no_scores"]] if report["no_scores"] else []
-
-    def add_table(title: str, found: dict[str, Any], headings: dict[str, str]) -> None:
-        columns = [column for heading in headings.values() for column in (heading, "chance")]
-        rows = [
-            [DIRECTION_NAMES[d], *(f"{of[s][kind]:.3f}" for s in headings for kind in ("value", "chance"))]
-            for d, of in found.items()
-        ]
-        quality.append(table(title, ["", *columns], rows))
-
-    if recall:
-        first = next(iter(recall.values()))
-        title = f"{first['queries']:,} items not trained on find their own counterpart among {first['items']:,}"
-        add_table(title, recall, {f"recall@{k}": f"recall@{k}" for k in RECALL})
-    if report.get("words"):
-        quality.append(describe_words(report["words"]))
-    if scores:
-        k = next(iter(scores.values()))["settings"]["k"]
-        add_table(f"{counts['held_out']:,} held-out items as queries", scores, {"ndcg": f"NDCG@{k}", "map": "mAP"})
-    summary = f"{out}: {counts['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
+    quality += [table(*each) for each in score_tables(report)]
+    quality += [describe_words(report["words"])] if report.get("words") else []
     quality += [describe_size(report["bytes_per_item"])] if "bytes_per_item" in report else []
+    summary = f"{out}: {report['counts']['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
     console.result({"library": str(out), "is_new": built.is_new, "report": report}, *quality, summary)
 
 

@@ -64,10 +64,9 @@ def speed(
     Example:
         rmsh speed --items 1000000 --bits 64 --batch 1 --batch 32
     """
-    from rmsh.index.speed import measure
+    from rmsh.index.speed import BATCHES, measure
 
-    with console.progress() as report:
-        rates = measure(items, bits, batches=batch or [1, 32, 1000], k=k, threads=threads, on_progress=report)
+    rates = measure(items, bits, batches=batch or BATCHES, k=k, threads=threads)
     title = f"Exact search for the {k} nearest of {items:,} codes of {bits} bits"
     console.result(
         {"items": items, "bits": bits, "threads": threads, "k": k, "queries_per_second": rates},

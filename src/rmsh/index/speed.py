@@ -10,13 +10,13 @@ import numpy as np
 
 from rmsh.codes import Codes, check_bits
 from rmsh.core.errors import ConfigError
-from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.index.scan import Scan
 
 if TYPE_CHECKING:
     from rmsh.core.types import WordArray
 
-QUERIES = 1000
+BATCHES = (1, 32, 1000)  # queries per call
+MOST_QUERIES = 1000
 _SECONDS = 2.0  # per batch size: short searches are repeated
 
 
@@ -34,26 +34,18 @@ def to_codes(words: WordArray, bits: int) -> Codes:
 
 
 def measure(
-    items: int,
-    bits: int,
-    *,
-    batches: Sequence[int] = (1, 32, QUERIES),
-    k: int = 100,
-    threads: int = 1,
-    on_progress: OnProgress = ignore,
+    items: int, bits: int, *, batches: Sequence[int] = BATCHES, k: int = 100, threads: int = 1
 ) -> dict[int, float]:
     """Queries per second for the k nearest of some random codes, by the number of queries per call."""
-    if max(batches, default=0) > QUERIES:
-        raise ConfigError(f"Got batches of {', '.join(map(str, batches))} queries; give 1 to {QUERIES}.")
-    index = Scan.over(uniform(items, bits), bits, threads=threads)
-    queries = to_codes(uniform(QUERIES, bits, seed=1), bits)
-    index.search(queries.take(np.arange(1)), k)  # compiles or loads machine code
-    begun, rates = time.monotonic(), {}
-    for done, batch in enumerate(batches, 1):
-        some, count, start = queries.take(np.arange(batch)), 0, time.perf_counter()
+    if max(batches) > MOST_QUERIES:
+        raise ConfigError(f"Got batches of {', '.join(map(str, batches))} queries; give 1 to {MOST_QUERIES}.")
+    index, rates = Scan.over(uniform(items, bits), bits, threads=threads), {}
+    for batch in batches:
+        queries, count = to_codes(uniform(batch, bits, seed=1), bits), 0
+        index.search(queries, k)  # compiles or loads machine code
+        start = time.perf_counter()
         while (spent := time.perf_counter() - start) < _SECONDS:
-            index.search(some, k)
+            index.search(queries, k)
             count += batch
         rates[batch] = count / spent
-        on_progress(Progress("measure", done, len(batches), "batch size", time.monotonic() - begun))
     return rates
