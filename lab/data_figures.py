@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
+from lab.paper.figure_style import new_figure
 from rmsh.coding.bounds import LOWER_FORMS, UPPER_FORMS, choose_delta, lower_bound, upper_bound
 from rmsh.coding.entropy import LabelStatistics
-from rmsh.core.errors import ConfigError, DataError, require
+from rmsh.core.errors import ConfigError, DataError
 from rmsh.core.files import atomic
 from rmsh.data.open import open_pairs
 from rmsh.datacard import DataCard, make_card
@@ -76,10 +77,7 @@ def _new_figure(path: Path, width: float, height: float) -> Figure:
     """An empty figure; ConfigError if it cannot be written under this name."""
     if path.suffix.lower().removeprefix(".") not in FORMATS:
         raise ConfigError(f"The figure {path} has the suffix {path.suffix!r}; use .pdf, .png or .svg.")
-    require("matplotlib", "plots")
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
+    return new_figure(width, height)
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.data import PROJECT
-from lab.tables import BLOCKS, Sources
+from lab.sources import Sources
+from lab.tables import BLOCKS
 from rmsh.compare.result import stale_reason
 from rmsh.core.files import write_text
 

@@ -3,80 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lab.data import GRIDS, RESULTS
+from lab.data import GRIDS
 from lab.grid import read_grid
-from rmsh.compare.result import Result, changed_options, read_result, with_prefixes
+from lab.paper.published import method_title
+from rmsh.compare.result import Result, changed_options, with_prefixes
 from rmsh.compare.run import Run
-from rmsh.core.files import read_json
+
+if TYPE_CHECKING:
+    from lab.sources import Sources
 
 DIRECTIONS = ("i2t", "t2i")
 NDCG, MAP = "ndcg@500", "map@all"
 HASTY = {"epochs": 4, "hidden": 256, "dropout": 0.0, "learning_rate": 0.03}  # GLINT with less training
-_TITLES = {
-    "glint": "GLINT",
-    "nest": "NEST",
-    "rmsh": "RMSH",
-    "classifier-itq": "classifier-ITQ",
-    "cca-itq": "CCA-ITQ",
-    "scm": "SCM",
-    "cmfh": "CMFH",
-    "seph": "SePH",
-    "uch": "UCH",
-    "svhn": "SVHN",
-    "ssah": "SSAH",
-    "dcmh": "DCMH",
-    "tdh": "TDH",
-    "cca-cosine": "no codes: CCA, cosine",
-    "logistic": "no codes: logistic regression",
-    "mlp": "no codes: MLP classifier",
-}
-
-
-@dataclass
-class Sources:
-    """Reads result files, and remembers the runs that it has read.
-
-    Args:
-        folder: the folder of the results.
-        used: the results of runs, in the order of reading.
-    """
-
-    folder: Path = RESULTS
-    used: list[Result] = field(default_factory=list)
-
-    def run(self, run: Run) -> Result:
-        """The result of a run that is done."""
-        result = read_result(self.folder / "runs" / run.path)
-        if result["status"] != "done":
-            raise SystemExit(f"{run.path} failed, so no page can show it: {result['error']}")
-        self.used.append(result)
-        return result
-
-    def runs(self, runs: Iterable[Run]) -> list[Result]:
-        """The results of several runs."""
-        return [self.run(run) for run in runs]
-
-    def found(self, runs: Iterable[Run]) -> list[Result]:
-        """The results of those runs that have one."""
-        return self.runs(run for run in runs if (self.folder / "runs" / run.path).exists())
-
-    def block(self, grid: str, *names: str, **wanted: Any) -> list[Result]:
-        """The results of some blocks of a grid, restricted to runs with these parameters."""
-        runs = (run for name in names for run in read_grid(GRIDS / f"{grid}.yaml").block(name))
-        return self.runs(run for run in runs if all(getattr(run, key) == value for key, value in wanted.items()))
-
-    def table_1(self, **wanted: Any) -> list[Result]:
-        """The results of Table 1 on coco66k."""
-        return self.block("coco66k", "table 1", "table 1: GLINT, three seeds", **wanted)
-
-    def file(self, name: str) -> Any:
-        """The content of another result file, such as speed/serving."""
-        return read_json(self.folder / f"{name}.json")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -133,7 +74,7 @@ def remarks(results: Sequence[Result]) -> str:
     """One sentence per method whose results were made with other defaults than it has now; empty if there are none."""
     changed: dict[str, set[str]] = {}
     for result in results:
-        changed.setdefault(_TITLES[result["run"]["method"]], set()).update(changed_options(result))
+        changed.setdefault(method_title(result["run"]["method"]), set()).update(changed_options(result))
     lists = {title: " and ".join(f"`{name}`" for name in sorted(names)) for title, names in changed.items() if names}
     return "".join(
         f"\n\nThe runs of {title} predate the current defaults of {names}." for title, names in lists.items()
@@ -149,7 +90,7 @@ def table_1(sources: Sources) -> str:
         table(
             [f"{title}, chance {chance(shown, metric)}", *(f"{bits} bits" for bits in lengths)],
             [
-                [_TITLES[name], *(scores(select(shown, method=name, bits=bits), metric) for bits in lengths)]
+                [method_title(name), *(scores(select(shown, method=name, bits=bits), metric) for bits in lengths)]
                 for name in methods
             ],
         )
@@ -164,8 +105,6 @@ def unseen(sources: Sources) -> str:
     groups = _by_length(
         sources, (run for b in grid.blocks if b.name.startswith("unseen") for run in grid.block(b.name))
     )
-    if not groups:
-        return "These runs have not been made yet; `lab/grids/unseen.yaml` describes them."
     ranked = sorted(
         groups.items(), key=lambda g: -fmean(r["scores"][d]["ndcg@10"]["value"] for r in g[1] for d in DIRECTIONS)
     )
@@ -193,22 +132,19 @@ def protocols(sources: Sources) -> str:
         _by_length(sources, (run for b in grid.blocks if b.name in names for run in grid.block(b.name)))
         for names in (("unseen", "unseen: NEST", "unseen: pairs alone"), ("paper: NEST",))
     )
-    paper = {(_TITLES[name], "64"): sources.table_1(method=name, bits=64) for name in ("glint", "rmsh", "cca-itq")}
-    paper |= {("classifier-ITQ", "64"): sources.table_1(method="classifier-itq", bits=64)} | paper_runs
-    shown = [("NEST", "256"), ("NEST", "64 of 256"), ("NEST, pairs alone", "256")]
-    shown += [(title, "64") for title in ("GLINT", "RMSH", "classifier-ITQ", "CCA-ITQ")]
+    others = {(method_title(n), "64"): n for n in ("glint", "rmsh", "classifier-itq", "cca-itq")}
+    paper = {key: sources.table_1(method=name, bits=64) for key, name in others.items()} | paper_runs
+    shown = [("NEST", "256"), ("NEST", "64 of 256"), ("NEST, pairs alone", "256"), *others]
     rows = []
     for key in shown:
         found, in_paper = unseen_runs[key], paper.get(key)
         cells = [scores(found, "ndcg@10"), scores(found, "recall@10"), scores(in_paper, NDCG) if in_paper else "–"]
         rows.append([*key, *cells, cpu_seconds(found)])
     known = [result for key in shown for result in unseen_runs[key]]
-    columns = [f"`unseen`: {name}, chance {chance(known, metric)}" for name, metric in _UNSEEN]
+    metrics = {"NDCG@10": "ndcg@10", "recall@10": "recall@10"}
+    columns = [f"`unseen`: {name}, chance {chance(known, metric)}" for name, metric in metrics.items()]
     columns.append(f"`paper`: NDCG@500, chance {chance(paper['CCA-ITQ', '64'], NDCG)}")
     return table(["method", "bits", *columns, "training, CPU seconds"], rows)
-
-
-_UNSEEN = (("NDCG@10", "ndcg@10"), ("recall@10", "recall@10"))
 
 
 def _by_length(sources: Sources, runs: Iterable[Run]) -> dict[tuple[str, str], list[Any]]:
@@ -218,14 +154,14 @@ def _by_length(sources: Sources, runs: Iterable[Run]) -> dict[tuple[str, str], l
         for result in (part for whole in sources.found([run]) for part in with_prefixes(whole)):
             bits = result["run"]["bits"]
             length = f"{bits} of {run.bits}" if bits < run.bits else str(bits)
-            groups.setdefault((run.tag or _TITLES[run.method], length), []).append(result)
+            groups.setdefault((run.tag or method_title(run.method), length), []).append(result)
     return groups
 
 
 def nest_paper(sources: Sources) -> str:
     """NEST by code length in the protocol of the paper, beside GLINT and RMSH."""
     groups = _by_length(sources, read_grid(GRIDS / "unseen.yaml").block("paper: NEST"))
-    others = [(_TITLES[name], select(sources.table_1(bits=64), method=name)) for name in ("glint", "rmsh")]
+    others = [(method_title(name), select(sources.table_1(bits=64), method=name)) for name in ("glint", "rmsh")]
     rows = [["NEST", bits, str(len(group)), *both(group), cpu_seconds(group)] for (_, bits), group in groups.items()]
     rows += [[title, "64", str(len(group)), *both(group), cpu_seconds(group)] for title, group in others]
     return table(["method", "bits", "seeds", "NDCG@500", "mAP@all", "training, CPU seconds"], rows)
@@ -254,8 +190,6 @@ def nest_robustness(sources: Sources) -> str:
 def nest_ablation(sources: Sources) -> str:
     """NEST without some of its parts, on the protocol unseen."""
     groups = _by_length(sources, read_grid(GRIDS / "unseen.yaml").block("ablation of NEST"))
-    if not groups:
-        return "These runs have not been made yet; `lab/grids/unseen.yaml` describes them."
     rows = [[*names, str(len(g)), scores(g, "ndcg@10"), scores(g, "recall@10")] for names, g in groups.items()]
     return table(["method", "bits", "seeds", "NDCG@10", "recall@10"], rows)
 
@@ -263,9 +197,9 @@ def nest_ablation(sources: Sources) -> str:
 def all_methods(sources: Sources) -> str:
     """Every method and reference line at 64 bits."""
     results = sources.table_1(bits=64) + sources.table_1(bits=0)
-    groups = [group for name in _TITLES if (group := select(results, method=name))]
+    groups = [select(results, method=name) for name in dict.fromkeys(result["run"]["method"] for result in results)]
     groups.sort(key=lambda group: -fmean(r["scores"][d][NDCG]["value"] for r in group for d in DIRECTIONS))
-    rows = [[_TITLES[g[0]["run"]["method"]], str(len(g)), *both(g), cpu_seconds(g)] for g in groups]
+    rows = [[method_title(g[0]["run"]["method"]), str(len(g)), *both(g), cpu_seconds(g)] for g in groups]
     rows.append(["chance", "", chance(results, NDCG), chance(results, MAP), ""])
     return table(["method", "seeds", "NDCG@500", "mAP@all", "training, CPU seconds"], rows) + remarks(results)
 
@@ -290,24 +224,18 @@ def rmsh_ablation(sources: Sources) -> str:
     grid = read_grid(GRIDS / "rmsh.yaml")
     for variant in ("RMSH-T", "RMSH-C", "RMSH-P"):
         group = sources.runs(run for run in grid.block("ablation") if run.tag == variant)
+        pairs = list(zip(whole, group, strict=True))
         differences = [
-            mean([_ndcg(one, d) - _ndcg(other, d) for one, other in zip(whole, group, strict=True)]) for d in DIRECTIONS
+            mean([one["scores"][d][NDCG]["value"] - other["scores"][d][NDCG]["value"] for one, other in pairs])
+            for d in DIRECTIONS
         ]
         rows.append([variant, str(len(group)), scores(group, NDCG), " / ".join(differences)])
     return table(["variant", "seeds", f"NDCG@500, chance {chance(whole, NDCG)}", "RMSH minus variant"], rows)
 
 
-def _ndcg(result: Result, direction: str) -> float:
-    return float(result["scores"][direction][NDCG]["value"])
-
-
-def _seeds(run: Run, count: int = 3) -> list[Run]:
-    return [replace(run, seed=seed) for seed in range(count)]
-
-
 def _study(method: str, **parameters: Any) -> list[Run]:
     """Three seeds of a method with its defaults on coco66k."""
-    return _seeds(Run("coco66k", method, **parameters))
+    return [Run("coco66k", method, seed=seed, **parameters) for seed in range(3)]
 
 
 def glint_lengths(sources: Sources) -> str:
@@ -319,7 +247,9 @@ def glint_lengths(sources: Sources) -> str:
         for method in ("glint", "classifier-itq", "rmsh")
     ]
     groups.append((256, sources.runs(_study("glint", bits=256))))
-    rows = [[str(bits), _TITLES[g[0]["run"]["method"]], str(len(g)), *both(g), cpu_seconds(g)] for bits, g in groups]
+    rows = [
+        [str(bits), method_title(g[0]["run"]["method"]), str(len(g)), *both(g), cpu_seconds(g)] for bits, g in groups
+    ]
     columns = ["bits", "method", "seeds", f"NDCG@500, chance {chance(results, NDCG)}"]
     columns += [f"mAP@all, chance {chance(results, MAP)}", "training, CPU seconds"]
     shown = [result for bits, group in groups if bits < 256 for result in group]
@@ -349,7 +279,7 @@ def glint_sign(sources: Sources) -> str:
             mean([r["relaxed"][d]["values"][NDCG] - r["relaxed"][d]["codes"][NDCG] for r in group]) for d in DIRECTIONS
         )
         within = scores(group, NDCG, directions=("i2i", "t2t"))
-        rows.append([str(bits), _TITLES[method], scores(group, NDCG), lost, within])
+        rows.append([str(bits), method_title(method), scores(group, NDCG), lost, within])
     columns = ["bits", "method", "NDCG@500 I→T / T→I", "lost to the sign (first 1,000 queries)", "NDCG@500 I→I / T→T"]
     return table(columns, rows)
 
@@ -360,7 +290,7 @@ def glint_few_labels(sources: Sources) -> str:
     for train in (2000, 10000, None):
         for method in ("glint", "rmsh"):
             group = sources.runs(_study(method, train=train))
-            rows.append([f"{group[0]['training_pairs']:,}", _TITLES[method], *both(group)])
+            rows.append([f"{group[0]['training_pairs']:,}", method_title(method), *both(group)])
     return table(["training pairs", "method", "NDCG@500", "mAP@all"], rows)
 
 
@@ -371,7 +301,7 @@ def glint_noise(sources: Sources) -> str:
     cases = [(method, _study(method, label_noise=noise)) for noise in (0.0, 0.2, 0.4) for method in ("glint", "rmsh")]
     for method, runs in [*cases, ("glint", [unchecked])]:
         group = sources.runs(runs)
-        title = _TITLES[method] + (", `check_labels=False`" if runs == [unchecked] else "")
+        title = method_title(method) + (", `check_labels=False`" if runs == [unchecked] else "")
         rows.append([f"{runs[0].label_noise:.0%}", title, str(len(group)), *both(group)])
     return table(["wrong labels", "method", "seeds", "NDCG@500", "mAP@all"], rows)
 
@@ -381,7 +311,7 @@ def glint_alone(sources: Sources) -> str:
     measured = sources.file("tuning/glint_alone")["measured"]
     rows = []
     for paired in (None, 10000):
-        (result,) = sources.runs(_seeds(Run("coco66k", "glint", train=paired), 1))
+        result = sources.run(Run("coco66k", "glint", train=paired))
         rows.append([f"{result['training_pairs']:,}", "0", "0", *both([result])])
     for one in measured:
         cells = [" / ".join(f"{one[d][metric]:.3f}" for d in DIRECTIONS) for metric in (NDCG, MAP)]
@@ -417,17 +347,8 @@ def search_speed(sources: Sources) -> str:
         hashing = f"{rate['mih', 1] / rate['scan', 1]:.1f}"
         reading = f"{rate['scan', 1] / rate['memory', 1]:.0%}"
         rows.append([f"{int(items) // 1_000_000} M", bits, kind, f"{rate['scan', 1]:,.0f}", reading, *times, hashing])
-    columns = [
-        "codes",
-        "bits",
-        "kind",
-        "scan, queries/s",
-        "of reading",
-        "scan × faiss",
-        "batch of 32",
-        "batch of 1,000",
-        "mih × scan",
-    ]
+    columns = ["codes", "bits", "kind", "scan, queries/s", "of reading"]
+    columns += ["scan × faiss", "batch of 32", "batch of 1,000", "mih × scan"]
     huge = measured["huge 100000000 64"]["1 threads"]
     single, batch = (huge["queries/s"][size] for size in ("1", "1000"))
     return table(columns, rows) + (

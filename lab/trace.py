@@ -7,24 +7,26 @@ first-time initialisation do not count.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import io
 import itertools
-import socket
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from queue import Queue
 from types import FrameType
 from typing import Any
+from urllib.request import urlopen
 
 from lab.data import write_measurement
 from lab.scenes import write_scenes
 from rmsh.cli.main import run
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import create
+from rmsh.search import Searcher
+from rmsh.serve.server import Listening, serve
 
 LIMITS = {"search": 20, "training step": 8}
 _SCENES = 60
@@ -110,33 +112,19 @@ def _build(data: Path, library: Path) -> None:
 
 def _trace_search(recorder: Recorder, library: Path) -> list[tuple[str, str]]:
     """The calls of a text search, from a server in a thread of this process."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     recorder.ignored = {thread.ident for thread in threading.enumerate()}  # such as idle workers of the build
-    arguments = ["serve", str(library), "--port", str(port), "--quiet"]
-    threading.Thread(target=run, args=(arguments,), daemon=True).start()
-    _wait_for(port)
-    return recorder.record(lambda: _search(port))
+    ready: Queue[Listening] = Queue()
+    threading.Thread(target=_serve, args=(library, ready.put), daemon=True).start()
+    url = ready.get(timeout=60).url
+
+    def search() -> None:
+        with urlopen(f"{url}api/search?text=a+red+car", timeout=60) as response:  # noqa: S310
+            response.read()
+        time.sleep(0.2)  # the server may still be recording metrics of the request
+
+    return recorder.record(search)
 
 
-def _wait_for(port: int, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.1)
-
-
-def _search(port: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", "/api/search?text=a+red+car")
-    response = connection.getresponse()
-    body = response.read()
-    connection.close()
-    if response.status != 200:
-        sys.exit(f"The search was answered with status {response.status}: {body[:200]!r}")
-    time.sleep(0.2)  # the server may still be recording metrics of the request
+def _serve(library: Path, on_ready: Callable[[Listening], None]) -> None:
+    with Searcher.open(library) as searcher:
+        serve(searcher, name="trace", port=0, on_ready=on_ready)

@@ -42,7 +42,7 @@ def grade(shared: int) -> style.Mark:
 
 def draw_found_images(found: Mapping[str, Example]) -> Figure:
     """The query is a text: one row of images per method."""
-    query, most = _query_of(found), _most_hits(found)
+    query, most = _query_of(found), max(len(example["hits"]) for example in found.values())
     figure = style.new_figure(1.45 * most + 2.2, 1.42 * len(found) + 1.3)
     panels = figure.subplots(len(found), most, squeeze=False)
     for row, (method, example) in zip(panels, found.items(), strict=True):
@@ -60,10 +60,6 @@ def draw_found_images(found: Mapping[str, Example]) -> Figure:
 
 def _query_of(found: Mapping[str, Example]) -> dict[str, Any]:
     return dict(next(iter(found.values()))["query"])
-
-
-def _most_hits(found: Mapping[str, Example]) -> int:
-    return max(len(example["hits"]) for example in found.values())
 
 
 def _draw_image(axes: Axes, hit: Mapping[str, Any]) -> None:
@@ -95,17 +91,13 @@ def draw_found_texts(found: Mapping[str, Example]) -> Figure:
     left.set_anchor("N")
     left.set_title("the query", fontsize=12)
     left.text(0.5, -0.06, fill(", ".join(query["labels"]), 24), transform=left.transAxes, ha="center", va="top")
-    right.set(xlim=(0, 1), ylim=(-_list_lines(found), 0.5))
     line = 0.0
     for method, example in found.items():
         _write_texts(right, method, example["hits"], line)
         line -= len(example["hits"]) + 0.8
+    right.set(xlim=(0, 1), ylim=(line, 0.5))
     _draw_legend(figure)
     return figure
-
-
-def _list_lines(found: Mapping[str, Example]) -> float:
-    return sum(len(example["hits"]) + 0.8 for example in found.values())
 
 
 def _write_texts(axes: Axes, method: str, hits: Sequence[Mapping[str, Any]], line: float) -> None:

@@ -6,9 +6,6 @@ that of Okabe and Ito, which is safe for colour-blind readers.
 
 from __future__ import annotations
 
-import base64
-import io
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,6 +38,7 @@ DIRECTION_LINES: dict[str, dict[str, Any]] = {
 }
 RANDOM: dict[str, Any] = {"label": "random", "color": "0.35", "linewidth": 1.3, "linestyle": (0, (1, 1.5))}
 
+_DPI = 130  # of a PNG, and of images inside an SVG
 _SETTINGS: dict[str, Any] = {
     "font.size": 11,
     "axes.titlesize": 12,
@@ -146,43 +144,14 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-_SVG_DPI, _PNG_DPI = 80, 130  # of images inside an SVG, and of a PNG
-_EMBEDDED = re.compile(rb"(?<=data:image/png;base64,)[^\"]+")
-
-
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write a figure as SVG and as PNG with few colours, so that both are small; return the files."""
+    """Write a figure as SVG and PNG with the same layout; return the files."""
+    paths = [folder / f"{name}.svg", folder / f"{name}.png"]
     with applied():
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # one layout for both
-        svg, png = io.BytesIO(), io.BytesIO()
-        figure.savefig(svg, format="svg", dpi=_SVG_DPI, metadata={"Date": None})
-        figure.savefig(png, format="png", dpi=_PNG_DPI)
-    contents = {"svg": _svg_with_few_colours(svg.getvalue()), "png": _few_colours(png.getvalue())}
-    for kind, content in contents.items():
-        with atomic(folder / f"{name}.{kind}") as file:
-            file.write(content)
-    return [folder / f"{name}.{kind}" for kind in contents]
-
-
-def _svg_with_few_colours(svg: bytes) -> bytes:
-    return _EMBEDDED.sub(lambda found: base64.b64encode(_few_colours(base64.b64decode(found[0]))), svg)
-
-
-def _few_colours(png: bytes) -> bytes:
-    """A PNG reduced to 256 colours: a third of the size, and looks the same.
-
-    Example:
-        >>> from PIL import Image
-        >>> file = io.BytesIO()
-        >>> Image.new("RGBA", (4, 2), "red").save(file, "PNG")
-        >>> with Image.open(io.BytesIO(_few_colours(file.getvalue()))) as image:
-        ...     print(image.mode, image.size, image.convert("RGB").getpixel((0, 0)))
-        P (4, 2) (255, 0, 0)
-    """
-    from PIL import Image
-
-    file = io.BytesIO()
-    with Image.open(io.BytesIO(png)) as opened:
-        opened.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
-    return file.getvalue()
+        figure.set_layout_engine("none")
+        for path in paths:
+            with atomic(path) as file:
+                options: dict[str, Any] = {"metadata": {"Date": None}} if path.suffix == ".svg" else {}
+                figure.savefig(file, format=path.suffix[1:], dpi=_DPI, **options)
+    return paths

@@ -23,7 +23,7 @@ _TITLES = {
     "scm": "SCM",
     "cca-itq": "CCA-ITQ",
     "classifier-itq": "classifier-ITQ",
-    "cca-cosine": "no codes: CCA",
+    "cca-cosine": "no codes: CCA, cosine",
     "logistic": "no codes: logistic regression",
     "mlp": "no codes: MLP classifier",
 }

@@ -259,13 +259,10 @@ def read_experiments(grid: Grid, folder: Path) -> list[Experiment]:
     experiments = []
     for dataset in grid.datasets:
         blocks: dict[str, dict[Any, RunResult]] = defaultdict(dict)
-        for block in grid.blocks:
-            for run in grid.block(block.name):
-                if run.dataset == dataset:
-                    blocks[kinds[block.name]].setdefault(run.path, RunResult(run, _read(folder / run.path)))
+        for run, kind in ((run, kind) for name, kind in kinds.items() for run in grid.block(name)):
+            if run.dataset == dataset and run.path not in blocks[kind]:
+                path = folder / run.path
+                content = read_result(path) if path.exists() else {"status": "missing"}
+                blocks[kind][run.path] = RunResult(run, content)
         experiments.append(Experiment(dataset, {kind: list(results.values()) for kind, results in blocks.items()}))
     return experiments
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return read_result(path) if path.exists() else {"status": "missing"}

@@ -31,17 +31,8 @@ class PairedTest:
         return self.p < LEVEL
 
     def __str__(self) -> str:
-        return f"{self.difference:+.4f}, p {_p_value(self.p)}, paired t-test over {self.pairs:,} {self.over}"
-
-
-def _p_value(p: float) -> str:
-    """A p-value with few digits.
-
-    Example:
-        >>> _p_value(0.0312), _p_value(1e-9)
-        ('= 0.031', '< 0.001')
-    """
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+        p = "< 0.001" if self.p < 0.001 else f"= {self.p:.3f}"
+        return f"{self.difference:+.4f}, p {p}, paired t-test over {self.pairs:,} {self.over}"
 
 
 def paired_t(differences: ScoreArray) -> float:
@@ -53,8 +44,7 @@ def paired_t(differences: ScoreArray) -> float:
     """
     if np.ptp(differences) == 0:
         return 0.0 if differences[0] else 1.0
-    deviation = differences.std(ddof=1) / np.sqrt(len(differences))
-    return float(2 * stats.t.sf(abs(differences.mean()) / deviation, len(differences) - 1))
+    return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 
 def compare(one: Sequence[RunResult], other: Sequence[RunResult], direction: str) -> PairedTest | None:
@@ -70,15 +60,12 @@ def compare(one: Sequence[RunResult], other: Sequence[RunResult], direction: str
         return PairedTest("seeds", len(seeds), float(apart.mean()), paired_t(apart))
     if not seeds:
         return None
-    return _over_queries(first[seeds[0]], second[seeds[0]], direction)
-
-
-def _over_queries(one: RunResult, other: RunResult, direction: str) -> PairedTest | None:
-    first, second = one.per_query(direction), other.per_query(direction)
-    if first is None or second is None or len(first) != len(second):
+    ours, theirs = first[seeds[0]], second[seeds[0]]
+    queries = ours.per_query(direction), theirs.per_query(direction)
+    if queries[0] is None or queries[1] is None or len(queries[0]) != len(queries[1]):
         return None
-    apart = first - second
+    apart = queries[0] - queries[1]
     apart = apart[~np.isnan(apart)]
     if len(apart) < 2:
         return None
-    return PairedTest("queries", len(apart), one.score(direction) - other.score(direction), paired_t(apart))
+    return PairedTest("queries", len(apart), ours.score(direction) - theirs.score(direction), paired_t(apart))

@@ -348,16 +348,10 @@ def _code_statistics(results: Sequence[RunResult]) -> dict[str, float]:
     audited = [list(result.result["audit"].values()) for result in done(results) if result.result.get("audit")]
     if not audited:
         return {}
+    rarer = [min(100 * fmean(min(share, 1 - share) for share in a["ones"]) for a in each) for each in audited]
+    constant = [max(100 * (len(a["dead"]) + len(a["nearly_constant"])) / a["bits"] for a in each) for each in audited]
     return {
         "distinct": fmean(min(audit["distinct"] for audit in audits) for audits in audited),
-        "rarer": round(fmean(min(_rarer_share(audit) for audit in audits) for audits in audited), 2),
-        "constant": round(fmean(max(_constant_share(audit) for audit in audits) for audits in audited), 2),
+        "rarer": round(fmean(rarer), 2),
+        "constant": round(fmean(constant), 2),
     }
-
-
-def _rarer_share(audit: dict[str, Any]) -> float:
-    return 100 * fmean(min(share, 1 - share) for share in audit["ones"])
-
-
-def _constant_share(audit: dict[str, Any]) -> float:
-    return 100 * (len(audit["dead"]) + len(audit["nearly_constant"])) / float(audit["bits"])

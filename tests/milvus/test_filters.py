@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rmsh.core.errors import InputError
 from rmsh.index.filters import Filter, Id, Label, Text
-from rmsh.milvus.filters import literal, to_expression
+from rmsh.milvus.collection import literal, to_expression
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,9 @@ How a library is stored in a collection, stated only here:
 
 - Collections of older versions have no vectors, and stay as they are.
 - A string has at most 65,535 bytes.
+
+A filter becomes a Milvus expression in which every value is a string literal. Words of a text are refused, because
+Milvus 2.3 cannot look them up.
 """
 
 from __future__ import annotations
@@ -38,16 +41,15 @@ from rmsh.core.errors import CodesError, FormatError, InputError
 from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import read_credit
 from rmsh.index.base import check_k, check_radius
+from rmsh.index.filters import And, Filter, Id, Label, Not, Or
 from rmsh.library.items import Candidates, Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.queries import Generation, stack_vectors
 from rmsh.milvus.connection import Address
-from rmsh.milvus.filters import literal, to_expression
 from rmsh.milvus.table import MAX_BYTES, MAX_FOUND, MAX_LABELS, Consistency, Found, Table
 from rmsh.model import Model, load
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality
-    from rmsh.index.filters import Filter
 
 T = TypeVar("T")
 
@@ -107,6 +109,41 @@ def vector_of(fields: Mapping[str, Any]) -> bytes | None:
     """The vector of an entity, or None."""
     stored = fields.get("vector")
     return b64decode(stored) if stored else None
+
+
+def literal(value: str | Sequence[str]) -> str:
+    r"""A string or a list of strings as a Milvus literal: quotes, backslashes and control characters are escaped.
+
+    Other characters are not escaped: Milvus does not read the surrogate pairs that JSON uses above 16 bits.
+
+    Example:
+        >>> print(literal('a "quoted" \\ and\nmore'))
+        "a \"quoted\" \\ and\nmore"
+        >>> literal(["a", "b"])
+        '["a", "b"]'
+    """
+    return json.dumps(value, ensure_ascii=False)
+
+
+def to_expression(condition: Filter) -> str:
+    """Compile a filter to an expression, or raise InputError if it contains a condition on texts.
+
+    Example:
+        >>> to_expression(Label("dog") & ~Id("7"))
+        '(array_contains(labels, "dog")) and (not (id == "7"))'
+    """
+    if isinstance(condition, Not):
+        return f"not ({to_expression(condition.part)})"
+    if isinstance(condition, (And, Or)):
+        return f" {condition.word} ".join(f"({to_expression(part)})" for part in condition.parts)
+    if isinstance(condition, Label):
+        return f"array_contains(labels, {literal(condition.value)})"
+    if isinstance(condition, Id):
+        return f"id == {literal(condition.value)}"
+    raise InputError(
+        f"Got the filter {condition}; Milvus supports label= and id=, joined by and, or, not. For conditions on texts, "
+        'also for -word and "a phrase" in a query, search the library\'s folder.'
+    )
 
 
 class Collection:

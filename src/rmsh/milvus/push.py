@@ -21,8 +21,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.library.queries import coded_items, generation_of, last_row, library_id, vectors_of_rows
 from rmsh.milvus.collection import entity_of, key_of
 from rmsh.milvus.connection import Address
-from rmsh.milvus.filters import both
-from rmsh.milvus.table import MAX_FOUND, Table
+from rmsh.milvus.table import MAX_FOUND, Table, both
 
 if TYPE_CHECKING:
     from rmsh.library import Library

@@ -18,7 +18,6 @@ from rmsh.core.errors import InputError, require
 from rmsh.core.files import checked_format
 from rmsh.core.types import MODALITIES
 from rmsh.milvus.connection import Address, Settings, connect, translate_errors
-from rmsh.milvus.filters import both
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality, PackedArray
@@ -253,6 +252,16 @@ def _make_schema(bits: int, *, description: str) -> Any:
         schema.add_field(name, types[kind], **values)
     schema.add_field("code", types.BINARY_VECTOR, dim=-(-bits // 8) * 8)
     return schema
+
+
+def both(*expressions: str) -> str:
+    """Expressions joined by and; empty ones are left out.
+
+    Example:
+        >>> both("a == 1", "", "b == 2")
+        '(a == 1) and (b == 2)'
+    """
+    return " and ".join(f"({expression})" for expression in expressions if expression)
 
 
 def _key_in(keys: Sequence[int]) -> str:
