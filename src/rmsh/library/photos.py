@@ -11,10 +11,13 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rmsh.features.photo import Photo
 from rmsh.library.schema import checksum_of, is_intact
+
+if TYPE_CHECKING:
+    from rmsh.index.filters import Fact
 
 _CREATE = """
 CREATE TABLE IF NOT EXISTS photos (
@@ -107,3 +110,20 @@ def damaged_photos(connection: sqlite3.Connection) -> list[int]:
         return []
     found = connection.execute(f"SELECT {_COLUMNS}, checksum FROM photos")  # noqa: S608
     return [int(stored[0]) for *stored, checksum in found if not is_intact(stored, checksum)]
+
+
+def rows_with_fact(connection: sqlite3.Connection, fact: Fact) -> tuple[str, str]:
+    """A statement that selects the rows whose image file satisfies a condition, with one parameter, and its value."""
+    if not has_photos(connection):
+        return "SELECT row FROM items WHERE row < 0 AND ? <> ''", fact.value
+    contains = fact.sign == "~"
+    text = "instr(lower({0}), lower(?)) > 0" if contains else "lower({0}) = lower(?)"
+    if fact.name == "date":
+        test = f"substr(date, 1, length(?1)) {fact.sign} ?1"
+    elif fact.name == "camera":
+        test = text.format("camera")
+    elif fact.name == "keyword":
+        test = f"EXISTS (SELECT 1 FROM json_each(keywords) WHERE {text.format('value')})"  # noqa: S608
+    else:
+        test = f"{fact.name} {fact.sign} CAST(? AS REAL)"
+    return f"SELECT row FROM photos WHERE {test}", fact.value  # noqa: S608  # name and sign are checked by Fact
