@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,10 @@ import pytest
 from PIL import ExifTags, Image
 
 from rmsh.core.errors import DataError
-from rmsh.features.images import read_photo
+from rmsh.features.images import read_image, read_photo
 from rmsh.features.photo import Photo, look_of
 
+SAMPLE = Path(__file__).parent.parent / "samples" / "phone.heic"
 XMP = """<?xpacket begin=""?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF
  xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about=""
  xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/"
@@ -147,3 +150,18 @@ def test_facts_from_a_compromised_decoder_are_refused(values: dict[str, object])
     assert Photo.parse(whole).width == 1
     with pytest.raises(ValueError, match="facts"):
         Photo.parse(whole | values if values else {})
+
+
+def test_a_phone_writes_heic() -> None:
+    photo = read_photo(SAMPLE)
+    assert (photo.width, photo.height, photo.camera, photo.date) == (64, 48, "Apple iPhone 15", "2024-02-29T08:30:00")
+    assert read_image(SAMPLE, (8, 6)).size == (8, 6)
+
+
+def test_heic_without_its_package_is_explained() -> None:
+    script = (
+        "import sys; sys.modules['pi_heif'] = None; from rmsh.features.pixels import image_size; "
+        f"image_size(open({str(SAMPLE)!r}, 'rb'), most_pixels=9999)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "[photos]" in done.stderr.splitlines()[-1]

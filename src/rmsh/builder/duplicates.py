@@ -23,12 +23,16 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from rmsh.codes import Codes
+from rmsh.core.errors import InputError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.features.photo import LOOK_BITS
 from rmsh.index.mih import MultiIndex
+from rmsh.library.photos import read_photos
+from rmsh.library.queries import items_of_rows
 
 if TYPE_CHECKING:
     from rmsh.core.types import BitArray, IntArray, PackedArray
+    from rmsh.library import Library
     from rmsh.library.photos import ImageFile
 
 Kind: TypeAlias = Literal["copies", "similar", "burst"]
@@ -46,6 +50,19 @@ class Group:
 
     kind: Kind
     ids: tuple[str, ...]
+
+
+def groups_in(library: Library, *, seconds: float = BURST_SECONDS, on_progress: OnProgress = ignore) -> list[Group]:
+    """The groups of a library; InputError if it does not know its image files."""
+    with library.reading() as connection:
+        of_row = dict(read_photos(connection))
+        items = items_of_rows(connection, of_row)
+    if not of_row:
+        raise InputError(f"The library {library.folder} does not know its image files; run `rmsh sync` first.")
+    files = {items[row].id: file for row, file in of_row.items()}
+    coded = library.codes(files, "image")
+    codes = dict(zip(coded.ids.tolist(), map(bytes, coded.packed), strict=True))
+    return find_groups(files, codes, seconds=seconds, on_progress=on_progress)
 
 
 def find_groups(

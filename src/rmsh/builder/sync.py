@@ -71,7 +71,7 @@ def sync(library: Library, *, prune: bool = False, on_progress: OnProgress = ign
     Raises:
         InputError: the library keeps its own images, or the folder is missing or has no images.
     """
-    folder = _folder(library)
+    folder = folder_of(library)
     state, before = _folder_state(folder), _read_state(library.folder)
     if before["state"] == state and not before["missing"]:
         return Synced()
@@ -102,7 +102,8 @@ def sync(library: Library, *, prune: bool = False, on_progress: OnProgress = ign
     return Synced(len(kept) - len(moved), len(changed), len(moved), len(lost), tuple(left), tuple(skipped))
 
 
-def _folder(library: Library) -> Path:
+def folder_of(library: Library) -> Path:
+    """The image folder of a library; InputError if it has none, or if it is missing or empty."""
     with library.reading() as connection:
         folder = image_folder(connection)
     if folder is None:

@@ -26,7 +26,7 @@ from rmsh.data.pairs import listed
 from rmsh.data.records import COLUMNS, KNOWN_COLUMNS, Origin, Record, Skipped, check_records, record_from_cells
 
 IMAGE_SUFFIXES = frozenset(
-    ".jpg .jpeg .jpe .jfif .png .apng .webp .gif .bmp .tif .tiff .ppm .pgm .jp2 .avif".split()  # noqa: SIM905
+    ".jpg .jpeg .jpe .jfif .png .apng .webp .gif .bmp .tif .tiff .ppm .pgm .jp2 .avif .heic .heif".split()  # noqa: SIM905
 )
 LARGEST_TEXT = 1 << 20  # bytes of a file with one text
 LARGEST_METADATA = 4 << 30  # bytes
