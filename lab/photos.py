@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
-import shutil
 import tarfile
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,9 +17,12 @@ from PIL import Image
 from lab.data import coco66k_root, write_measurement
 from rmsh.builder import build
 from rmsh.builder.duplicates import LIKELY, SURE, groups_in, similar_pairs
+from rmsh.builder.photos import read_files
 from rmsh.builder.sync import Synced, sync
+from rmsh.codes import Codes
 from rmsh.compare.provenance import forget_peak_memory, peak_memory_mb
-from rmsh.library import Library
+from rmsh.library import Item, Library
+from rmsh.models import wheel_model
 
 if TYPE_CHECKING:
     from rmsh.core.types import PackedArray
@@ -130,24 +130,31 @@ def looks(count: int) -> dict[str, Any]:
 
 
 def idle_sync(work: Path, count: int) -> dict[str, Any]:
-    """The time of a sync after which nothing has changed; the files are links to a few images, which are quick to make."""
+    """The time of a sync after which nothing has changed; the files are links to one image, and codes are random."""
     images = work / "images"
-    file = io.BytesIO()
-    Image.linear_gradient("L").resize((64, 64)).save(file, "JPEG")
     for first in range(0, count, 1000):
         folder = images / f"{first // 1000:03}"
         folder.mkdir(parents=True)
-        (folder / "0.jpg").write_bytes(file.getvalue())
-        for number in range(1, min(1000, count - first)):
-            os.link(folder / "0.jpg", folder / f"{number}.jpg")
-    library = build(images, work / "library").library
+        for number in range(first, min(first + 1000, count)):
+            if number:
+                os.link(images / "000" / "0.jpg", folder / f"{number}.jpg")
+            else:
+                Image.linear_gradient("L").save(folder / "0.jpg")
+    names = sorted(path.relative_to(images).as_posix() for path in images.rglob("*.jpg"))
+    file, model = read_files(images, names[:1], known={})[names[0]], wheel_model()
+    values = np.random.default_rng(0).standard_normal((1000, model.bits))
+    with Library.create(work / "library", model, source=images) as library:
+        for first in range(0, count, 1000):
+            ids = names[first : first + 1000]
+            codes = Codes.from_values(values[: len(ids)], ids)
+            items = [Item(name, picture=name) for name in ids]
+            library.add(items, {"image": codes}, model=model.fingerprint, files=dict.fromkeys(ids, file))
     seconds = []
     for _ in range(4):
         start = time.perf_counter()
-        with Library.open(library, writable=True) as opened:
+        with Library.open(work / "library", writable=True) as opened:
             done = sync(opened)
         seconds.append(time.perf_counter() - start)
         if done != Synced():
-            raise RuntimeError(f"the sync did {replace(done, skipped=())}, and nothing has changed")
-    shutil.rmtree(images)
+            raise RuntimeError(f"the sync did {done}, but nothing has changed")
     return {"files": count, "first, in seconds": round(seconds[0], 2), "seconds": round(min(seconds[1:]), 2)}
