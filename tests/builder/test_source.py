@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from rmsh.builder.source import BuildConfig, Source, read_source
 from rmsh.core.errors import DataError
@@ -111,3 +112,44 @@ def test_the_key_follows_every_image_text_and_label(tmp_path: Path) -> None:
     (tmp_path / "0.jpg").write_bytes(b"other")
     changed = _read(tmp_path).key()
     assert len({first, changed, _read(_folder(tmp_path, ["dog,y", "cat,y", "dog,x"])).key()}) == 3
+
+
+def _holidays(folder: Path, *, captions: bool) -> Path:
+    """Forty images in nested folders of holidays, most of them with a caption."""
+    for number in range(40):
+        path = folder / f"{2019 + number % 2}" / ("Italy", "Norway")[number % 2] / f"{number}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+        if captions and number > 3:
+            path.with_suffix(".txt").write_text(("a dog", "a cat", "the sea")[number % 3])
+    return folder
+
+
+@pytest.mark.parametrize(("captions", "learned"), [(True, "pairs"), (False, "nothing")])
+def test_names_of_folders_are_filters_unless_they_are_asked_for(tmp_path: Path, captions: bool, learned: str) -> None:
+    _holidays(tmp_path, captions=captions)
+    source = _read(tmp_path, method="nest")
+    assert (source.pairs.class_names, source.learn_from, source.judged) == (("Italy", "Norway"), learned, False)
+    assert "--labels-from folders" in " ".join(source.notes)
+    asked = _read(tmp_path, method="nest", labels_from="folders")
+    assert (asked.pairs.class_names, asked.learn_from, asked.judged) == (("Italy", "Norway"), "labels", True)
+    assert _read(tmp_path).learn_from == "labels"  # GLINT cannot do without
+
+
+def test_labels_that_are_not_folders_are_not_taken_for_them(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="--labels-from data"):
+        _read(_folder(tmp_path, ["dog,x", "cat,y", "dog,x"]), labels_from="folders")
+
+
+def test_captions_of_image_files_are_texts_where_there_are_none(tmp_path: Path) -> None:
+    for name, caption in (("a", "two dogs"), ("b", None), ("c", "a cat")):
+        exif = Image.Exif()
+        if caption:
+            exif[270] = caption
+        Image.new("RGB", (8, 8), "red").save(tmp_path / f"{name}.jpg", exif=exif)
+    (tmp_path / "c.txt").write_text("the sea")
+    source = _read(tmp_path, method="nest")
+    assert [record.text for record in source.origin.records] == ["two dogs", None, "the sea"]
+    assert source.pairs.has_text.tolist() == [True, False, True]
+    assert (tmp_path / "work" / "files.json").is_file()
+    assert _read(tmp_path, method="nest").files == source.files

@@ -49,9 +49,7 @@ def test_two_metadata_files_in_one_folder_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_text_file_next_to_an_image_is_its_text(tmp_path: Path) -> None:
-    _write(
-        tmp_path, a_jpg="", a_txt="\ufeffa dog\n", b_PNG="", c_txt="words alone", d_jpg="", d_txt=b"\xff\xfe", x_pdf=""
-    )
+    _write(tmp_path, a_jpg="", a_txt="\ufeffa dog\n", b_PNG="", c_txt="words alone", d_jpg="", d_txt=b"\0", x_pdf="")
     origin, notes = read_folder(tmp_path)
     assert [(r.id, r.picture, r.text) for r in origin.records] == [
         ("a.jpg", "a.jpg", "a dog"),
@@ -60,8 +58,18 @@ def test_a_text_file_next_to_an_image_is_its_text(tmp_path: Path) -> None:
         ("c.txt", None, "words alone"),
     ]
     (skipped,) = origin.skipped
-    assert (skipped.file, skipped.left_out) == ("d.txt", "text")
+    assert (skipped.id, skipped.left_out) == ("d.jpg", "text")
     assert "ignored: 1 .pdf" in notes[-1]
+
+
+def test_texts_in_older_encodings_are_read_and_mentioned(tmp_path: Path) -> None:
+    cafe = {"a": "café".encode("latin-1"), "b": "café – 5 €".encode("cp1252"), "c": "café".encode("utf-16")}
+    _write(tmp_path, **{f"{name}_txt": text for name, text in cafe.items()}, **{f"{name}_jpg": "" for name in cafe})
+    origin, notes = read_folder(tmp_path)
+    assert [record.text for record in origin.records] == ["café", "café – 5 €", "café"]
+    assert any(note.startswith("2 texts are not in UTF-8") for note in notes)
+    _write(tmp_path, metadata_csv="file_name,text\na.jpg,café\n".encode("latin-1"))
+    assert read_folder(tmp_path)[0].records[0].text == "café"
 
 
 def test_a_text_file_that_is_empty_or_huge_is_listed(tmp_path: Path) -> None:
@@ -142,7 +150,7 @@ def test_numbers_of_a_parquet_file_are_ids_and_labels(tmp_path: Path) -> None:
 def test_one_folder_per_class_gives_labels(tmp_path: Path) -> None:
     origin, notes = read_folder(_write(tmp_path, dog__a_jpg="", cat__b_jpg="", cat__c_jpg=""))
     assert [(r.id, r.labels) for r in origin.records][-1] == ("dog/a.jpg", ("dog",))
-    assert "folder names are used as labels, 2 classes" in notes
+    assert "the labels are names of folders, 2 classes" in notes
 
 
 @pytest.mark.parametrize("files", [{"dog__a_jpg": "", "b_jpg": ""}, {"one__a_jpg": "", "one__b_jpg": ""}])
@@ -292,7 +300,6 @@ def test_unused_columns_are_listed(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"name,words\na,b\n", "'name', 'words'.*file_name"),
-        ("file_name,text\na.jpg,café\n".encode("latin-1"), "not in UTF-8"),
         (b'file_name,text\na.jpg,"open\n', "cannot be read as CSV"),
         (b"file_name,text\na.jpg," + b"x" * 200_000, "field larger than field limit"),
     ],

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmsh.core.errors import InputError
-from rmsh.index.filters import And, Filter, Id, Label, Leaf, Not, Or, Text, parse, to_mask
+from rmsh.index.filters import And, Fact, Filter, Id, Label, Leaf, Not, Or, Text, parse, to_mask
 
 a, b, c = Label("a"), Id("b"), Text("c")
 
@@ -108,8 +108,8 @@ def test_hand_worked_filters(text: str, condition: Filter) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r'at its end, after character 0; allowed here: label=, id=, text=, "not" or "\("'),
-        ("label=a and", r'at its end, after character 11; allowed here: label=, id=, text=, "not" or "\("'),
+        ("", r'at its end, after character 0; allowed here: label=, id=, text=, .*, "not" or "\("'),
+        ("label=a and", r'at its end, after character 11; allowed here: label=, id=, text=, .*, "not" or "\("'),
         ("lable=a", r"at character 1, 'lable=a'; allowed here: label=, id=, text="),
         ("dog", r"at character 1, 'dog'; allowed here: label="),
         ("not=a", r"at character 1, 'not=a'; allowed here: label="),
@@ -132,3 +132,44 @@ def test_an_error_names_the_position_and_what_is_allowed(text: str, message: str
 def test_deep_nesting_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="nested deeper than 50 levels"):
         parse(text)
+
+
+FACTS = [
+    "date>=2024-06",
+    "date=2024",
+    "camera~fuji",
+    'camera="X-T5 (black)"',
+    "keyword=beach",
+    "rating>3",
+    "latitude<-1.5",
+]
+
+
+@pytest.mark.parametrize("written", FACTS)
+def test_what_image_files_tell_is_compared(written: str) -> None:
+    assert str(parse(written)) == written
+    joined = f"label=a and not {written}"
+    assert parse(joined) == Label("a") & ~parse(written)
+    assert str(parse(joined)) == joined
+
+
+def test_a_fact_has_a_name_a_sign_and_a_value() -> None:
+    assert parse("date >= 2024-06") == Fact("2024-06", "date", ">=")
+    assert len({Fact("1", "rating"), Fact("1", "rating", ">"), Fact("1", "latitude")}) == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "allowed"),
+    [
+        ("date>=June", "2024-06"),
+        ("date~2024", "2024-06"),
+        ("camera>fuji", "= or ~"),
+        ("rating=many", "a number"),
+        ("rating~1", "a number"),
+        ("label~dog", "label="),
+        ("weight>3", "date="),
+    ],
+)
+def test_a_fact_that_cannot_be_compared_is_refused(written: str, allowed: str) -> None:
+    with pytest.raises(InputError, match=allowed):
+        parse(written)

@@ -99,9 +99,13 @@ def write_items(
     *,
     copy_images: bool,
     vectors: bool = True,
+    update: bool = False,
     on_progress: OnProgress = ignore,
 ) -> None:
-    """Write items with features into a library in batches, with vectors and with copies of their images if wanted."""
+    """Write items with features into a library in batches, with vectors and with copies of their images if wanted.
+
+    ``update`` replaces existing items.
+    """
     if copy_images:
         _copy_images(source, library.folder / IMAGES)
     prefix, count, start = f"{IMAGES}/" if copy_images else "", len(source.pairs), time.perf_counter()
@@ -118,7 +122,13 @@ def write_items(
             )
             for row, record in zip(rows, source.origin.records[first : first + _BATCH], strict=True)
         ]
-        library.add(items, codes_of(model, pairs, rows, vectors=vectors), model=model.fingerprint)
+        files = {
+            record.id: file
+            for record in source.origin.records[first : first + _BATCH]
+            if (file := source.files.get(record.picture or "")) is not None
+        }
+        write = library.update if update else library.add
+        write(items, codes_of(model, pairs, rows, vectors=vectors), model=model.fingerprint, files=files)
         on_progress(Progress("add items", first + len(rows), count, "item", time.perf_counter() - start))
 
 

@@ -68,6 +68,8 @@ WHEEL = (
 # pairs. `make lab ARGS="few-pairs"`: 2,500 pairs of photographs train a worse model, 100 of drawings a better one.
 KNOWN, MANY_PAIRS = 0.5, 20_000
 
+_USUAL = {"store": "codes+vectors", "place": True}
+
 Tell: TypeAlias = Callable[[str], None]  # called with a sentence for the user
 
 
@@ -120,11 +122,12 @@ def build(
             "--learn-from nothing uses the bundled model, which has its own method, bits and encoders "
             f"({', '.join(DEFAULT_ENCODERS.values())}); leave these options out, or learn from pairs or labels."
         )
-    source = read_source(data, config, work=work)
+    source = read_source(data, config, work=work, on_progress=on_progress)
     for note in source.notes:
         tell(note)
     items_key = source.key()
-    unnamed = {"strict"} | ({"store"} if config.store == "codes+vectors" else set())  # keeps older keys valid
+    # Usual values are left out, which keeps older keys valid.
+    unnamed = {"strict"} | {name for name, usual in _USUAL.items() if getattr(config, name) == usual}
     key = digest(config.model_dump(mode="json", exclude=unnamed), items_key)
     finished = read_report(folder)
     if finished is not None and finished["key"] == key:
@@ -254,7 +257,7 @@ class _Build:
     def _score(self, model: Model, split: Split, model_key: str, store_key: str) -> dict[str, Any]:
         source, config, stages = self.source, self.config, self.stages
         found: dict[str, Any] = {"recall": {} if source.named else recall_of(model, source.pairs, split)}
-        if source.classes is not None:  # classes mined from the texts say nothing about the images
+        if not source.judged:
             return found | {"words": {}, "scores": {}}
         scores = partial(score, model, source.pairs, split, on_progress=self.on_progress)
         words = partial(word_precision, model, source, split, store=config.store, seed=config.seed, work=stages.folder)

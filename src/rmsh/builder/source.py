@@ -8,13 +8,15 @@ bundled model is used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from pydantic import Field
 
+from rmsh.builder.photos import read_files
 from rmsh.builder.stages import digest
 from rmsh.codes import MAX_BITS
 from rmsh.core.config import Config
@@ -24,7 +26,7 @@ from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import Store  # noqa: TC001 (pydantic reads it)
 from rmsh.data.labels import label_texts, mine_classes, read_classes, write_classes
 from rmsh.data.open import open_pairs
-from rmsh.data.records import Skipped, refuse_skipped
+from rmsh.data.records import Skipped, refuse_skipped, to_pairs
 from rmsh.features.extract import encode_pairs, file_state
 from rmsh.methods import DEFAULT_METHOD, method_class
 from rmsh.pipeline import DEFAULT_ENCODERS
@@ -35,10 +37,11 @@ if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
     from rmsh.data.records import Origin
     from rmsh.features.base import Encoder
+    from rmsh.library.photos import ImageFile
 
 Signal: TypeAlias = Literal["labels", "pairs", "nothing"]  # what a model learns from
 
-CLASSES = "classes.txt"
+CLASSES, FILES = "classes.txt", "files.json"
 LEAST_ITEMS = 30  # with fewer complete items, none can be held out of training
 _MOST_SHOWN = 12  # classes in a note
 
@@ -49,7 +52,9 @@ class BuildConfig(Config):
     method: str = Field(DEFAULT_METHOD, description="training method, see `rmsh methods`")
     bits: int | None = Field(None, ge=1, le=MAX_BITS, description="length of a code; None: the method's default")
     seed: int = Field(0, ge=0, description="random seed")
-    labels_from: str | None = Field(None, description='"data", "text", or a file of classes; None: data, else text')
+    labels_from: str | None = Field(
+        None, description='"data", "folders", "text", or a file of classes; None: data, else text'
+    )
     learn_from: Signal | None = Field(
         None,
         description='"labels"; "pairs" of image and text; or "nothing": the bundled model. None: labels of the '
@@ -57,6 +62,7 @@ class BuildConfig(Config):
     )
     image_encoder: str = Field(DEFAULT_ENCODERS["image"], description="encoder of images")
     text_encoder: str = Field(DEFAULT_ENCODERS["text"], description="encoder of texts")
+    place: bool = Field(True, description="store where images were taken, if their files tell")
     store: Store = Field(
         "codes+vectors", description="what is stored of each image and text: codes, or also vectors, which rank better"
     )
@@ -81,6 +87,12 @@ class Source:
     classes: Classes | None = None  # if labels were found in the texts: the words of each class
     learn_from: Signal = "labels"
     named: bool = False  # whether the texts are the names of the labels
+    files: Mapping[str, ImageFile] = field(default_factory=dict)  # by image path, those that can be read
+
+    @property
+    def judged(self) -> bool:
+        """Whether labels tell how good a search is: words of the texts and names of folders do not."""
+        return self.classes is None and not (self.origin.folder_labels and self.learn_from != "labels")
 
     def key(self) -> str:
         """Identifies the items: it changes with every row, text, label and image file."""
@@ -99,20 +111,26 @@ class Source:
         return replace(self, pairs=self.pairs.take(rows), origin=replace(self.origin, records=records))
 
 
-def read_source(data: str | Path, config: BuildConfig, *, work: Path) -> Source:
-    """Read and label the items of a build; mined classes are written to a file in ``work``.
+def read_source(data: str | Path, config: BuildConfig, *, work: Path, on_progress: OnProgress = ignore) -> Source:
+    """Read and label the items of a build; mined classes and facts of image files are written to files in ``work``.
 
     Raises:
         DataError: the data contains features, has nothing to learn from, or all labels are equal; or something would be
             skipped, and ``strict`` is set.
     """
-    source, method, labels_from = read_raw(data, strict=config.strict), method_class(config.method), config.labels_from
-    pairs, learn_from = source.pairs, config.learn_from
-    given = pairs.labels is not None and labels_from in (None, "data")
+    method, labels_from, learn_from = method_class(config.method), config.labels_from, config.learn_from
+    source = read_raw(data, strict=config.strict, known=work / FILES, place=config.place, on_progress=on_progress)
+    pairs, by_folder = source.pairs, source.origin.folder_labels and not method.supervised
+    given = pairs.labels is not None and labels_from in (
+        ("data", "folders") if by_folder else (None, "data", "folders")
+    )
     if learn_from is None:
         few = (pairs.has_image & pairs.has_text).sum() < LEAST_ITEMS
         learn_from = "labels" if given or method.supervised else "pairs"
         learn_from = "nothing" if few and not given and config.default_model else learn_from
+    if by_folder and labels_from is None and learn_from != "labels":
+        note = "names of folders serve as filters; --labels-from folders learns from them"
+        source = replace(source, notes=(*source.notes, note))
     source = replace(source, learn_from=learn_from)
     if learn_from == "nothing" and pairs.texts is None and labels_from is None:
         return with_texts(source)
@@ -131,8 +149,19 @@ def read_source(data: str | Path, config: BuildConfig, *, work: Path) -> Source:
     return source
 
 
-def read_raw(data: str | Path, *, strict: bool) -> Source:
-    """Read items with the labels and texts that they have; raises as :func:`read_source`."""
+def read_raw(
+    data: str | Path,
+    *,
+    strict: bool,
+    known: Path | Mapping[str, ImageFile] = MappingProxyType({}),
+    place: bool = True,
+    on_progress: OnProgress = ignore,
+) -> Source:
+    """Read items with the labels and texts that they have; raises as :func:`read_source`.
+
+    Items without a text get the caption or the keywords of their image file. ``known`` has image files that were read
+    before, or is a JSON file of them, which is updated.
+    """
     opened = open_pairs(data)
     if opened.origin is None:
         raise DataError(
@@ -141,14 +170,37 @@ def read_raw(data: str | Path, *, strict: bool) -> Source:
         )
     if strict:
         refuse_skipped(opened.origin.skipped, opened.name)
-    return Source(opened.pairs, opened.origin, opened.notes, opened.name)
+    names = [record.picture for record in opened.origin.records if record.picture is not None]
+    files = read_files(opened.origin.folder, names, known=known, place=place, on_progress=on_progress)
+    return _with_captions(Source(opened.pairs, opened.origin, opened.notes, opened.name, files=files))
+
+
+def _with_captions(source: Source) -> Source:
+    """Items without a text get the caption of their image file, or else its keywords."""
+    records, count = [], 0
+    for record in source.origin.records:
+        file = source.files.get(record.picture or "")
+        text = None if file is None else file.photo.caption or ", ".join(file.photo.keywords)
+        if record.text is None and text:
+            record, count = replace(record, text=text), count + 1
+        records.append(record)
+    if not count:
+        return source
+    return replace(
+        source,
+        pairs=to_pairs(records, folder=source.origin.folder, source=source.pairs.source),
+        origin=replace(source.origin, records=tuple(records)),
+        notes=(*source.notes, f"{count:,} texts are captions or keywords in image files"),
+    )
 
 
 def _labelled(source: Source, labels_from: str | None, file: Path) -> Source:
     pairs = source.pairs
-    if labels_from == "data" or (labels_from is None and pairs.labels is not None):
+    if labels_from in ("data", "folders") or (labels_from is None and pairs.labels is not None):
         if pairs.labels is None:
             raise DataError(f"{source.name}: no item has a label; add labels, or mine them with --labels-from text.")
+        if labels_from == "folders" and not source.origin.folder_labels:
+            raise DataError(f"{source.name}: the labels are not names of folders; use them with --labels-from data.")
         return source
     if pairs.texts is None:
         raise DataError(
@@ -159,7 +211,7 @@ def _labelled(source: Source, labels_from: str | None, file: Path) -> Source:
     if labels_from in (None, "text"):
         return _mined(source, file)
     if not Path(labels_from).is_file():
-        raise DataError(f"Label file {labels_from!r} not found; give data, text or an existing file of classes.")
+        raise DataError(f"Label file {labels_from!r} not found; give data, folders, text or a file of classes.")
     classes = read_classes(Path(labels_from))
     return with_classes(source, classes, f"labels from the classes in {labels_from}: {_shown(classes)}")
 

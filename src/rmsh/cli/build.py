@@ -23,7 +23,10 @@ def build(
     *,
     labels_from: Annotated[
         str | None,
-        typer.Option(metavar="data|text|FILE", help="Source of labels (default: the data, else its texts)."),
+        typer.Option(
+            metavar="data|folders|text|FILE",
+            help="Source of labels (default: the data, except names of folders, else its texts).",
+        ),
     ] = None,
     learn_from: Annotated[
         str | None,
@@ -42,6 +45,7 @@ def build(
         str, typer.Option(metavar="codes|codes+vectors", help="Store codes alone, or also vectors, which rank better.")
     ] = "codes+vectors",
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
+    place: Annotated[bool, typer.Option(help="Store where images were taken, if their files tell.")] = True,
     overwrite: Annotated[bool, typer.Option(help="Replace a library built from other items or options.")] = False,
 ) -> None:
     """Build a searchable library from images and texts.
@@ -58,7 +62,7 @@ def build(
     from rmsh.builder.report import describe_size, describe_words, score_tables
 
     training: dict[str, Any] = {"method": method, "bits": bits, "seed": seed, "options": parse_options(options or [])}
-    sources = {"labels_from": labels_from, "learn_from": learn_from, "store": store, "strict": strict}
+    sources = {"labels_from": labels_from, "learn_from": learn_from, "store": store, "strict": strict, "place": place}
     encoders = {"image_encoder": image_encoder, "text_encoder": text_encoder}
     config = BuildConfig.parse(training | sources | encoders)
     with console.progress() as progress:
@@ -95,14 +99,14 @@ def add(
     with Library.open(library, writable=True) as opened, console.progress() as progress:
         found = run(opened, data, strict=strict, on_progress=progress)
         total = opened.count()
-    _report_skipped(found.skipped, skipped, console)
+    report_skipped(found.skipped, skipped, console)
     console.result(
         {"added": found.added, "there": found.existing, "skipped": len(found.skipped), "items": total},
         f"{library}: {found.added:,} items added, {found.existing:,} already present, {total:,} in total",
     )
 
 
-def _report_skipped(skipped: Sequence[Skipped], file: Path | None, console: Console) -> None:
+def report_skipped(skipped: Sequence[Skipped], file: Path | None, console: Console) -> None:
     from rmsh.data.records import count_skipped, write_skipped
 
     console.note(*count_skipped(skipped))
@@ -171,7 +175,7 @@ def recode(
             with console.progress() as progress:
                 run(target, learned, encode=encode, on_progress=progress)
         finally:
-            _report_skipped(lost, skipped, console)
+            report_skipped(lost, skipped, console)
         count = target.count()
     found = {"items": count, "bits": learned.bits, "model": learned.fingerprint, "skipped": len(lost)}
     readable = f"{library}: {count:,} items, {learned.bits} bits, model {learned.fingerprint}"

@@ -143,6 +143,25 @@ def repair(
         raise typer.Exit(1)
 
 
+def relocate(
+    console: Console,
+    library: LibraryFolder,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that contains the images now.")],
+) -> None:
+    """Name the new place of the image folder of a library.
+
+    Example:
+        rmsh library relocate photos /media/disk/pictures
+    """
+    from rmsh.library import Library
+    from rmsh.library.maintenance import relocate as run
+
+    with Library.open(library, writable=True) as opened:
+        present, expected = run(opened, folder)
+    found = {"folder": str(folder.resolve()), "present": present, "images": expected}
+    console.result(found, f"{library}: {present:,} of {expected:,} images are in {folder}")
+
+
 def share(
     console: Console,
     library: LibraryFolder,

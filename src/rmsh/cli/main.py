@@ -18,6 +18,7 @@ from rmsh.core.files import printable
 # Modules and their commands, which are functions of the same name; the help is the docstring of either.
 MODULES = {
     "build": ("build", "add", "remove", "recode"),
+    "photos": ("sync", "duplicates"),
     "bounds": ("bounds",),
     "train": ("methods", "train", "encode"),
     "evaluate": ("evaluate", "audit"),
@@ -29,7 +30,19 @@ COMMANDS = [verb for verbs in MODULES.values() for verb in verbs]
 # Commands of two words, in modules named by the first word.
 GROUPS = {
     "data": ("list", "prepare", "card"),
-    "library": ("info", "verify", "compact", "backup", "restore", "repair", "share", "upgrade", "export", "push"),
+    "library": (
+        "info",
+        "verify",
+        "compact",
+        "backup",
+        "restore",
+        "repair",
+        "relocate",
+        "share",
+        "upgrade",
+        "export",
+        "push",
+    ),
 }
 
 _INTERRUPTED = 130

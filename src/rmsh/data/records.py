@@ -100,6 +100,7 @@ class Origin:
     records: tuple[Record, ...]  # in the order of the pairs
     skipped: tuple[Skipped, ...]
     unpacked: bool = False  # whether the folder is a cache with images unpacked from an archive
+    folder_labels: bool = False  # whether the labels are names of folders
 
 
 def record_from_cells(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import io
+import json
 import os
 import signal
 import subprocess
@@ -23,7 +24,8 @@ from typing import IO, TYPE_CHECKING, TypeAlias, cast
 import numpy as np
 
 from rmsh.core.errors import DataError, ImageLimitError, RmshError
-from rmsh.features.decoding_worker import ANSWER, MEASURED, PIXELS, READY, REFUSED, REQUEST, UNREADABLE
+from rmsh.features.decoding_worker import ANSWER, DESCRIBED, MEASURED, PIXELS, READY, REFUSED, REQUEST, UNREADABLE
+from rmsh.features.photo import Photo
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +36,7 @@ SECONDS = 5.0  # of processor time per image, and half of the elapsed time that 
 MEMORY = 512 << 20  # bytes by which one image may make a worker grow
 _MOST_WORKERS = 16
 _START_SECONDS = 60.0  # for a worker to load Pillow, from a slow disk perhaps
-_LONGEST_REASON = 1 << 14  # bytes; a worker that announces more violates the protocol
+_LONGEST_TEXT = 1 << 18  # bytes; a worker that announces more violates the protocol
 _PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from rmsh.features.decoding_worker import main; main()"
 
 
@@ -76,7 +78,7 @@ class _Worker:
 
     def ask(
         self, head: bytes, body: bytes, *, size: tuple[int, int] | None, most_side: int, most_pixels: int
-    ) -> _Pixels | tuple[int, int]:
+    ) -> _Pixels | tuple[int, int] | Photo:
         """The answer to a request; afterwards the worker is usable only if it is still :meth:`alive`."""
         try:
             with self._time_limit(2 * self._seconds):
@@ -85,11 +87,13 @@ class _Worker:
                     while left:
                         left = left[self._input.write(left) or 0 :]
                 kind, self._ends, width, height = ANSWER.unpack(self._read(ANSWER.size))
-                if kind in (REFUSED, UNREADABLE) and width <= _LONGEST_REASON:
-                    reason = self._read(width).decode(errors="replace")
-                    reason = reason or f"decoding it takes more than {self._memory >> 20} MB of memory"
-                    raise ImageLimitError(reason) if kind == REFUSED else DataError(reason)
                 # A compromised decoder could send anything.
+                if kind in (REFUSED, UNREADABLE, DESCRIBED) and width <= _LONGEST_TEXT:
+                    text = self._read(width).decode(errors="replace")
+                    if kind == DESCRIBED:
+                        return _photo(text)
+                    reason = text or f"decoding it takes more than {self._memory >> 20} MB of memory"
+                    raise ImageLimitError(reason) if kind == REFUSED else DataError(reason)
                 expected = (width, height) == size if size else max(width, height) <= most_side
                 if kind not in (PIXELS, MEASURED) or not expected or not 0 < width * height <= most_pixels:
                     raise EOFError
@@ -144,6 +148,13 @@ class _Worker:
             self.process.returncode = 0  # or else Popen would warn about, and try to reap, a process of the parent
 
 
+def _photo(text: str) -> Photo:
+    try:
+        return Photo.parse(json.loads(text))
+    except ValueError as error:
+        raise EOFError from error
+
+
 def _not_started(reason: str) -> RmshError:
     return RmshError(
         f"The image decoder did not start ({reason}); check that {sys.executable} can import rmsh and that the system "
@@ -193,19 +204,23 @@ class Decoder:
 
         Arguments and errors are those of :func:`rmsh.features.images.read_image`, but messages have no subject.
         """
-        return cast("_Pixels", self._ask(image, True, size, fit, most_pixels))
+        return cast("_Pixels", self._ask(image, PIXELS, size, fit, most_pixels))
 
     def size(self, image: bytes | str, *, most_pixels: int) -> tuple[int, int]:
         """Width and height as stored, from the header alone; raises as :meth:`decode` does."""
-        return cast("tuple[int, int]", self._ask(image, False, None, None, most_pixels))
+        return cast("tuple[int, int]", self._ask(image, MEASURED, None, None, most_pixels))
+
+    def photo(self, image: bytes | str, *, most_pixels: int) -> Photo:
+        """What the file tells besides its content; raises as :meth:`decode` does."""
+        return cast("Photo", self._ask(image, DESCRIBED, None, None, most_pixels))
 
     def _ask(
-        self, image: bytes | str, decodes: bool, size: tuple[int, int] | None, fit: int | None, most_pixels: int
-    ) -> _Pixels | tuple[int, int]:
+        self, image: bytes | str, kind: int, size: tuple[int, int] | None, fit: int | None, most_pixels: int
+    ) -> _Pixels | tuple[int, int] | Photo:
         # A worker keeps the folder it was started in, whatever this process changes to.
         body = os.fsencode(os.path.abspath(image)) if isinstance(image, str) else image
         width, height = size or (0, 0)
-        head = REQUEST.pack(decodes, isinstance(image, str), width, height, fit or 0, most_pixels, len(body))
+        head = REQUEST.pack(kind, isinstance(image, str), width, height, fit or 0, most_pixels, len(body))
         with self._free:
             worker = self._take()
             try:

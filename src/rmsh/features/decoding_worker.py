@@ -4,13 +4,14 @@ It ends when its input ends, that is, with the process that started it. Its proc
 limited here, where the system can do so; :mod:`rmsh.features.decoding` limits the elapsed time from outside.
 
 A request is REQUEST, then as many bytes as its ``length``: a path, or the content of an image file. An answer is
-ANSWER, then the RGB bytes of an image of that width and height, or a reason, whose length in bytes stands in place of
-the width. Nothing is unpickled on either side.
+ANSWER, then the RGB bytes of an image of that width and height, or a text, whose length in bytes stands in place of the
+width: a reason, or facts as JSON. Nothing is unpickled on either side.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import struct
@@ -25,11 +26,11 @@ from PIL import Image, UnidentifiedImageError
 
 from rmsh.core.errors import ImageLimitError
 from rmsh.core.files import open_regular
-from rmsh.features.pixels import decode, image_size, strips
+from rmsh.features.pixels import decode, image_size, photo_facts, strips
 
-REQUEST = struct.Struct("<BBIIIQQ")  # decode or measure, path or content, width, height, fit, most pixels, length
-ANSWER = struct.Struct("<BBII")  # kind, whether this process ends now, width or length of the reason, height
-READY, PIXELS, MEASURED, REFUSED, UNREADABLE = range(5)
+REQUEST = struct.Struct("<BBIIIQQ")  # wanted kind, path or content, width, height, fit, most pixels, length
+ANSWER = struct.Struct("<BBII")  # kind, whether this process ends now, width or length of the text, height
+READY, PIXELS, MEASURED, DESCRIBED, REFUSED, UNREADABLE = range(6)
 _MOST_KEPT = 192 << 20  # bytes; a process that still holds more after an image is replaced
 _LONGEST_REASON = 1000  # characters
 
@@ -89,34 +90,36 @@ def _opened(content: bytes, is_path: bool) -> IO[bytes]:
 
 def _answer(head: bytes, requests: IO[bytes], answers: IO[bytes], seconds: float) -> bool:
     """Answer one request; False if this process should be replaced."""
-    decodes, is_path, width, height, fit, most_pixels, length = REQUEST.unpack(head)
-    content, kind, reason, exhausted = requests.read(length), PIXELS if decodes else MEASURED, "", False
+    kind, is_path, width, height, fit, most_pixels, length = REQUEST.unpack(head)
+    content, text, exhausted = requests.read(length), "", False
     image: Image.Image | None = None
     try:
         with _processor_time(seconds), _opened(content, is_path) as file:
-            if decodes:
+            if kind == PIXELS:
                 size = (width, height) if width else None
                 image = decode(file, size=size, fit=fit or None, most_pixels=most_pixels)
                 width, height = image.size
-            else:
+            elif kind == MEASURED:
                 width, height = image_size(file, most_pixels=most_pixels)
+            else:
+                text = json.dumps(photo_facts(file, most_pixels=most_pixels))
     except MemoryError:
         kind, exhausted = REFUSED, True
     except ImageLimitError as error:
-        kind, reason = REFUSED, str(error)
+        kind, text = REFUSED, str(error)[:_LONGEST_REASON]
     except UnidentifiedImageError:  # Pillow's own sentence shows a Python object
-        kind, reason = UNREADABLE, "its format is not recognized"
+        kind, text = UNREADABLE, "its format is not recognized"
     except Exception as error:  # damaged files make decoders raise anything
         exhausted = "out of memory" in str(error).lower()
         kind = REFUSED if exhausted else UNREADABLE
-        reason = "" if exhausted else str(error).rstrip(".") or type(error).__name__
+        text = "" if exhausted else str(error).rstrip(".")[:_LONGEST_REASON] or type(error).__name__
     # Known before the pixels are sent: what is kept beyond the image itself.
     last = exhausted or _holds_too_much()
-    if kind in (REFUSED, UNREADABLE):
-        encoded = reason[:_LONGEST_REASON].encode(errors="replace")
-        answers.write(ANSWER.pack(kind, last, len(encoded), 0) + encoded)
-    else:
+    if kind in (PIXELS, MEASURED):
         answers.write(ANSWER.pack(kind, last, width, height))
+    else:
+        encoded = text.encode(errors="replace")
+        answers.write(ANSWER.pack(kind, last, len(encoded), 0) + encoded)
     if image is not None:
         for strip in strips(image):
             answers.write(strip.tobytes())

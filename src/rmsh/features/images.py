@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rmsh.core.types import FloatArray, Modality
+    from rmsh.features.photo import Photo
 
 ImageLike: TypeAlias = "str | Path | bytes | Image.Image"  # a path, the content of a file, or an open image
 
@@ -90,6 +91,14 @@ def read_size(content: bytes, *, most_pixels: int) -> tuple[int, int]:
         return shared_decoder().size(content, most_pixels=most_pixels)
     except DataError as error:
         raise _refusal(content, error) from error
+
+
+def read_photo(image: str | Path | bytes, *, most_pixels: int = MOST_PIXELS) -> Photo:
+    """When, where and with which camera an image was taken, and its look; raises as :func:`read_image` does."""
+    try:
+        return shared_decoder().photo(str(image) if isinstance(image, Path) else image, most_pixels=most_pixels)
+    except DataError as error:
+        raise _refusal(image, error) from error
 
 
 def _open_pixels(

@@ -7,28 +7,32 @@ it imports little more than Pillow and numpy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
-from rmsh.core.errors import ImageLimitError
+from rmsh.core.errors import ImageLimitError, MissingExtraError, install_command
+from rmsh.features.photo import describe
 
 if TYPE_CHECKING:
     from rmsh.core.types import FloatArray
 
 # Formats that Pillow decodes itself; some of the others, such as EPS, start a program.
-FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "AVIF")
+FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "AVIF", "HEIF")
 MOST_SIDE = 65_535  # pixels; the most a JPEG can have. Resizing a longer line takes gigabytes.
+_HEIF = {b"ftyp" + brand for brand in (b"heic", b"heix", b"hevc", b"mif1", b"msf1")}  # bytes 4 to 11 of a file
 _STRIP = 1 << 20  # pixels that are converted at a time, so that a large image is never held in several copies
+_LOOK_SIDE = 128  # pixels; enough for the look of an image, and decoded fast
 _ORIENTATION = 0x0112
 _SWAPS_SIDES = {5, 6, 7, 8}  # EXIF orientations that exchange width and height
 
 
 def image_size(file: IO[bytes], *, most_pixels: int) -> tuple[int, int]:
     """Width and height as stored, read from the header; raises ImageLimitError beyond the limits."""
-    with Image.open(file, formats=_formats()) as opened:
+    with _open(file) as opened:
         check_pixels(opened, most_pixels)
         return opened.size
 
@@ -40,7 +44,7 @@ def decode(
 
     A damaged file raises whatever Pillow raises.
     """
-    with Image.open(file, formats=_formats()) as opened:
+    with _open(file) as opened:
         check_pixels(opened, most_pixels)
         if fit is not None:
             size = fitted(_upright_size(opened), fit)
@@ -52,9 +56,33 @@ def decode(
         return to_rgb(opened, size)
 
 
+def photo_facts(file: IO[bytes], *, most_pixels: int) -> dict[str, Any]:
+    """What an image file tells besides its content, as plain values (:mod:`rmsh.features.photo`)."""
+    with _open(file) as opened:
+        check_pixels(opened, most_pixels)
+        size = _upright_size(opened)
+        opened.draft("RGB", (_LOOK_SIDE, _LOOK_SIDE))
+        opened.load()
+        return describe(opened, size, look=to_rgb(opened, (_LOOK_SIDE, _LOOK_SIDE)))
+
+
+def _open(file: IO[bytes]) -> Image.Image:
+    try:
+        return Image.open(file, formats=_formats())
+    except UnidentifiedImageError:
+        file.seek(4)
+        if file.read(8) in _HEIF and "HEIF" not in _formats():
+            raise MissingExtraError(f"HEIC images need another package; run: {install_command('photos')}") from None
+        raise
+
+
 @cache
 def _formats() -> tuple[str, ...]:
     Image.init()
+    with suppress(ImportError):
+        import pi_heif
+
+        pi_heif.register_heif_opener()
     return tuple(name for name in FORMATS if name in Image.OPEN)
 
 

@@ -1,12 +1,15 @@
-"""Filters: conditions on the label, id and text of items, joined by and, or, not.
+"""Filters: conditions on the label, id, text and image file of items, joined by and, or, not.
 
 A filter states what is meant, not how it is looked up: each engine compiles it to a mask, an SQL query or an
 expression, or refuses it. Values are data: quotes, %, search operators, HTML and newlines have no special meaning.
 
 A filter is written as in ``label=dog and not (text="two dogs" or id=17)``. The rules of the language, stated only here:
 
-- A condition is ``label=``, ``id=`` or ``text=`` and a value. ``not`` binds tightest, then ``and``, then ``or``;
-  parentheses group. The three words may be written in capitals, and spaces are allowed around ``=``.
+- A condition is ``label=``, ``id=`` or ``text=`` and a value, or compares what an image file tells: ``date>=2024-06``,
+  ``camera~fuji``, ``keyword=beach``, ``rating>3``, ``latitude<50``, ``longitude>=-3``, with ``=``, ``~`` (contains),
+  ``<``, ``<=``, ``>`` or ``>=``. A date is compared as far as it is given, so ``date<=2024-06`` includes all of June.
+- ``not`` binds tightest, then ``and``, then ``or``; parentheses group. The three words may be written in capitals, and
+  spaces are allowed around ``=`` and the other signs.
 - A value without quotes ends at the next white space or parenthesis and contains no quotes or backslashes. Any other
   value is enclosed in double or single quotes; inside, a backslash precedes literal quotes and backslashes, and nothing
   else. All other characters, including newlines, are allowed there.
@@ -92,6 +95,42 @@ class Text(Leaf):
     field = "text"
 
 
+FACTS = ("date", "camera", "keyword", "rating", "latitude", "longitude")
+_SIGNS = ("<=", ">=", "<", ">", "~", "=")
+_WORDS, _NUMBERS = ("camera", "keyword"), ("rating", "latitude", "longitude")
+_PARTIAL_DATE = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?")
+
+
+@dataclass(frozen=True)
+class Fact(Leaf):
+    """Items whose image file tells something, such as ``Fact("2024-06", "date", ">=")``.
+
+    Raises:
+        InputError: the name, the sign or the value is not allowed.
+    """
+
+    name: str
+    sign: str = "="
+
+    def __post_init__(self) -> None:
+        if self.name not in FACTS or self.sign not in _SIGNS:
+            raise InputError(f"Got the filter {self.name}{self.sign}; give one of {', '.join(FACTS)} with {_SIGNS}.")
+        object.__setattr__(self, "field", self.name)
+        super().__post_init__()
+        allowed = None
+        if self.name in _WORDS and self.sign not in "=~":
+            allowed = "= or ~"
+        elif self.name == "date" and (self.sign == "~" or not _PARTIAL_DATE.fullmatch(self.value)):
+            allowed = "a date such as 2024, 2024-06 or 2024-06-30, after =, <, <=, > or >="
+        elif self.name in _NUMBERS and (self.sign == "~" or not re.fullmatch(r"-?\d+(\.\d+)?", self.value)):
+            allowed = "a number, after =, <, <=, > or >="
+        if allowed:
+            raise InputError(f"Got the filter {self}; {self.name} takes {allowed}.")
+
+    def __str__(self) -> str:
+        return super().__str__().replace("=", self.sign, 1)
+
+
 class Phrase(Text):
     """Items whose text contains these words next to each other, in this order; not part of the language."""
 
@@ -169,8 +208,8 @@ def to_mask(condition: Filter, leaf: Callable[[Leaf], BitArray]) -> BitArray:
 
 
 _FIELDS: dict[str, type[Leaf]] = {leaf.field: leaf for leaf in (Label, Id, Text)}
-_WORD = re.compile(r"""[^\s()"'\\=]+""")
-_FIELD = re.compile(rf"({_WORD.pattern})\s*=\s*")
+_WORD = re.compile(r"""[^\s()"'\\=<>~]+""")
+_FIELD = re.compile(rf"({_WORD.pattern})\s*({'|'.join(_SIGNS)})\s*")
 _QUOTED = {quote: re.compile(rf"{quote}((?:[^{quote}\\]|\\[\\\"'])*){quote}") for quote in "\"'"}
 _MAX_DEPTH = 50
 
@@ -228,8 +267,8 @@ class _Parser:
 
     def _condition(self) -> Leaf:
         begin, named = self.at, _FIELD.match(self._text, self.at)
-        if named is None or named[1] not in _FIELDS:
-            self.refuse(", ".join(f"{field}=" for field in _FIELDS) + ', "not" or "("')
+        if named is None or not (named[1] in FACTS or (named[1] in _FIELDS and named[2] == "=")):
+            self.refuse(", ".join(f"{field}=" for field in (*_FIELDS, *FACTS)) + ', "not" or "("')
         self._advance(named.end())
         quoted = _QUOTED.get(self._text[self.at : self.at + 1])
         found = (quoted or BARE).match(self._text, self.at)
@@ -240,8 +279,9 @@ class _Parser:
                 else 'a value: a word, or anything in quotes, such as "two dogs"'
             )
         self._advance(found.end())
+        value = re.sub(r"\\(.)", r"\1", found[1]) if quoted else found[0]
         try:
-            return _FIELDS[named[1]](re.sub(r"\\(.)", r"\1", found[1]) if quoted else found[0])
+            return Fact(value, named[1], named[2]) if named[1] in FACTS else _FIELDS[named[1]](value)
         except InputError as error:
             raise InputError(f"{error} See character {begin + 1} of the filter.") from None
 

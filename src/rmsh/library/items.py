@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, PackedArray
+    from rmsh.library.photos import ImageFile
 
 # row, image code, text code, image vector, text vector
 Blobs: TypeAlias = tuple[int, bytes | None, bytes | None, bytes | None, bytes | None]
@@ -139,11 +140,13 @@ class Batch:
     """Items with their codes, written to a library as a whole or not at all.
 
     Codes are matched to items by ID, and every item needs at least one. ``model`` is the fingerprint of their model.
+    ``files`` has what is known about image files, by the ID of their item.
     """
 
     items: tuple[Item, ...]
     codes: Mapping[Modality, Codes]
     model: str
+    files: Mapping[str, ImageFile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known, coded = set(checked_ids(item.id for item in self.items)), set[str]()

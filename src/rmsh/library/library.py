@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from rmsh.core.types import BitArray, IntArray, Modality, Store
     from rmsh.index.base import Hits, StoredIndex
     from rmsh.index.filters import Filter
+    from rmsh.library.photos import ImageFile
     from rmsh.library.queries import Generation
     from rmsh.library.views import View
     from rmsh.model import Model
@@ -397,23 +398,38 @@ class Library:
         labels = partial(self._views.labels, connection)
         return to_mask(where, lambda condition: view.mask_of(matching_rows(connection, condition, labels)))
 
-    def add(self, items: Iterable[Item], codes: Mapping[Modality, Codes], *, model: str) -> None:
+    def add(
+        self,
+        items: Iterable[Item],
+        codes: Mapping[Modality, Codes],
+        *,
+        model: str,
+        files: Mapping[str, ImageFile] | None = None,
+    ) -> None:
         """Add items, all or none.
 
         Args:
             items: items with new IDs.
             codes: image codes and text codes, matched by ID; every item needs at least one.
             model: fingerprint of the model that computed the codes.
+            files: what is known about their image files, by ID.
 
         Raises:
             InputError: an ID exists already, or a value is invalid.
             CodesError: the codes have another length or belong to another model.
         """
-        self._write(Batch(tuple(items), codes, model), writing.insert)
+        self._write(Batch(tuple(items), codes, model, files or {}), writing.insert)
 
-    def update(self, items: Iterable[Item], codes: Mapping[Modality, Codes], *, model: str) -> None:
+    def update(
+        self,
+        items: Iterable[Item],
+        codes: Mapping[Modality, Codes],
+        *,
+        model: str,
+        files: Mapping[str, ImageFile] | None = None,
+    ) -> None:
         """Replace existing items completely, all or none; otherwise like :meth:`add`."""
-        self._write(Batch(tuple(items), codes, model), writing.replace)
+        self._write(Batch(tuple(items), codes, model, files or {}), writing.replace)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove items, all or none; InputError if an ID does not exist."""

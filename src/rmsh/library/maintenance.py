@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmsh.core.errors import FormatError
+from rmsh.core.errors import FormatError, InputError
 from rmsh.core.types import MODALITIES
 from rmsh.library import schema
 from rmsh.library.database import DATABASE, connect_writer, translate_errors, write_acknowledged
@@ -178,3 +178,25 @@ def _correct_codes(folder: Path, connection: sqlite3.Connection) -> None:
             f"UPDATE codes SET {modality} = ?1 WHERE row = ?2 AND generation = ?3 AND {modality} IS NOT ?1",  # noqa: S608
             ((code.tobytes(), row, generation.number) for code, row in zip(packed, rows.tolist(), strict=True)),
         )
+
+
+def relocate(library: Library, folder: Path) -> tuple[int, int]:
+    """Name the new place of a library's images; returns how many images are there, and how many are expected.
+
+    Raises:
+        InputError: the library keeps its own images, or none of them is in the folder.
+    """
+    with library.reading() as connection:
+        if image_folder(connection) is None:
+            raise InputError(f"The library {library.folder} keeps its own images, which move with it.")
+        names = [name for (name,) in connection.execute("SELECT picture FROM items WHERE picture IS NOT NULL")]
+    present = sum((folder / name).is_file() for name in names)
+    if names and not present:
+        raise InputError(
+            f"{folder} has none of the {len(names):,} images of the library {library.folder}, such as {names[0]}; give "
+            "the folder that contains them."
+        )
+    with library.transaction() as connection:
+        statement = "UPDATE library SET source = ?1, checksum = checksum_of(id, generation, ?1)"
+        connection.execute(statement, (str(folder.resolve()),))
+    return present, len(names)

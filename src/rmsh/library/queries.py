@@ -18,8 +18,9 @@ import numpy as np
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError
 from rmsh.core.types import STORES
-from rmsh.index.filters import Id, Label, Leaf, Phrase
+from rmsh.index.filters import Fact, Id, Label, Leaf, Phrase
 from rmsh.library.items import Item
+from rmsh.library.photos import rows_with_fact
 from rmsh.library.schema import is_code_row_intact, is_intact
 
 if TYPE_CHECKING:
@@ -436,6 +437,8 @@ def matching_rows(
     if isinstance(condition, Label):
         label = labels().get(condition.value)
         return iter(()) if label is None else rows_of_label(connection, label)
+    if isinstance(condition, Fact):
+        return _row_blocks(connection, *rows_with_fact(connection, condition))
     if isinstance(condition, Id):
         row = rows_of_ids(connection, [condition.value]).get(condition.value)
         return iter(() if row is None else [np.array([row])])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmsh.core.errors import InputError
+from rmsh.library.photos import insert_photos
 from rmsh.library.queries import generation_of, last_change, rows_of_ids, store_of
 from rmsh.library.schema import checksum_of, codes_checksum
 
@@ -55,6 +56,7 @@ def insert(connection: sqlite3.Connection, batch: Batch) -> int:
     )
     insert_codes(connection, generation.number, batch.code_rows(rows))
     insert_labels(connection, [(name, row) for row, *_, labels in stored for name in labels])
+    insert_photos(connection, {row: batch.files[name] for row, name, *_ in stored if name in batch.files})
     log_change(connection, "add", rows)
     return len(rows)
 

@@ -9,6 +9,7 @@ Without a metadata file every image is an item; its text is the .txt file with t
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -25,17 +26,18 @@ from rmsh.data.pairs import listed
 from rmsh.data.records import COLUMNS, KNOWN_COLUMNS, Origin, Record, Skipped, check_records, record_from_cells
 
 IMAGE_SUFFIXES = frozenset(
-    ".jpg .jpeg .jpe .jfif .png .apng .webp .gif .bmp .tif .tiff .ppm .pgm .jp2 .avif".split()  # noqa: SIM905
+    ".jpg .jpeg .jpe .jfif .png .apng .webp .gif .bmp .tif .tiff .ppm .pgm .jp2 .avif .heic .heif".split()  # noqa: SIM905
 )
 LARGEST_TEXT = 1 << 20  # bytes of a file with one text
 LARGEST_METADATA = 4 << 30  # bytes
 MOST_ROWS = 10_000_000  # of a metadata file
 _MOST_ROWS_PER_BYTE = 8  # of a Parquet file; rows that name different files or texts take more
+_WESTERN = "cp1252"
 _PARQUET_BATCH = 1 << 14  # rows in memory at once
 CREDIT = "CREDIT.txt"  # attribution of the images; not an item
 _LONGEST_CREDIT = 2_000  # characters
 # Files that mark a library or the folder of an unfinished build; both may lie among the images.
-_LIBRARY_FILES = frozenset(("items.sqlite", "build.claim"))
+LIBRARY_FILES = frozenset(("items.sqlite", "build.claim"))
 
 _Found: TypeAlias = tuple[list[Record], list[Skipped], list[str]]
 _Row: TypeAlias = "tuple[int, Mapping[str, Any] | str]"  # number, and cells by column or the reason why it is unusable
@@ -68,13 +70,14 @@ def read_folder(path: Path) -> tuple[Origin, list[str]]:
     else:
         records, skipped, notes = _read_files(folder, files)
     kept, more = check_records(records, folder)
-    return Origin(folder, tuple(kept), (*skipped, *more)), notes
+    folder_labels = not tables and any(record.labels for record in kept)
+    return Origin(folder, tuple(kept), (*skipped, *more), folder_labels=folder_labels), notes
 
 
 def _files(folder: Path) -> Iterator[str]:
     """Relative paths of all files below a folder, except hidden ones and those of libraries."""
     for parent, folders, names in os.walk(folder):
-        if not _LIBRARY_FILES.isdisjoint(names):
+        if not LIBRARY_FILES.isdisjoint(names):
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -103,14 +106,17 @@ def _read_files(folder: Path, files: Sequence[str]) -> _Found:
     labelled = len(classes) > 1 and "" not in classes
     records: list[Record] = []
     skipped: list[Skipped] = []
+    foreign = 0  # texts that are not in UTF-8
     for name in (*images, *sorted(texts_alone)):
         text = None
         if (file := text_of.get(_stem(name))) is not None:
             try:
                 with open_regular(folder / file, inside=folder, most=LARGEST_TEXT) as opened:
-                    text = opened.read().decode("utf-8-sig")
-            except (OSError, DataError, UnicodeDecodeError) as error:
-                skipped.append(Skipped(file, None, name, "text", f"it cannot be read as a text in UTF-8 ({error})"))
+                    encoding = _encoding(opened)
+                    text = opened.read().decode(encoding, "replace")
+                    foreign += encoding == _WESTERN
+            except (OSError, DataError) as error:
+                skipped.append(Skipped(file, None, name, "text", f"it cannot be read as a text ({error})"))
         if _is_image(name):
             labels = (PurePosixPath(name).parent.name,) if labelled else ()
             records.append(Record(name, None, name, name, text, labels))
@@ -119,13 +125,33 @@ def _read_files(folder: Path, files: Sequence[str]) -> _Found:
     texts = sum(record.text is not None for record in records)
     notes = [f"{len(images):,} images; {texts:,} of the items have a text"]
     if labelled:
-        notes.append(f"folder names are used as labels, {len(classes):,} classes")
+        notes.append(f"the labels are names of folders, {len(classes):,} classes")
+    if foreign:
+        notes.append(f"{foreign:,} texts are not in UTF-8 and were read as Western European ({_WESTERN})")
     others = {*files}.difference(images, text_of.values())
     if others:
         counts = Counter(PurePosixPath(name).suffix.lower() or "no suffix" for name in sorted(others))
         shown = ", ".join(f"{count:,} {suffix}" for suffix, count in counts.most_common(5))
         notes.append(f"files that are neither images nor texts were ignored: {shown}")
     return records, skipped, notes
+
+
+def _encoding(file: IO[bytes]) -> str:
+    """The encoding of a text file, which is read from its beginning and rewound: Unicode, or else Western European."""
+    start = file.read(2)
+    file.seek(0)
+    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        while chunk := file.read(1 << 20):
+            decoder.decode(chunk)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return _WESTERN
+    finally:
+        file.seek(0)
+    return "utf-8-sig"  # spreadsheets and editors may start a file with a byte-order mark
 
 
 def _stem(name: str) -> str:
@@ -179,8 +205,7 @@ def read_metadata(path: Path, *, inside: str = "", root: Path | None = None) -> 
 
 def _csv_rows(binary: IO[bytes], path: Path) -> Iterator[_Row]:
     try:
-        # utf-8-sig: spreadsheets start the file with a byte-order mark
-        with io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(binary, encoding=_encoding(binary), errors="replace", newline="") as file:
             first = file.readline()
             names = {mark: {name.strip(' "\r\n').lower() for name in first.split(mark)} for mark in ",;\t"}
             delimiter = max(names, key=lambda mark: len(names[mark] & KNOWN_COLUMNS))
@@ -192,8 +217,6 @@ def _csv_rows(binary: IO[bytes], path: Path) -> Iterator[_Row]:
                     yield row, f"it has {len(cells)} cells, the header {len(header)}"
                 elif cells:
                     yield row, dict(zip(header, cells, strict=False))
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not in UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8.") from error
     except csv.Error as error:
         raise DataError(f"{path} cannot be read as CSV ({error}); check its quotes, or write it again.") from error
 
