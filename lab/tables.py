@@ -362,20 +362,22 @@ def search_speed(sources: Sources) -> str:
 
 
 def two_stages(sources: Sources) -> str:
-    """Candidates by code, rescored, beside exhaustive search: NDCG@10 and bytes, by number of candidates."""
+    """Candidates by code, rescored, beside exhaustive search: scores and bytes by number of candidates."""
     measured = sources.file("speed/two_stages")
-    found = {
-        (direction, row["bits"], row["candidates"]): row
-        for direction in DIRECTIONS
-        for row in measured[direction]["two stages"]
-    }
-    every = {direction: measured[direction]["exhaustive"]["ndcg@10"] for direction in DIRECTIONS}
-    rows = [["all vectors", f"{measured['items']:,}", *(f"{every[d]:.3f}" for d in DIRECTIONS), "100%"]]
-    for bits, count in sorted({(bits, count) for _, bits, count in found if bits in (64, 256)}):
-        ways = [found[direction, bits, count] for direction in DIRECTIONS]
-        shares = [f"{way['ndcg@10'] / every[d]:.1%}" for d, way in zip(DIRECTIONS, ways, strict=True)]
-        rows.append([f"{bits} bits", f"{count:,}", *shares, f"{max(way['bytes'] for way in ways):.1%}"])
-    return table(["candidates by", "candidates", "image to text", "text to image", "bytes read"], rows)
+    every = {d: measured[d]["exhaustive"] for d in DIRECTIONS}
+    scores = [" / ".join(f"{every[d][metric]:.3f}" for d in DIRECTIONS) for metric in ("ndcg@10", "recall@10")]
+    rows = [["all vectors", f"{measured['items']:,}", *scores, "100%"]]
+    both_ways = (measured[d]["two stages"] for d in DIRECTIONS)
+    ways = [dict(zip(DIRECTIONS, way, strict=True)) for way in zip(*both_ways, strict=True)]
+    for way in sorted(ways, key=lambda way: (way["i2t"]["bits"], way["i2t"]["candidates"])):
+        bits, count = (way["i2t"][name] for name in ("bits", "candidates"))
+        if bits in (64, 256):
+            shares = [
+                " / ".join(f"{way[d][metric] / every[d][metric]:.1%}" for d in DIRECTIONS)
+                for metric in ("ndcg@10", "recall@10")
+            ]
+            rows.append([f"{bits} bits", f"{count:,}", *shares, f"{max(way[d]['bytes'] for d in DIRECTIONS):.1%}"])
+    return table(["candidates by", "candidates", "NDCG@10", "recall@10", "bytes read"], rows)
 
 
 def serving(sources: Sources) -> str:

@@ -36,12 +36,17 @@ _BLOCK = 64  # queries at a time
 _DISCOUNT = 1 / np.log2(2 + np.arange(RANK))
 
 
-def main(*, model: Annotated[Path, typer.Option(help="Model folder.")] = TWIN, tables: Tables = False) -> None:
+def main(
+    *,
+    model: Annotated[Path, typer.Option(help="Model folder.")] = TWIN,
+    queries: Annotated[int | None, typer.Option(min=1, help="Number of queries, drawn at random; all if none.")] = None,
+    tables: Tables = False,
+) -> None:
     """Measure both directions, write the result and print a table."""
     if not tables:
         opened, loaded = coco66k(DEFAULT_ENCODERS["text"]), load(model)
         assert opened.split is not None  # noqa: S101  # coco66k has one
-        query = opened.split.query
+        query = np.sort(np.random.default_rng(0).permutation(opened.split.query)[:queries])
         result: dict[str, Any] = {"model": loaded.fingerprint, "items": len(opened.pairs), "queries": len(query)}
         result["t2i"] = measure(loaded, opened.pairs, query, source="text", target="image")
         result["i2t"] = measure(loaded, opened.pairs, query, source="image", target="text")
@@ -79,11 +84,12 @@ def measure(model: Model, pairs: Pairs, query: IntArray, *, source: Modality, ta
         ranked = {(0, 0): best(vectors[rows] @ exact.T, everything)}
         for bits, index in indexes.items():
             near = index.search(asked[bits].take(rows), max(COUNTS)).rows
-            similarities = np.einsum("qcd,qd->qc", coarse[near], vectors[rows])
+            similarities = np.matmul(coarse[near], vectors[rows][:, :, None])[:, :, 0]
             ranked |= {(bits, count): best(similarities[:, :count], near[:, :count]) for count in COUNTS}
         shared = shared_labels(labels[query[rows]], labels)
+        ideal = best_gains(query[rows], shared)
         for way, places in ranked.items():
-            scores.setdefault(way, []).append(score(places, query[rows], shared))
+            scores.setdefault(way, []).append(score(places, query[rows], shared, ideal))
     means = {way: np.nanmean(np.concatenate(found, axis=1), axis=1).round(4) for way, found in scores.items()}
     named = {way: {"ndcg@10": float(mean[0]), "recall@10": float(mean[1])} for way, mean in means.items()}
     stored_bytes, exact_bytes = stored.shape[1], 4 * exact.shape[1]  # per vector
@@ -110,19 +116,26 @@ def best(similarities: FloatArray, rows: IntArray) -> IntArray:
     return np.take_along_axis(rows, np.take_along_axis(found, order, axis=1), axis=1)
 
 
-def score(places: IntArray, own: IntArray, shared: IntArray) -> ScoreArray:
+def best_gains(own: IntArray, shared: IntArray) -> ScoreArray:
+    """The DCG@10 of the best ranking of all rows but the own counterparts; the arguments are those of ``score``."""
+    others = shared.copy()
+    others[np.arange(len(own)), own] = 0
+    gain = gains(int(shared.max()))[-np.partition(-others, RANK, axis=1)[:, : RANK + 1]]
+    best_first: ScoreArray = -np.sort(-gain)[:, :RANK] @ _DISCOUNT
+    return best_first
+
+
+def score(places: IntArray, own: IntArray, shared: IntArray, ideal: ScoreArray) -> ScoreArray:
     """NDCG@10 without the own counterparts (NaN if nothing is relevant), and whether these are among the first 10.
 
     Args:
         places: the first rows of each ranking, (Q, RANK + 1).
         own: row of each query's counterpart, (Q,).
         shared: number of labels that each query shares with each row, (Q, n).
+        ideal: from ``best_gains``, (Q,).
     """
     is_own, gain = places == own[:, None], gains(int(shared.max()))
     others = np.take_along_axis(places, np.argsort(is_own, axis=1, kind="stable"), axis=1)[:, :RANK]
-    relevance = shared.copy()
-    relevance[np.arange(len(own)), own] = 0
-    ideal = gain[-np.partition(-relevance, RANK, axis=1)[:, : RANK + 1]]
     with np.errstate(invalid="ignore"):
-        ndcg = gain[np.take_along_axis(shared, others, axis=1)] @ _DISCOUNT / (-np.sort(-ideal)[:, :RANK] @ _DISCOUNT)
+        ndcg = gain[np.take_along_axis(shared, others, axis=1)] @ _DISCOUNT / ideal
     return np.stack([ndcg, is_own[:, :RANK].any(axis=1)])

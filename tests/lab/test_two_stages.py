@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lab.speed.two_stages import COUNTS, best, measure, score, table_text
+from lab.speed.two_stages import COUNTS, best, best_gains, measure, score, table_text
 from rmsh.data.pairs import Pairs
 from rmsh.hash_function import HashFunction, JointLayer, Layer
 from rmsh.model import Model
@@ -14,9 +14,12 @@ def test_the_own_counterpart_counts_for_recall_alone() -> None:
     shared = np.zeros((1, 20), np.int64)
     shared[0, [3, 7]] = 2, 1  # row 3 is the counterpart; only row 7 is relevant besides
     places = np.array([[3, 0, 7, *range(10, 18)]])
-    assert score(places, np.array([3]), shared).T.tolist() == [[1 / np.log2(3), 1.0]]
-    assert score(places[:, ::-1], np.array([3]), shared)[1, 0] == 0  # in place 11
-    assert np.isnan(score(places, np.array([7]), shared * (np.arange(20) == 7))[0, 0])
+    own, ideal = np.array([3]), best_gains(np.array([3]), shared)
+    assert ideal.tolist() == [1.0]
+    assert score(places, own, shared, ideal).T.tolist() == [[1 / np.log2(3), 1.0]]
+    assert score(places[:, ::-1], own, shared, ideal)[1, 0] == 0  # in place 11
+    alone = shared * (np.arange(20) == 7)
+    assert np.isnan(score(places, np.array([7]), alone, best_gains(np.array([7]), alone))[0, 0])
 
 
 def test_the_most_similar_rows_come_first() -> None:
