@@ -132,6 +132,12 @@ def test_two_lengths_of_a_body_are_refused_and_no_second_request_is_smuggled(lis
     assert (_refusal(answers), b"status" in answers) == (400, False)
 
 
+def test_damaged_forms_do_not_fill_the_log(listen: Listen, caplog: pytest.LogCaptureFixture) -> None:
+    body = b'--x\r\nContent[Disposition: form-data; name="picture"\r\n\r\na\r\n--x--\r\n'
+    answer = _answers(_connect(listen(), UPLOAD + b"Content-Length: %d\r\n\r\n" % len(body) + body))
+    assert (answer[:12], caplog.records) == (b"HTTP/1.1 400", [])
+
+
 @pytest.mark.parametrize("access", [{}, {"token": "a token of enough letters"}], ids=["open", "token"])
 def test_a_cookie_that_is_slow_to_parse_delays_nobody(access: dict[str, str], listen: Listen) -> None:
     port = listen(**access)

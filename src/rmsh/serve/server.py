@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import ipaddress
+import logging
 import secrets
 import socket
 from collections.abc import Callable, Sequence
@@ -86,6 +87,7 @@ def configure(app: ASGIApp, *, proxies: Sequence[str] = ()) -> uvicorn.Config:
         trusted = [str(ipaddress.ip_address(proxy)) for proxy in proxies]
     except ValueError as error:
         raise ConfigError(f"{error}; give the IP address of the proxy as --trusted-proxy, such as 127.0.0.1.") from None
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # or else every damaged form fills the log
     return uvicorn.Config(
         app,
         http=Connection,
