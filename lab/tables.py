@@ -492,8 +492,8 @@ def _soak(sources: Sources) -> str:
     return (
         f"\n\n{found['minutes']:g} minutes of a server with {found['items']:,} items, {made['items added']:,} items "
         f"added, {made['items removed']:,} removed, {made['recodes']} recodes:\n"
-        f"{sum(part['count'] for part in parts):,} requests, {errors} errors; median from {before:.0f} to {after:.0f} ms, "
-        f"memory from {memory} to {more} MB."
+        f"{sum(part['count'] for part in parts):,} requests, {errors} errors; median from {before:.0f} to {after:.0f} "
+        f"ms, memory from {memory} to {more} MB."
     )
 
 
