@@ -429,13 +429,13 @@ def _soak(sources: Sources) -> str:
     if not (sources.folder / "faults" / "soak.json").exists():
         return ""
     found = sources.file("faults/soak")
-    made, parts = found["operations"], found["parts"]
-    first, last = parts[0], parts[-1]
+    made, parts, errors = found["operations"], found["parts"], sum(found["errors"].values())
+    (before, memory), (after, more) = ((part["p50"], part["memory_mb"]) for part in (parts[0], parts[-1]))
     return (
         f"\n\n{found['minutes']:g} minutes of a server with {found['items']:,} items, {made['items added']:,} items "
-        f"added, {made['items removed']:,} removed, {made['recodes']} recodes:\n{sum(part['count'] for part in parts):,} "
-        f"requests, {sum(found['errors'].values())} errors; median from {first['p50']:.0f} to {last['p50']:.0f} ms, "
-        f"memory from {first['memory_mb']} to {last['memory_mb']} MB."
+        f"added, {made['items removed']:,} removed, {made['recodes']} recodes:\n"
+        f"{sum(part['count'] for part in parts):,} requests, {errors} errors; median from {before:.0f} to {after:.0f} "
+        f"ms, memory from {memory} to {more} MB."
     )
 
 

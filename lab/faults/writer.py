@@ -23,6 +23,7 @@ from rmsh.library import Item, Library, snapshot
 from rmsh.library.backup import backup, restore
 from rmsh.library.database import connect_writer
 from rmsh.library.maintenance import compact, upgrade
+from rmsh.library.queries import library_id
 from rmsh.library.recode import recode
 from rmsh.library.repair import repair
 
@@ -141,7 +142,9 @@ def push_to_milvus(library: Library) -> int:
     """Push a library to the server of MILVUS_URI; returns how many codes were written."""
     from rmsh.milvus.push import push
 
-    return push(library, f"{MILVUS}/faults", drop_former=True).written
+    with library.reading() as connection:
+        name = f"faults_{library_id(connection)}"
+    return push(library, f"{MILVUS}/{name}", drop_former=True).written
 
 
 def _report(what: Mapping[str, Any]) -> None:

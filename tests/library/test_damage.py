@@ -256,6 +256,7 @@ def with_vectors(folder: Path) -> Iterator[Library]:
         "UPDATE vectors SET text = x'0102' WHERE row = 2",
         "UPDATE vectors SET text = NULL WHERE row = 2",
         "UPDATE vectors SET generation = 3 WHERE row = 2",
+        "UPDATE vectors SET checksum = 1 WHERE row = 2",
         "DELETE FROM vectors WHERE row = 2",
     ],
 )

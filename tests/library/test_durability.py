@@ -82,7 +82,7 @@ def test_no_unfinished_file_is_left(library: Library, folder: Path, fill: Fill) 
     compact(library)
     library.close()
     names = {path.name for path in folder.iterdir()}
-    assert names == {"manifest.json", "model", "items.sqlite", "acknowledged", SNAPSHOT, "writer.json"}
+    assert names == {"manifest.json", "model", "items.sqlite", "acknowledged", SNAPSHOT}
 
 
 def test_compacting_takes_away_what_a_killed_writer_left(library: Library, folder: Path) -> None:

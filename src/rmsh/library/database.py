@@ -7,16 +7,12 @@ translated into messages that say what to do.
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import os
-import platform
 import sqlite3
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +28,6 @@ RESTORING = ".restoring"  # working folder of a restore, inside the library
 
 _log = logging.getLogger("rmsh.library")
 
-_WRITER = "writer.json"  # says which process is writing
 _SLOTS, _SLOT_BYTES = 8, 64
 
 # Codes of the operating system (True) and of SQLite (False).
@@ -67,7 +62,7 @@ def _translate(error: sqlite3.Error | OSError, path: Path) -> RmshError | None:
     if isinstance(error, OSError):
         return RmshError(f"{path} cannot be read or written ({error.strerror}); check the path.")
     if code == sqlite3.SQLITE_BUSY:
-        return RmshError(f"The library {path} is being written to by {_current_writer(path)}; try again later.")
+        return RmshError(f"The library {path} is being written to by another program; try again later.")
     # A statement without a mistake, with values that were checked before, fails only if the database is damaged.
     failed = code == sqlite3.SQLITE_ERROR and "syntax error" not in str(error)
     if code in _DAMAGED or failed or "constraint failed" in str(error):
@@ -82,21 +77,6 @@ def _translate(error: sqlite3.Error | OSError, path: Path) -> RmshError | None:
 def primary_code(error: sqlite3.Error) -> int:
     """The SQLite error code without the details of an extended code; 0 if there is none."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-
-
-def _record_writer(folder: Path) -> None:
-    """Record which process holds the write lock, for the message that others receive."""
-    record = {"process": os.getpid(), "host": platform.node(), "program": Path(sys.argv[0]).name or "python"}
-    with suppress(OSError), open(folder / _WRITER, "w", opener=private_opener) as file:  # only informative
-        json.dump({**record, "since": datetime.now().isoformat(timespec="seconds")}, file)
-
-
-def _current_writer(folder: Path) -> str:
-    try:
-        record = json.loads((folder / _WRITER).read_text())
-        return f"process {record['process']} ({record['program']}) on {record['host']}, since {record['since']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "another program"
 
 
 def read_acknowledged(folder: Path) -> tuple[int, str] | None:
@@ -267,7 +247,6 @@ class Writer:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 self._check_not_restored()
-                _record_writer(self._folder)
                 before = last_change(connection)
                 yield connection
                 change = last_change(connection)

@@ -243,7 +243,7 @@ def _finish(folder: Path) -> None:
 def finish_replacing(folder: Path) -> None:
     """Make model, snapshot, images and manifest follow the restored database; may be repeated."""
     work = folder / RESTORING
-    database = {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", ACKNOWLEDGED, "writer.json"}
+    database = {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", ACKNOWLEDGED}
     replaced_above = {*database, MANIFEST, MODEL, SNAPSHOT}
     with closing(connect_reader(folder)) as connection:
         install_model(folder, generation_of(connection), force=True)

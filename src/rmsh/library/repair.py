@@ -213,14 +213,13 @@ def _restore_vectors(connection: sqlite3.Connection, backup: sqlite3.Connection 
         stored = connection.execute(f"{CODE_ROW} WHERE row = ? AND generation = ?", key).fetchone()
         if not is_code_row_intact(*stored):
             continue
-        copy = "SELECT image, text FROM vectors WHERE row = ? AND generation = ?"
-        found = None if backup is None else backup.execute(copy, key).fetchone()
-        image, text = found or (None, None)
-        intact = is_code_row_intact(row, generation, image, text, None, stored[4])
+        select = "SELECT image, text FROM vectors WHERE row = ? AND generation = ?"
+        copies = [each.execute(select, key).fetchone() for each in (connection, backup) if each is not None]
+        intact = [copy for copy in copies if copy and is_code_row_intact(row, generation, *copy, None, stored[4])]
         connection.execute("DELETE FROM vectors WHERE row = ? AND generation = ?", key)
-        insert_codes(connection, generation, [(row, *stored[2:4], *((image, text) if intact else (None, None)))])
+        insert_codes(connection, generation, [(row, *stored[2:4], *(intact[0] if intact else (None, None)))])
         if intact:
-            yield f"The vectors of row {row} were restored from the backup."
+            yield f"The vectors of row {row} were restored."
         else:
             yield f"Damaged vectors of row {row} were deleted; it is ranked by its code until `rmsh recode`."
 

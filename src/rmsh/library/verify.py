@@ -159,13 +159,13 @@ def _check_vectors(_folder: Path, connection: sqlite3.Connection) -> Iterator[st
 def damaged_vectors(connection: sqlite3.Connection) -> list[tuple[int, int]]:
     """Row and generation of vectors that are lost, or do not match the checksum that their codes include."""
     found = connection.execute(
-        "SELECT row, generation, found.image, found.text, codes.vectors FROM codes "
+        "SELECT row, generation, found.image, found.text, found.checksum, codes.vectors FROM codes "
         "LEFT JOIN vectors AS found USING (row, generation) WHERE codes.vectors IS NOT NULL"
     )
     return [
         (row, generation)
-        for row, generation, image, text, checksum in found
-        if not is_code_row_intact(row, generation, image, text, None, checksum)
+        for row, generation, image, text, stored, checksum in found
+        if stored != checksum or not is_code_row_intact(row, generation, image, text, None, checksum)
     ]
 
 
