@@ -291,16 +291,16 @@ _MOST_RANKED = 2000  # texts; ranking takes about a millisecond per thousand
 
 
 def rows_with_words(connection: sqlite3.Connection, words: Sequence[Sequence[str]], limit: int) -> IntArray:
-    """Rows whose text has a form of each word, best matches first by BM25, int64 (at most limit,).
+    """Rows whose text has a form of each word, the best matches by BM25, int64 (at most limit,).
 
     If thousands of texts have them, there are none: words that frequent tell little, and ranking would take long.
     """
     query = " AND ".join(f"({' OR '.join(map(quoted, forms))})" for forms in words)
-    (count,) = connection.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM texts WHERE texts MATCH ? LIMIT ?)", (query, _MOST_RANKED + 1)
-    ).fetchone()
-    if count > _MOST_RANKED:
-        return np.empty(0, dtype=np.int64)
+    rows = rows_of(connection, "SELECT rowid FROM texts WHERE texts MATCH ? LIMIT ?", query, _MOST_RANKED + 1)
+    if len(rows) > _MOST_RANKED:
+        return rows[:0]
+    if len(rows) <= limit:
+        return rows
     return rows_of(connection, "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?", query, limit)
 
 

@@ -189,7 +189,8 @@ def codes_checksum(
         False
     """
     head = _head(row, generation, -1 if image is None else len(image), -1 if text is None else len(text))
-    return crc32(b"".join((head, image or b"", text or b"", b"" if vectors is None else vectors.to_bytes(8))))
+    checksum = crc32(text or b"", crc32(image or b"", crc32(head)))
+    return checksum if vectors is None else crc32(vectors.to_bytes(8), checksum)
 
 
 def is_intact(values: Sequence[Any], checksum: int) -> bool:

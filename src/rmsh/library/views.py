@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from rmsh.codes import to_words
 from rmsh.core.errors import FormatError
+from rmsh.core.types import MODALITIES
 from rmsh.index.base import FAR, check_k, to_hits, to_keys, to_neighbours
 from rmsh.library.queries import (
     changes_since,
@@ -29,10 +30,13 @@ from rmsh.library.queries import (
     labels_by_name,
     last_change,
     rows_of_label,
+    stack_vectors,
 )
 from rmsh.library.snapshot import is_stale, open_snapshot
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, WordArray
     from rmsh.index.base import Hits, Neighbours
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
 
 _FEW_REMOVED = 1024
 _MOST_LABELLED = 1 << 22  # rows of labels that are kept in memory
+_KEPT = 1 << 17  # rows whose vectors are kept in memory: at most 94 MB with the default model
 
 _log = logging.getLogger("rmsh.library")
 
@@ -80,6 +85,43 @@ class Segment:
         return np.sort(keys, axis=1)[:, : min(k, self.alive.size - self.removed)]
 
 
+class KeptVectors:
+    """Vectors that were compared before: reading and checking those of 600 rows takes longer than the rest of a search.
+
+    Every row has one place, which another row may take. The vectors of a row never change within one history.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows = np.zeros(_KEPT, dtype=np.int64)  # the row at each place; 0, which is never a row, if there is none
+        self._vectors: dict[Modality, NDArray[np.int8]] = {}  # (_KEPT, dimensions)
+
+    def of(
+        self, rows: IntArray, read: Callable[[list[int]], Mapping[Modality, Mapping[int, bytes]]]
+    ) -> dict[Modality, NDArray[np.int8]]:
+        """Vectors (n, dimensions) of distinct rows, zeros for those without one; ``read`` returns those not kept."""
+        places, found = rows % _KEPT, {}
+        with self._lock:
+            known = self._rows[places] == rows
+            kept = {modality: vectors[places] for modality, vectors in self._vectors.items()}
+        if known.all():
+            return {modality: kept.get(modality, np.zeros((len(rows), 0), np.int8)) for modality in MODALITIES}
+        missing = rows[~known].tolist()
+        for modality, vectors in read(missing).items():
+            new = stack_vectors(missing, vectors)
+            found[modality] = kept.get(modality, np.zeros((len(rows), new.shape[1]), np.int8))
+            found[modality][~known] = new if new.size else 0
+        present = ~known & np.logical_or.reduce([vectors.any(axis=1) for vectors in found.values()])
+        with self._lock:
+            self._rows[places[present]] = rows[present]
+            for modality, stacked in found.items():
+                if modality not in self._vectors and stacked.size:
+                    self._vectors[modality] = np.zeros((_KEPT, stacked.shape[1]), np.int8)
+                if stacked.size:
+                    self._vectors[modality][places[present]] = stacked[present]
+        return found
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """The codes of one modality after one change."""
@@ -91,6 +133,7 @@ class View:
     tail: Segment  # codes added since that still exist
     base_seq: int  # number of that earlier change
     snapshot: Snapshot | None = None  # contains the base
+    vectors: KeptVectors = field(default_factory=KeptVectors)  # shared by all views that follow from one
 
     def is_valid(self) -> bool:
         """Whether the file of the snapshot is as it was when its checksums were compared."""
