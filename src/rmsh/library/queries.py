@@ -288,6 +288,7 @@ def stack_vectors(rows: Sequence[int], vectors: Mapping[int, bytes]) -> NDArray[
 
 
 _MOST_RANKED = 2000  # texts; ranking takes about a millisecond per thousand
+_MATCHING = "SELECT rowid AS row FROM texts WHERE texts MATCH ?"
 
 
 def rows_with_words(connection: sqlite3.Connection, words: Sequence[Sequence[str]], limit: int) -> IntArray:
@@ -296,12 +297,13 @@ def rows_with_words(connection: sqlite3.Connection, words: Sequence[Sequence[str
     If thousands of texts have them, there are none: words that frequent tell little, and ranking would take long.
     """
     query = " AND ".join(f"({' OR '.join(map(quoted, forms))})" for forms in words)
-    rows = rows_of(connection, "SELECT rowid FROM texts WHERE texts MATCH ? LIMIT ?", query, _MOST_RANKED + 1)
-    if len(rows) > _MOST_RANKED:
-        return rows[:0]
+    rows = rows_of(connection, f"{_MATCHING} LIMIT ?", query, limit + 1)
     if len(rows) <= limit:
         return rows
-    return rows_of(connection, "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?", query, limit)
+    counted = connection.execute(f"SELECT count(*) FROM ({_MATCHING} LIMIT ?)", (query, _MOST_RANKED + 1))  # noqa: S608
+    if counted.fetchone()[0] > _MOST_RANKED:
+        return rows[:0]
+    return rows_of(connection, f"{_MATCHING} ORDER BY rank LIMIT ?", query, limit)
 
 
 class LabelEntry(NamedTuple):
@@ -416,7 +418,6 @@ def rows_of_ids(connection: sqlite3.Connection, ids: Sequence[str], *, thorough:
 
 
 _FILTER_BLOCK = 1 << 20
-_MATCHING = "SELECT rowid AS row FROM texts WHERE texts MATCH ?"
 
 
 def matching_rows(

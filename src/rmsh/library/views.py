@@ -65,6 +65,13 @@ class Segment:
         """The number of rows that do not exist any more."""
         return 0 if self.alive is None else int(np.count_nonzero(~self.alive))
 
+    def places(self, rows: IntArray) -> IntArray:
+        """Where rows are in this segment, or would be."""
+        first, last = (int(self.rows[end]) for end in (0, -1)) if len(self.rows) else (0, 0)
+        if last - first == len(self.rows) - 1:  # without gaps, as long as nothing is removed
+            return np.clip(rows - first, 0, len(self.rows))
+        return np.searchsorted(self.rows, rows)
+
     def keys(self, hits: Hits | Neighbours) -> IntArray:
         """Hits of the index as sort keys of distance and library row (see index/base.py)."""
         return to_keys(self.rows[hits.rows], hits.distances)
@@ -159,7 +166,7 @@ class View:
         mask = np.zeros(len(self), dtype=np.bool_)
         for block in rows:
             for segment, part in self._segments(mask):
-                at = np.searchsorted(segment.rows, block)
+                at = segment.places(block)
                 inside = at < len(segment.rows)
                 at, wanted = at[inside], block[inside]
                 part[at[segment.rows[at] == wanted]] = True  # type: ignore[index]  # the mask is not None
@@ -170,7 +177,7 @@ class View:
         places = np.full(len(rows), -1, dtype=np.int64)
         words = np.zeros((len(rows), self.base.words.shape[1]), dtype=np.uint64)
         for segment, offset in ((self.base, 0), (self.tail, len(self.base.rows))):
-            at = np.searchsorted(segment.rows, rows)
+            at = segment.places(rows)
             found = np.flatnonzero(at < len(segment.rows))
             found = found[segment.rows[at[found]] == rows[found]]
             places[found], words[found] = at[found] + offset, segment.words[at[found]]

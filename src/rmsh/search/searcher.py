@@ -314,9 +314,10 @@ class Searcher:
 
     def _ranked(self, query: Query, found: Candidates, to: Modality, wanted: int) -> tuple[list[Hit], bool]:
         """The best candidates as hits, by falling score, and whether there are more than wanted."""
-        similar, standard = {}, {}
+        similar, standard, loaded = {}, {}, self._loaded
+        model = loaded[1] if loaded is not None and loaded[0] == query.model else self.model
         for modality in MODALITIES:
-            similar[modality], standard[modality] = _similarities(query, found, modality, self.model)
+            similar[modality], standard[modality] = _similarities(query, found, modality, model)
         own, other = MODALITIES if query.modality == "image" else MODALITIES[::-1]
         bare = scoring.combine(standard[own], standard[other], np.zeros(len(found)))
         distances = hamming(query.codes.packed, found.codes[to])[0]

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -23,7 +23,7 @@ from rmsh.search.query import Query
 from rmsh.search.scoring import labels_in_text
 from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns, client_of
 from rmsh.serve.metrics import Metrics
-from rmsh.serve.schemas import About, Found, FoundItem, ItemCodes, Label, Matched, Parameters, Parts, Queried
+from rmsh.serve.schemas import About, Found, ItemCodes, Parameters, Parts
 from rmsh.serve.thumbnails import Thumbnails, etag
 
 if TYPE_CHECKING:
@@ -155,19 +155,14 @@ class SearchService:
                 codes = self._codes((hit.item.id for hit in hits), request.to) if request.codes else {}
                 named = known | labels_in_text({label for hit in hits for label in hit.item.labels}, query.words.text)
                 shown = [_hit(hit, named, pictures, codes) for hit in hits]
-            code = query.codes.packed.tobytes().hex()
-            return Found(
-                query=Queried(
-                    kind=kind if len(query.weights) == 1 else "composed",
-                    code=code,
-                    model=query.model,
-                    bits=query.codes.bits,
-                ),
-                to=request.to,
-                skip=request.skip,
-                more=len(found) > request.k,
-                hits=shown,
-            )
+            made = {
+                "kind": kind if len(query.weights) == 1 else "composed",
+                "code": query.codes.packed.tobytes().hex(),
+                "model": query.model,
+                "bits": query.codes.bits,
+            }
+            page = {"query": made, "to": request.to, "skip": request.skip, "more": len(found) > request.k}
+            return Found.model_validate({**page, "hits": shown})  # all at once: an object for each label takes longer
 
         def use_in_turn(query: Query) -> Found:
             with self._turn(self._turns):
@@ -256,14 +251,15 @@ class SearchService:
         return list(dict.fromkeys(problems))  # a damaged model is the problem of both
 
 
-def _hit(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str, str]) -> FoundItem:
+def _hit(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str, str]) -> dict[str, Any]:
+    """A hit as :class:`FoundItem` describes it."""
     item = hit.item
-    return FoundItem(
-        id=item.id,
-        distance=hit.distance,
-        text=item.text,
-        labels=[Label(name=name, matches=name in matching) for name in item.labels],
-        has_picture=pictures and item.picture is not None,
-        code=codes.get(item.id),
-        match=None if hit.match is None else Matched(**vars(hit.match)),
-    )
+    return {
+        "id": item.id,
+        "distance": hit.distance,
+        "text": item.text,
+        "labels": [{"name": name, "matches": name in matching} for name in item.labels],
+        "has_picture": pictures and item.picture is not None,
+        "code": codes.get(item.id),
+        "match": None if hit.match is None else vars(hit.match),
+    }
