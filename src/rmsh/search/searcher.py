@@ -21,7 +21,7 @@ from rmsh.index.base import check_k
 from rmsh.library.items import Hit, Match
 from rmsh.library.library import Library
 from rmsh.search import scoring
-from rmsh.search.query import Query, Words, compose, signs
+from rmsh.search.query import Query, TextQueries, Words, compose, signs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +39,7 @@ T = TypeVar("T")
 _MOST_HITS = 1 << 20  # upper limit of k + skip
 _READ_AT_ONCE = 32  # items
 _CANDIDATES = 300  # by each kind of code, by words and by labels
+_REMEMBERED = 1024  # texts; a query takes about 4 KB
 
 Rank: TypeAlias = Literal["best", "codes"]
 
@@ -96,6 +97,7 @@ class Searcher:
 
     Args:
         store: an open library or collection.
+        remember: number of recent texts whose encoded queries are kept; 0 for none.
 
     Example:
         >>> from rmsh.features.bag_of_words import BagOfWords
@@ -116,14 +118,22 @@ class Searcher:
         [('b', 0), ('a', 2)]
     """
 
-    def __init__(self, store: ItemStore) -> None:
+    def __init__(self, store: ItemStore, *, remember: int = _REMEMBERED) -> None:
         self.store = store
+        self._texts = TextQueries(lambda model, texts: self._encode(model, texts, "text"), remember=remember)
         self._lock = threading.Lock()
         self._loaded: tuple[str, Model] | None = None
         self._encoders: dict[tuple[str, Modality], Encoder] = {}
 
     @classmethod
-    def open(cls, location: str | Path, *, model: Path | str | None = None, images: Path | None = None) -> Self:
+    def open(
+        cls,
+        location: str | Path,
+        *,
+        model: Path | str | None = None,
+        images: Path | None = None,
+        remember: int = _REMEMBERED,
+    ) -> Self:
         """Open a library folder, or a collection at ``http(s)://HOST:PORT/NAME`` with its model and image folder.
 
         Raises:
@@ -135,14 +145,14 @@ class Searcher:
                 raise InputError(
                     f"Got {surplus}, but the library {location} has its own model and images; leave it out."
                 )
-            return cls(Library.open(location))
+            return cls(Library.open(location), remember=remember)
         if model is None:
             raise InputError(
                 f"{location} is an address; also give the folder of the model that made its codes (--model)."
             )
         from rmsh.milvus.collection import Collection
 
-        return cls(Collection.open(str(location), model, pictures=images))
+        return cls(Collection.open(str(location), model, pictures=images), remember=remember)
 
     def __enter__(self) -> Self:
         return self
@@ -196,7 +206,7 @@ class Searcher:
         """
         words = Words.parse(text)
         texts = [*words.plus, *words.minus]
-        encoded = self._encode(texts, "text") if texts else []
+        encoded = self._texts.encode(self.model, texts) if texts else []
         plus, minus = [*plus, *encoded[: len(words.plus)]], [*minus, *encoded[len(words.plus) :]]
         if not plus:
             raise InputError(f"The query {text!r} only excludes or subtracts; give something to search for.")
@@ -216,11 +226,10 @@ class Searcher:
         """
         if isinstance(image, (str, Path)) and not Path(image).is_file():
             raise InputError(f"The image file {image} does not exist; check the path.")
-        (query,) = self._encode([str(image) if isinstance(image, Path) else image], "image")
+        (query,) = self._encode(self.model, [str(image) if isinstance(image, Path) else image], "image")
         return query
 
-    def _encode(self, raw: Sequence[ImageLike], modality: Modality) -> list[Query]:
-        model = self.model
+    def _encode(self, model: Model, raw: Sequence[ImageLike], modality: Modality) -> list[Query]:
         features = self._encoder(model, modality).encode(raw)  # type: ignore[arg-type]  # any form of an image
         values = model.project(features, modality)
         vectors = model.vectors(features, modality) if model.has_embedding else None

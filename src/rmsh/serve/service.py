@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _WAITING = 64
+_TEXTS = 16  # encoded at once
 _MOST_UPLOADS = 8  # decoded at once
 _WAITING_UPLOADS = 8
 _LARGE = 12_000_000  # pixels; larger uploads are decoded one at a time, because each may take 500 MB
@@ -52,8 +53,10 @@ class SearchService:
         self._searcher = searcher
         self._name = name
         running = os.cpu_count() or 1
-        # Uploads and thumbnails have their own slots, so that they never delay a search.
+        # Uploads and thumbnails have their own slots, so that they never delay a search. Texts have more of them than
+        # there are processors, because those that wait for the encoder are encoded together.
         self._turns = Turns(running, _WAITING)
+        self._text_turns = Turns(_TEXTS, _WAITING)
         # A client leaves one slot for uploads to others, however long its own take.
         self._uploads = min(running + 1, _MOST_UPLOADS)
         self._upload_turns = Turns(self._uploads, _WAITING_UPLOADS)
@@ -87,7 +90,12 @@ class SearchService:
 
     def search(self, request: Parameters) -> Found:
         """Search by words, items and codes."""
-        return self._found(lambda: self._query(request), request)
+
+        def make() -> Query:
+            with self._turn(self._text_turns):
+                return self._query(request)
+
+        return self._found(make, request)
 
     def search_image(self, file: IO[bytes], request: Parts, *, client: str = "") -> Found:
         """Search by an uploaded image, which is read when its turn comes, and further parts.
@@ -138,13 +146,17 @@ class SearchService:
             return self._searcher.compose([*uploaded, *plus], minus=minus, text=request.text)
 
     def _found(self, make: Callable[[], Query], request: Parts, *, uploaded: bool = False) -> Found:
-        """A page of hits; the query is encoded within the slot of the search, unless something was uploaded."""
+        """A page of hits; the query is made before the search waits for its slot."""
         kind: Kind = "picture" if uploaded else "item" if request.item else "code" if request.code else "text"
         items = {name: self._item(name) for name in (*request.item, *request.minus_item)}
         known = {label for name in request.item for label in items[name].labels}
         where = parse(request.where) if request.where.strip() else None
 
         def use(query: Query) -> Found:
+            with self._turn(self._turns):
+                return page(query)
+
+        def page(query: Query) -> Found:
             with self.metrics.stage("search"):
                 found = self._searcher.search(
                     query, request.k + 1, to=request.to, where=where, skip=request.skip, rank=request.rank
@@ -161,17 +173,10 @@ class SearchService:
                 "model": query.model,
                 "bits": query.codes.bits,
             }
-            page = {"query": made, "to": request.to, "skip": request.skip, "more": len(found) > request.k}
-            return Found.model_validate({**page, "hits": shown})  # all at once: an object for each label takes longer
+            facts = {"query": made, "to": request.to, "skip": request.skip, "more": len(found) > request.k}
+            return Found.model_validate({**facts, "hits": shown})  # all at once: an object for each label takes longer
 
-        def use_in_turn(query: Query) -> Found:
-            with self._turn(self._turns):
-                return use(query)
-
-        if uploaded:
-            return self._searcher.run(make, use_in_turn)
-        with self._turn(self._turns):
-            return self._searcher.run(make, use)
+        return self._searcher.run(make, use)
 
     @contextmanager
     def _turn(self, turns: Turns) -> Iterator[None]:
