@@ -83,5 +83,6 @@ class BagOfWords:
         rows = [sorted({self._column[w] for w in words_of(text) if w in self._column}) for text in items]
         columns, ends = np.array([column for row in rows for column in row], np.int64), np.cumsum([0, *map(len, rows)])
         values = np.ones(len(columns), dtype=np.float32)
-        counter(on_progress, "encode texts", len(rows), "text")(len(rows))
+        if on_progress is not ignore:
+            counter(on_progress, "encode texts", len(rows), "text")(len(rows))
         return sparse.csr_array((values, columns, ends), shape=(len(rows), self.dim))

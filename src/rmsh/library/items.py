@@ -1,15 +1,17 @@
-"""Items, hits, and batches of items with their codes."""
+"""Items, hits, batches of items with their codes, and the checksum of stored values."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+from zlib import crc32
 
 from rmsh.codes import check_unique_ids
 from rmsh.core.errors import CodesError, InputError
@@ -212,3 +214,24 @@ def image_path(folder: Path, item: Item) -> Path | None:
     if not path.is_relative_to(root):
         raise InputError(f"The image of the item {item.id!r} is a link that leads out of {root}; move it inside.")
     return path
+
+
+_encode = json.JSONEncoder().encode  # ASCII: independent of the Unicode version of the interpreter
+
+
+def checksum_of(*values: Any) -> int:
+    """The checksum of plain values; those of an item are row, ID, text, image path and sorted labels.
+
+    Example:
+        >>> checksum_of(1, "a", None, "x", []) == checksum_of(1, "a", "x", None, [])
+        False
+    """
+    return crc32(_encode(values).encode())
+
+
+def is_intact(values: Sequence[Any], checksum: int) -> bool:
+    """Whether values match their checksum; a damaged database may return values of any type."""
+    try:
+        return checksum_of(*values) == checksum
+    except TypeError:
+        return False

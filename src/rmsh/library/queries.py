@@ -19,8 +19,8 @@ from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError
 from rmsh.core.types import STORES
 from rmsh.index.filters import Id, Label, Leaf, Phrase
-from rmsh.library.items import Item
-from rmsh.library.schema import is_code_row_intact, is_intact
+from rmsh.library.items import Item, is_intact
+from rmsh.library.schema import is_code_row_intact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,6 +18,7 @@ import numpy as np
 from rmsh.core.errors import FormatError, InputError
 from rmsh.library.database import Writer, connect_reader, read_acknowledged, translate_errors, write_acknowledged
 from rmsh.library.folder import check_is_library, find_model, finish_restore, read_manifest
+from rmsh.library.items import is_intact
 from rmsh.library.queries import (
     CODE_ROW,
     generation_of,
@@ -28,7 +29,7 @@ from rmsh.library.queries import (
     select_codes,
     stored_items,
 )
-from rmsh.library.schema import COUNT_LABELS, KEEP_ROWS, check_version, is_code_row_intact, is_intact
+from rmsh.library.schema import COUNT_LABELS, KEEP_ROWS, check_version, is_code_row_intact
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
 from rmsh.library.verify import (
     Damage,

@@ -139,12 +139,12 @@ class View:
     base: Segment  # codes after an earlier change
     tail: Segment  # codes added since that still exist
     base_seq: int  # number of that earlier change
-    snapshot: Snapshot | None = None  # contains the base
+    mapped: Snapshot | None = None  # contains the base, unless that is in memory
     vectors: KeptVectors = field(default_factory=KeptVectors)  # shared by all views that follow from one
 
     def is_valid(self) -> bool:
-        """Whether the file of the snapshot is as it was when its checksums were compared."""
-        return self.snapshot is None or self.snapshot.is_unchanged()
+        """Whether the mapped file is as it was when its checksums were compared."""
+        return self.mapped is None or self.mapped.is_unchanged()
 
     def __len__(self) -> int:
         return len(self.base.rows) + len(self.tail.rows)
@@ -321,7 +321,8 @@ class Views:
         rows, words = arrays or self._read(connection, modality, after=0)
         base = Segment(rows, words, self._engine.over(words, generation.bits))
         tail = Segment(rows[:0], words[:0], self._engine.over(words[:0], generation.bits))
-        return View(seq, token, generation, base, tail, seq, snapshot if arrays else None)
+        mapped = snapshot if arrays and snapshot is not None and snapshot.is_mapped else None
+        return View(seq, token, generation, base, tail, seq, mapped)
 
     def _read(self, connection: sqlite3.Connection, modality: Modality, *, after: int) -> tuple[IntArray, WordArray]:
         """Rows greater than ``after`` and their words, from the database, without damaged ones."""

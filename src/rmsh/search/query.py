@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rmsh.index.filters import Filter
     from rmsh.model import Model
 
-_MOST_TOGETHER = 16  # requests whose texts are encoded together
+_MOST_TOGETHER = 4  # requests whose texts are encoded together; more do not make it faster
 
 _SYNTAX = re.compile(r'(?:^|(?<=\s))(?:-(?P<without>[^\s"-]\S*)|(?P<sign>[-+])(?=\s|$))|"(?P<phrase>[^"]*)"')
 
@@ -153,6 +153,10 @@ class _Request:
     texts: Sequence[str]
     queries: list[Query] | Exception | None = None
 
+    @property
+    def length(self) -> int:
+        return max(map(len, self.texts))
+
 
 class TextQueries:
     """Encodes texts: recent ones are remembered, and those of several threads are encoded together.
@@ -205,16 +209,20 @@ class TextQueries:
         return request.queries
 
     def _next_batch(self, request: _Request) -> list[_Request]:
-        """A request and those to encode with it, as soon as this thread may encode; none if another one has done it."""
+        """The request that waits longest and some of similar length, if it is this one; none if it has been encoded."""
         with self._changed:
             self._waiting.append(request)
-            self._changed.wait_for(lambda: request.queries is not None or (self._idle > 0 and request in self._waiting))
+            self._changed.wait_for(
+                lambda: request.queries is not None or (self._idle > 0 and self._waiting[:1] == [request])
+            )
             if request.queries is not None:
                 return []
-            others = [each for each in self._waiting if each.model is request.model and each is not request]
+            others = [each for each in self._waiting[1:] if each.model is request.model]
+            others.sort(key=lambda each: abs(each.length - request.length))  # an encoder pads all to the longest one
             batch = [request, *others[: _MOST_TOGETHER - 1]]
             self._waiting = [each for each in self._waiting if each not in batch]
             self._idle -= 1
+            self._changed.notify_all()  # another one waits longest now
             return batch
 
     def _encode_batch(self, batch: Sequence[_Request]) -> None:

@@ -26,7 +26,7 @@ from rmsh.search.query import Query, TextQueries, Words, compose, signs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.core.types import FloatArray, IntArray, Modality, ScoreArray
+    from rmsh.core.types import Features, FloatArray, IntArray, Modality, ScoreArray
     from rmsh.features.base import Encoder
     from rmsh.features.images import ImageLike
     from rmsh.index.filters import Filter
@@ -231,12 +231,8 @@ class Searcher:
 
     def _encode(self, model: Model, raw: Sequence[ImageLike], modality: Modality) -> list[Query]:
         features = self._encoder(model, modality).encode(raw)  # type: ignore[arg-type]  # any form of an image
-        values = model.project(features, modality)
-        vectors = model.vectors(features, modality) if model.has_embedding else None
-        return [
-            _query(model, Codes.from_values(values[row : row + 1]), modality, values[row], vector)
-            for row, vector in enumerate([None] * len(values) if vectors is None else vectors)
-        ]
+        # One by one: the product of a matrix may differ in the last bit from that of a row, and wakes other threads.
+        return [_query(model, features[row : row + 1], modality) for row in range(len(raw))]
 
     def _encoder(self, model: Model, modality: Modality) -> Encoder:
         if modality not in model.encoders or modality not in model.functions:
@@ -260,7 +256,7 @@ class Searcher:
             codes = self.store.codes([name], modality)
             if len(codes):
                 vector = None if codes.vectors is None else from_int8(codes.vectors)[0]
-                return replace(_query(self.model, codes, modality, signs(codes), vector), origins=(name,))
+                return replace(_with_joint(self.model, codes, modality, signs(codes), vector), origins=(name,))
         if self.store.get(name) is None:
             raise InputError(f"There is no item with the ID {name!r}; give the ID of a stored item.")
         raise InputError(f"The item {name!r} has no {by or 'image or text'} code; search by its other modality.")
@@ -356,7 +352,14 @@ class Searcher:
             return use(make())
 
 
-def _query(model: Model, codes: Codes, modality: Modality, values: FloatArray, vector: FloatArray | None) -> Query:
+def _query(model: Model, features: Features, modality: Modality) -> Query:
+    """The query of the features of one text or image, (1, dim)."""
+    values = model.project(features, modality)
+    vector = model.vectors(features, modality)[0] if model.has_embedding else None
+    return _with_joint(model, Codes.from_values(values), modality, values[0], vector)
+
+
+def _with_joint(model: Model, codes: Codes, modality: Modality, values: FloatArray, vector: FloatArray | None) -> Query:
     """A query with its vector in the joint space; a sum of such queries weighs all of them equally."""
     joint = None if vector is None else _unit(model.joint(vector[None, :], modality)[0])
     return Query(codes, model.fingerprint, modality=modality, values=_unit(values), vector=vector, joint=joint)

@@ -1,18 +1,21 @@
-"""The search service behind the HTTP routes: queries, pages of hits, items and thumbnails."""
+"""The search service behind the HTTP routes: queries, pages of hits, items, thumbnails, and metrics of all of them."""
 
 from __future__ import annotations
 
 import io
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 import numpy as np
 from PIL import Image
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from rmsh.codes import Codes
 from rmsh.core.errors import DataError, ImageLimitError, InputError, RmshError
@@ -21,12 +24,13 @@ from rmsh.features.images import read_size
 from rmsh.index.filters import parse
 from rmsh.search.query import Query
 from rmsh.search.scoring import labels_in_text
-from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns, client_of
-from rmsh.serve.metrics import Metrics
+from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns, access_log, client_of
 from rmsh.serve.schemas import About, Found, ItemCodes, Parameters, Parts
 from rmsh.serve.thumbnails import Thumbnails, etag
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
     from rmsh.core.types import Modality
     from rmsh.library.items import Hit, Item
     from rmsh.search.searcher import Searcher
@@ -153,10 +157,6 @@ class SearchService:
         where = parse(request.where) if request.where.strip() else None
 
         def use(query: Query) -> Found:
-            with self._turn(self._turns):
-                return page(query)
-
-        def page(query: Query) -> Found:
             with self.metrics.stage("search"):
                 found = self._searcher.search(
                     query, request.k + 1, to=request.to, where=where, skip=request.skip, rank=request.rank
@@ -176,7 +176,11 @@ class SearchService:
             facts = {"query": made, "to": request.to, "skip": request.skip, "more": len(found) > request.k}
             return Found.model_validate({**facts, "hits": shown})  # all at once: an object for each label takes longer
 
-        return self._searcher.run(make, use)
+        def use_in_turn(query: Query) -> Found:
+            with self._turn(self._turns):
+                return use(query)
+
+        return self._searcher.run(make, use_in_turn)
 
     @contextmanager
     def _turn(self, turns: Turns) -> Iterator[None]:
@@ -268,3 +272,59 @@ def _hit(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str
         "code": codes.get(item.id),
         "match": None if hit.match is None else vars(hit.match),
     }
+
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """The metrics of one server; ``items`` returns the number of items served."""
+
+    def __init__(self, items: Callable[[], int]) -> None:
+        self._registry = own = CollectorRegistry()
+        ProcessCollector(registry=own)
+        self.requests = Counter("rmsh_requests", "Requests.", ["route", "status"], registry=own)
+        self.seconds = Histogram("rmsh_request_seconds", "Request latency.", ["route"], buckets=_SECONDS, registry=own)
+        self._stages = Histogram("rmsh_stage_seconds", "Time per stage.", ["stage"], buckets=_SECONDS, registry=own)
+        self.running = Gauge("rmsh_requests_in_progress", "Requests in progress.", registry=own)
+        Gauge("rmsh_items", "Items served.", registry=own).set_function(items)
+
+    def text(self) -> bytes:
+        """All metrics in the text format of Prometheus."""
+        return generate_latest(self._registry)
+
+    def stage(self, name: str) -> AbstractContextManager[object]:
+        """Time a block."""
+        return self._stages.labels(name).time()
+
+
+class MetricsMiddleware:
+    """Middleware that times and logs every request."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        route, status, start = "none", 500, time.perf_counter()
+
+        async def watched(message: Message) -> None:
+            nonlocal route, status
+            if message["type"] == "http.response.start":
+                # The route, not the path: clients could create any number of paths.
+                route, status = getattr(scope.get("route"), "path", "none"), message["status"]
+            await send(message)
+
+        with self._metrics.running.track_inprogress():
+            try:
+                await self._app(scope, receive, watched)
+            finally:
+                spent = time.perf_counter() - start
+                self._metrics.requests.labels(route, str(status)).inc()
+                self._metrics.seconds.labels(route).observe(spent)
+                # Without the query, which may contain anything, and without headers, which may contain the token.
+                client = (scope.get("client") or ("unknown",))[0]
+                access_log.info("%s %s %s %d %.3f s", client, scope["method"], quote(scope["path"]), status, spent)
