@@ -94,12 +94,7 @@ class SearchService:
 
     def search(self, request: Parameters) -> Found:
         """Search by words, items and codes."""
-
-        def make() -> Query:
-            with self._turn(self._text_turns):
-                return self._query(request)
-
-        return self._found(make, request)
+        return self._found(lambda: self._query(request), request)
 
     def search_image(self, file: IO[bytes], request: Parts, *, client: str = "") -> Found:
         """Search by an uploaded image, which is read when its turn comes, and further parts.
@@ -144,7 +139,7 @@ class SearchService:
         )
         if request.text is None:
             return self._searcher.compose([*uploaded, *plus], minus=minus)
-        with self.metrics.stage("encode text"):
+        with self.metrics.stage("encode text"), self._text_turns.turn():
             if not (uploaded or plus or minus):
                 return self._searcher.text(request.text)
             return self._searcher.compose([*uploaded, *plus], minus=minus, text=request.text)
