@@ -113,7 +113,7 @@ def _trace_search(recorder: Recorder, library: Path) -> list[tuple[str, str]]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     recorder.ignored = {thread.ident for thread in threading.enumerate()}  # such as idle workers of the build
-    arguments = ["serve", str(library), "--port", str(port), "--quiet"]
+    arguments = ["serve", str(library), "--port", str(port), "--quiet", "--remember", "0"]  # the same text twice
     threading.Thread(target=run, args=(arguments,), daemon=True).start()
     _wait_for(port)
     return recorder.record(lambda: _search(port))

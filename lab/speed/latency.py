@@ -30,6 +30,8 @@ from rmsh.codes import Codes
 from rmsh.core.files import read_json
 from rmsh.data.open import open_pairs
 from rmsh.library import Item, Library
+from rmsh.library.items import Batch
+from rmsh.library.writing import insert
 from rmsh.model import load
 from rmsh.pipeline import codes_of
 
@@ -172,7 +174,8 @@ def _build(folder: Path, items: int, *, captions: bool) -> dict[str, Any]:
             else:
                 added = [Item(name, picture=f"{name}.jpg") for name in names.tolist()]
                 codes = {"image": _renamed(_around(coded["image"].take(images), chance), names)}
-            library.add(added, codes, model=model.fingerprint)
+            with library.transaction() as connection:  # as Library.add, but with one snapshot at the end
+                insert(connection, Batch(tuple(added), codes, model.fingerprint))
         library.write_snapshot()
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return {"build_seconds": time.perf_counter() - start, "bytes": size}
