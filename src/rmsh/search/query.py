@@ -205,8 +205,7 @@ class TextQueries:
                     self._changed.notify_all()
         if isinstance(request.queries, Exception):
             raise request.queries
-        assert request.queries is not None  # noqa: S101
-        return request.queries
+        return request.queries or []
 
     def _next_batch(self, request: _Request) -> list[_Request]:
         """The request that waits longest and some of similar length, if it is this one; none if it has been encoded."""
