@@ -25,6 +25,7 @@ COMMANDS = {
     "coco": ("lab.speed.coco_preparation", "Preparation of MS COCO: time and memory."),
     "images": ("lab.speed.images", "Image encoding speed, compared with torch."),
     "serve": ("lab.speed.serving", "The server under load: 16 clients, 100,000 items."),
+    "latency": ("lab.speed.latency", "Text searches over HTTP: one client, 16 clients, 10 million items."),
     "attack": ("lab.speed.attack", "The server under attack: 300 hostile images, 200 hostile connections."),
     "search": ("lab.speed.search", "Search speed, compared with faiss and usearch."),
     "engines": ("lab.speed.engines", "Search engines side by side, on codes of any number, length and kind."),

@@ -439,6 +439,25 @@ def _soak(sources: Sources) -> str:
     )
 
 
+def latency(sources: Sources) -> str:
+    """Text searches over HTTP."""
+    if not (sources.folder / "speed/latency.json").exists():
+        return "Not measured yet."
+    found = sources.file("speed/latency")
+    titles = {"captions": "images and captions", "images": "images alone"}
+    rows = [
+        [f"{row['items']:,} {titles[name]}", str(row["clients"]), f"{row['per_second']:.0f}"]
+        + [f"{row[p]:.1f} ms" for p in ("p50", "p95", "p99")]
+        + [f"{row['memory_mb'][0]} to {row['memory_mb'][-1]} MB"]
+        for name in titles.keys() & found.keys()
+        for row in found[name]["rows"]
+    ]
+    spent = found["captions"]["where_the_time_goes"]
+    where = ", ".join(f"{stage} {part['mean_ms']:.1f} ms" for stage, part in spent.items())
+    columns = ["items", "clients", "requests/s", "p50", "p95", "p99", "memory"]
+    return table(columns, sorted(rows, key=lambda row: (row[0], int(row[1])))) + f"\n\nOne client, captions: {where}."
+
+
 def composed(sources: Sources) -> str:
     """What composed queries find, by a model that has not seen the photographs."""
     found = [row for row in sources.file("first_page/composed")["rows"] if row["model"] == "twin"]
@@ -515,6 +534,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "search-speed": search_speed,
     "two-stages": two_stages,
     "serving": serving,
+    "latency": latency,
     "faults": faults,
     "composed": composed,
     "cut-off": cut_off,

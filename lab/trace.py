@@ -126,5 +126,5 @@ def _trace_search(recorder: Recorder, library: Path) -> list[tuple[str, str]]:
 
 
 def _serve(library: Path, on_ready: Callable[[Listening], None]) -> None:
-    with Searcher.open(library) as searcher:
+    with Searcher.open(library, remember=0) as searcher:  # the same text is searched twice
         serve(searcher, name="trace", port=0, on_ready=on_ready)

@@ -110,9 +110,9 @@ def random_model(seed: int = 0) -> Model:
 
 
 @contextmanager
-def start_server(library: Path) -> Iterator[tuple[int, int]]:
+def start_server(library: Path, *options: str) -> Iterator[tuple[int, int]]:
     """Run a server; yields its process id and port. Afterwards it and its decoder processes have ended."""
-    command = [sys.executable, *PROGRAM, "serve", str(library), "--port", "0", "--json", "--quiet"]
+    command = [sys.executable, *PROGRAM, "serve", str(library), "--port", "0", "--json", "--quiet", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             assert process.stdout is not None  # noqa: S101
@@ -146,12 +146,12 @@ def measure(library: Path, captions: list[str], pictures: list[bytes], *, second
     """Start a server, send requests, and summarise the responses."""
     with start_server(library) as (pid, port):
         _load(port, captions, pictures, seconds=WARM_UP)
-        before, memory, start = _metrics(port), [_memory(pid)], time.perf_counter()
+        before, memory, start = read_metrics(port), [memory_mb(pid)], time.perf_counter()
         seen: list[Seen] = []
         for _ in range(PARTS):
             seen += _load(port, captions, pictures, seconds=seconds / PARTS)
-            memory.append(_memory(pid))
-        spent, after = time.perf_counter() - start, _metrics(port)
+            memory.append(memory_mb(pid))
+        spent, after = time.perf_counter() - start, read_metrics(port)
     return {
         "items": ITEMS,
         "clients": CLIENTS,
@@ -162,7 +162,7 @@ def measure(library: Path, captions: list[str], pictures: list[bytes], *, second
         "memory_mb": memory,
         "milliseconds": {kind: percentiles([one.seconds for one in seen if one.kind == kind]) for kind in SHARES},
         "processor_seconds_a_second": (after[_PROCESSOR] - before[_PROCESSOR]) / spent,
-        "where_the_time_goes": _stages(before, after),
+        "where_the_time_goes": stages(before, after),
     }
 
 
@@ -171,7 +171,7 @@ def percentiles(values: list[float]) -> dict[str, float]:
     return {"count": len(values), "p50": p50, "p95": p95, "p99": p99}
 
 
-def _memory(pid: int) -> int:
+def memory_mb(pid: int) -> int:
     """Resident memory of a process in MB."""
     return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[0]) >> 10
 
@@ -208,7 +208,7 @@ def make_request(kind: str, chance: random.Random, captions: list[str], pictures
     return "GET", f"/api/search?text={quote_plus(chance.choice(captions))}{where}"
 
 
-def _metrics(port: int) -> dict[str, float]:
+def read_metrics(port: int) -> dict[str, float]:
     """The metrics of the server by name."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("GET", "/metrics")
@@ -216,14 +216,14 @@ def _metrics(port: int) -> dict[str, float]:
     return {name: float(value) for name, value in re.findall(r"^(\w[^ ]*(?:\{.*\})?) (\S+)$", text, re.MULTILINE)}
 
 
-def _stages(before: dict[str, float], after: dict[str, float]) -> dict[str, dict[str, float]]:
+def stages(before: dict[str, float], after: dict[str, float]) -> dict[str, dict[str, float]]:
     """Share of the request time and mean milliseconds of each stage, and of the rest."""
     grown = {name: value - before.get(name, 0.0) for name, value in after.items()}
     whole = sum(grown[name] for name in grown if name.startswith("rmsh_request_seconds_sum{") and "/api/" in name)
     requests = sum(grown[name] for name in grown if name.startswith("rmsh_request_seconds_count{") and "/api/" in name)
-    stages: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, float]] = {}
     for stage in sorted(re.findall(r'rmsh_stage_seconds_sum\{stage="([^"]+)"\}', "\n".join(grown))):
         spent, count = (grown[f'rmsh_stage_seconds_{part}{{stage="{stage}"}}'] for part in ("sum", "count"))
-        stages[stage] = {"share": spent / whole, "mean_ms": 1000 * spent / count}
-    rest = 1 - sum(row["share"] for row in stages.values())
-    return stages | {"HTTP and the rest": {"share": rest, "mean_ms": 1000 * rest * whole / requests}}
+        found[stage] = {"share": spent / whole, "mean_ms": 1000 * spent / count}
+    rest = 1 - sum(row["share"] for row in found.values())
+    return found | {"HTTP and the rest": {"share": rest, "mean_ms": 1000 * rest * whole / requests}}

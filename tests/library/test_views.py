@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 
 from rmsh.codes import Codes
+from rmsh.core.types import Modality
 from rmsh.index.brute import Brute
 from rmsh.library import Library, snapshot
+from rmsh.library import views as views_module
 from rmsh.library.database import Readers
-from rmsh.library.views import View, Views
+from rmsh.library.queries import stack_vectors
+from rmsh.library.views import KeptVectors, View, Views
+from rmsh.library.writing import log_new_codes
 
 Fill = Callable[..., None]
 Code = Callable[..., Codes]
@@ -123,3 +127,40 @@ def test_threads_that_search_while_a_writer_works_see_whole_states(
         assert errors == []
         assert [count for count in counts if count % 2] == []
         assert len(reader.within(code(["q"]), 16, to="text", model=model)[0]) == 32
+
+
+def _vectors_of(rows: list[int], reads: list[list[int]]) -> dict[Modality, dict[int, bytes]]:
+    """Images of all rows, texts of even ones; row 9 has neither."""
+    reads.append(rows)
+    images = {row: bytes([row, 1]) for row in rows if row != 9}
+    return {"image": images, "text": {row: bytes([row, 2, 3]) for row in images if row % 2 == 0}}
+
+
+@pytest.mark.parametrize("places", [2, 4, 1 << 17])
+def test_kept_vectors_are_those_that_reading_gives(places: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views_module, "_KEPT", places)
+    kept, reads = KeptVectors(), list[list[int]]()
+    for rows in ([1, 3], [1, 2, 3, 4], [2, 4], [1, 5, 9], [3, 4, 5, 6, 9], [1, 2, 3, 4, 5, 6, 9]):
+        found = kept.of(np.array(rows), lambda missing: _vectors_of(missing, reads))
+        read = _vectors_of(rows, [])
+        for modality, vectors in found.items():
+            expected = stack_vectors(rows, read[modality])
+            assert vectors.any(axis=1).tolist() == expected.any(axis=1).tolist()
+            assert not expected.size or (vectors == expected).all()
+    assert reads[:2] == ([[1, 3], [1, 2, 4]] if places == 2 else [[1, 3], [2, 4]])
+    assert reads[-1] == [9] if places == 1 << 17 else 9 in reads[-1]
+
+
+def test_a_view_of_another_history_keeps_no_vectors_of_the_old_one(
+    library: Library, folder: Path, views: Views, fill: Fill
+) -> None:
+    fill(library, ["a"])
+    with library.reading() as connection:
+        first = views.at(connection, "image")
+    fill(library, ["b"])
+    with library.reading() as connection:
+        assert views.at(connection, "image").vectors is first.vectors
+    with library.transaction() as connection:
+        log_new_codes(connection)
+    with library.reading() as connection:
+        assert views.at(connection, "image").vectors is not first.vectors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -85,6 +86,20 @@ def test_a_byte_now_and_then_does_not_extend_the_time(start: bytes, listen: List
     assert _refusal(_answers(client)) == 408
     assert time.monotonic() - begun < 4
     dripping.join(60)
+
+
+def test_a_small_answer_is_sent_without_waiting_for_an_acknowledgement(
+    listen: Listen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, made = list[int](), Connection.connection_made
+
+    def watched(self: Connection, transport: asyncio.Transport) -> None:
+        made(self, transport)
+        options.append(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr(Connection, "connection_made", watched)
+    assert b"200 OK" in _answers(_connect(listen(), HEALTH))
+    assert options == [1]
 
 
 def test_a_connection_that_is_kept_alive_ends_when_nothing_follows(listen: Listen) -> None:

@@ -121,6 +121,9 @@ def serve(
         typer.Option(metavar="ADDRESS", help="Reverse proxy whose X-Forwarded-For and -Proto are used; repeatable."),
     ] = None,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log requests to standard error.")] = False,
+    remember: Annotated[
+        int, typer.Option(help="Number of recent texts whose codes are kept; 0 for none.", min=0)
+    ] = 1024,
     model: AddressModel = None,
     images: Annotated[
         Path | None, typer.Option("--images", "--pictures", help="Folder of the images, if LIBRARY is an address.")
@@ -148,7 +151,7 @@ def serve(
 
     if access_log:
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    with Searcher.open(library, model=model, images=images) as searcher:
+    with Searcher.open(library, model=model, images=images, remember=remember) as searcher:
         name = Path(library).resolve().name
         access: dict[str, Any] = {"token": token, "names": allow_host or (), "proxies": trusted_proxy or ()}
         run(searcher, name=name, host=host, port=port, on_ready=ready, **access)

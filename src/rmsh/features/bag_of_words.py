@@ -76,5 +76,6 @@ class BagOfWords:
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> Features:
         """Features, float32 CSR (n, vocabulary)."""
         rows = [sorted({self._column[w] for w in words_of(text) if w in self._column}) for text in items]
-        counter(on_progress, "encode texts", len(rows), "text")(len(rows))
+        if on_progress is not ignore:
+            counter(on_progress, "encode texts", len(rows), "text")(len(rows))
         return bag_of_words(rows, self.dim)

@@ -49,7 +49,7 @@ class MiniLM(PackagedEncoder):
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> FloatArray:
         """Features, float32 (n, 384)."""
-        report = counter(on_progress, "encode texts", len(items), "text")
+        report = None if on_progress is ignore else counter(on_progress, "encode texts", len(items), "text")
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([str(item) for item in items])]
         # Texts of similar length share a batch, so that little is spent on padding.
         by_length = np.argsort([len(ids) for ids in tokens], kind="stable")
@@ -60,7 +60,8 @@ class MiniLM(PackagedEncoder):
             found = run(lambda rows: self._embed([tokens[row] for row in rows]), batches)
             for done, (rows, embedded) in enumerate(zip(batches, found, strict=True), start=1):
                 features[rows] = embedded
-                report(min(done * _BATCH, len(tokens)))
+                if report is not None:
+                    report(min(done * _BATCH, len(tokens)))
         return features
 
     def _embed(self, tokens: list[list[int]]) -> FloatArray:

@@ -19,8 +19,9 @@ from typing import Any
 
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import atomic, open_regular, private_opener
+from rmsh.library.items import checksum_of
 from rmsh.library.queries import last_change
-from rmsh.library.schema import checksum_of, codes_checksum
+from rmsh.library.schema import codes_checksum
 
 DATABASE = "items.sqlite"
 ACKNOWLEDGED = "acknowledged"  # the last acknowledged changes

@@ -1,15 +1,17 @@
-"""Items, hits, and batches of items with their codes."""
+"""Items, hits, batches of items with their codes, and the checksum of stored values."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+from zlib import crc32
 
 from rmsh.codes import check_unique_ids
 from rmsh.core.errors import CodesError, InputError
@@ -55,36 +57,42 @@ class Item:
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", _checked_name(self.id, "an ID"))
         if self.text is not None:
-            object.__setattr__(self, "text", _checked_text(self.text, f"the text of the item {self.id!r}"))
+            object.__setattr__(self, "text", _checked_text(self.text, "the text of the item", self.id))
         if self.picture is not None:
             object.__setattr__(self, "picture", _checked_image_path(self.picture, self.id))
         if isinstance(self.labels, str):
             raise InputError(f"The labels {self.labels!r} of the item {self.id!r} are a string; give a list of names.")
-        names = {_checked_name(label, f"a label of the item {self.id!r}") for label in self.labels}
+        names = {_checked_name(label, "a label of the item", self.id) for label in self.labels}
         object.__setattr__(self, "labels", tuple(sorted(names)))
 
 
-def _checked_text(value: object, what: str) -> str:
+def _checked_text(value: object, what: str, *of: str) -> str:
+    """A text as a string; ``what``, with the ID ``of`` an item, describes it in the message."""
+    if type(value) is str and value.isascii():  # most are
+        return value
     try:
         if isinstance(value, str):
             value.encode()
             return str(value)
     except UnicodeEncodeError:
         pass
-    raise InputError(f"{value!r} cannot be {what}; give a string of valid Unicode.")
+    raise InputError(f"{value!r} cannot be {' '.join([what, *map(repr, of)])}; give a string of valid Unicode.")
 
 
-def _checked_name(value: object, what: str) -> str:
+def _checked_name(value: object, what: str, *of: str) -> str:
     """A name as a string; SQLite's JSON functions end a string at a NUL, so names cannot contain one."""
-    name = _checked_text(value, what)
+    name = _checked_text(value, what, *of)
     if not name.strip() or "\0" in name:
-        raise InputError(f"{name!r} cannot be {what}; give a string that is not blank and has no NUL character.")
+        raise InputError(
+            f"{name!r} cannot be {' '.join([what, *map(repr, of)])}; give a string that is not blank and has no NUL "
+            "character."
+        )
     return name
 
 
 def _checked_image_path(value: object, name: str) -> str:
     """A relative path that cannot leave its root folder on any operating system."""
-    path = _checked_name(value, f"the image path of the item {name!r}")
+    path = _checked_name(value, "the image path of the item", name)
     if path.startswith("/") or ".." in path.split("/") or "\\" in path or _WINDOWS_DRIVE.match(path):
         raise InputError(
             f"The image path {path!r} of the item {name!r} may lead outside the image folder; give a relative path "
@@ -209,3 +217,24 @@ def image_path(folder: Path, item: Item) -> Path | None:
     if not path.is_relative_to(root):
         raise InputError(f"The image of the item {item.id!r} is a link that leads out of {root}; move it inside.")
     return path
+
+
+_encode = json.JSONEncoder().encode  # ASCII: independent of the Unicode version of the interpreter
+
+
+def checksum_of(*values: Any) -> int:
+    """The checksum of plain values; those of an item are row, ID, text, image path and sorted labels.
+
+    Example:
+        >>> checksum_of(1, "a", None, "x", []) == checksum_of(1, "a", "x", None, [])
+        False
+    """
+    return crc32(_encode(values).encode())
+
+
+def is_intact(values: Sequence[Any], checksum: int) -> bool:
+    """Whether values match their checksum; a damaged database may return values of any type."""
+    try:
+        return checksum_of(*values) == checksum
+    except TypeError:
+        return False

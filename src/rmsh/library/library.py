@@ -40,7 +40,6 @@ from rmsh.library.queries import (
     most_frequent,
     rows_of_ids,
     rows_with_words,
-    stack_vectors,
     vectors_of_rows,
 )
 from rmsh.library.schema import check_version
@@ -310,9 +309,9 @@ class Library:
                 places, as_words = view.locate(rows)
                 stored[modality] = as_words.astype("<u8").view(np.uint8)[:, : codes.packed.shape[1]]
                 has[modality] = places >= 0
-            of_rows = vectors_of_rows(connection, views[to].generation, rows, on_damage=lost.append)
+            read = partial(vectors_of_rows, connection, views[to].generation, on_damage=lost.append)
+            vectors = views["image"].vectors.of(rows, read)
             self._views.warn(lost)
-            vectors = {modality: stack_vectors(rows.tolist(), of_row) for modality, of_row in of_rows.items()}
             used = use(Candidates(rows, stored, has, vectors, partial(self._intact_items, connection)))
             if all(view.is_valid() for view in views.values()):
                 return used

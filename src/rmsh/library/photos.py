@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rmsh.features.photo import Photo
-from rmsh.library.schema import checksum_of, is_intact
+from rmsh.library.items import checksum_of, is_intact
 
 if TYPE_CHECKING:
     from rmsh.index.filters import Fact

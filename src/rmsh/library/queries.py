@@ -19,9 +19,9 @@ from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError
 from rmsh.core.types import STORES
 from rmsh.index.filters import Fact, Id, Label, Leaf, Phrase
-from rmsh.library.items import Item
+from rmsh.library.items import Item, is_intact
 from rmsh.library.photos import rows_with_fact
-from rmsh.library.schema import is_code_row_intact, is_intact
+from rmsh.library.schema import is_code_row_intact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -289,20 +289,22 @@ def stack_vectors(rows: Sequence[int], vectors: Mapping[int, bytes]) -> NDArray[
 
 
 _MOST_RANKED = 2000  # texts; ranking takes about a millisecond per thousand
+_MATCHING = "SELECT rowid AS row FROM texts WHERE texts MATCH ?"
 
 
 def rows_with_words(connection: sqlite3.Connection, words: Sequence[Sequence[str]], limit: int) -> IntArray:
-    """Rows whose text has a form of each word, best matches first by BM25, int64 (at most limit,).
+    """Rows whose text has a form of each word, the best matches by BM25, int64 (at most limit,).
 
     If thousands of texts have them, there are none: words that frequent tell little, and ranking would take long.
     """
     query = " AND ".join(f"({' OR '.join(map(quoted, forms))})" for forms in words)
-    (count,) = connection.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM texts WHERE texts MATCH ? LIMIT ?)", (query, _MOST_RANKED + 1)
-    ).fetchone()
-    if count > _MOST_RANKED:
-        return np.empty(0, dtype=np.int64)
-    return rows_of(connection, "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?", query, limit)
+    rows = rows_of(connection, f"{_MATCHING} LIMIT ?", query, limit + 1)
+    if len(rows) <= limit:
+        return rows
+    counted = connection.execute(f"SELECT count(*) FROM ({_MATCHING} LIMIT ?)", (query, _MOST_RANKED + 1))  # noqa: S608
+    if counted.fetchone()[0] > _MOST_RANKED:
+        return rows[:0]
+    return rows_of(connection, f"{_MATCHING} ORDER BY rank LIMIT ?", query, limit)
 
 
 class LabelEntry(NamedTuple):
@@ -427,7 +429,6 @@ def rows_of_ids(connection: sqlite3.Connection, ids: Sequence[str], *, thorough:
 
 
 _FILTER_BLOCK = 1 << 20
-_MATCHING = "SELECT rowid AS row FROM texts WHERE texts MATCH ?"
 
 
 def matching_rows(

@@ -26,6 +26,7 @@ from rmsh.library.folder import (
     stage_model,
     write_manifest,
 )
+from rmsh.library.items import is_intact
 from rmsh.library.queries import (
     CODE_ROW,
     Generation,
@@ -37,7 +38,7 @@ from rmsh.library.queries import (
     select_codes,
     stored_items,
 )
-from rmsh.library.schema import COUNT_LABELS, KEEP_ROWS, check_version, is_code_row_intact, is_intact
+from rmsh.library.schema import COUNT_LABELS, KEEP_ROWS, check_version, is_code_row_intact
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
 from rmsh.library.verify import (
     Damage,
@@ -215,7 +216,7 @@ def _restore_vectors(connection: sqlite3.Connection, backup: sqlite3.Connection 
             continue
         select = "SELECT image, text FROM vectors WHERE row = ? AND generation = ?"
         copies = [each.execute(select, key).fetchone() for each in (connection, backup) if each is not None]
-        intact = [copy for copy in copies if copy and is_code_row_intact(row, generation, *copy, None, stored[4])]
+        intact = [copy for copy in copies if copy and is_code_row_intact(*key, copy[0], copy[1], None, stored[4])]
         connection.execute("DELETE FROM vectors WHERE row = ? AND generation = ?", key)
         insert_codes(connection, generation, [(row, *stored[2:4], *(intact[0] if intact else (None, None)))])
         if intact:

@@ -29,10 +29,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from zlib import crc32
 
 from rmsh.core.errors import FormatError
+from rmsh.library.items import checksum_of
 
 if TYPE_CHECKING:
     from rmsh.core.types import Store
@@ -165,18 +166,7 @@ CREATE TRIGGER item_removed AFTER DELETE ON items BEGIN
 END;
 """
 
-_encode = json.JSONEncoder().encode  # ASCII: independent of the Unicode version of the interpreter
 _head = struct.Struct("<qqii").pack  # row, generation, and the length of each code, -1 for none
-
-
-def checksum_of(*values: Any) -> int:
-    """The checksum of plain values; those of an item are row, ID, text, image path and sorted labels.
-
-    Example:
-        >>> checksum_of(1, "a", None, "x", []) == checksum_of(1, "a", "x", None, [])
-        False
-    """
-    return crc32(_encode(values).encode())
 
 
 def codes_checksum(
@@ -189,15 +179,8 @@ def codes_checksum(
         False
     """
     head = _head(row, generation, -1 if image is None else len(image), -1 if text is None else len(text))
-    return crc32(b"".join((head, image or b"", text or b"", b"" if vectors is None else vectors.to_bytes(8))))
-
-
-def is_intact(values: Sequence[Any], checksum: int) -> bool:
-    """Whether values match their checksum; a damaged database may return values of any type."""
-    try:
-        return checksum_of(*values) == checksum
-    except TypeError:
-        return False
+    checksum = crc32(text or b"", crc32(image or b"", crc32(head)))
+    return checksum if vectors is None else crc32(vectors.to_bytes(8), checksum)
 
 
 def is_code_row_intact(

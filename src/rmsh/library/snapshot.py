@@ -149,9 +149,14 @@ class Snapshot:
         status = os.fstat(self._file.fileno())
         return status.st_size, status.st_mtime_ns
 
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the file is mapped; a small one is read into memory."""
+        return self._mapped is not None
+
     def is_unchanged(self) -> bool:
-        """Whether no program has overwritten a mapped file; one that replaces it by another file does no harm."""
-        return self._mapped is None or self._file_status() == self._status
+        """Whether no program has overwritten the file; one that replaces it by another file does no harm."""
+        return self._file_status() == self._status
 
     def _read(self, begin: int, count: int) -> bytes:
         self._file.seek(max(begin, 0))

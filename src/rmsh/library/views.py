@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from rmsh.codes import to_words
 from rmsh.core.errors import FormatError
+from rmsh.core.types import MODALITIES
 from rmsh.index.base import FAR, check_k, to_hits, to_keys, to_neighbours
 from rmsh.library.queries import (
     changes_since,
@@ -29,10 +30,13 @@ from rmsh.library.queries import (
     labels_by_name,
     last_change,
     rows_of_label,
+    stack_vectors,
 )
 from rmsh.library.snapshot import is_stale, open_snapshot
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, WordArray
     from rmsh.index.base import Hits, Neighbours, StoredIndex
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 
 _FEW_REMOVED = 1024
 _MOST_LABELLED = 1 << 22  # rows of labels that are kept in memory
+_KEPT = 1 << 17  # rows whose vectors are kept in memory: at most 94 MB with the default model
 
 _log = logging.getLogger("rmsh.library")
 
@@ -58,6 +63,13 @@ class Segment:
     def removed(self) -> int:
         """The number of rows that do not exist any more."""
         return 0 if self.alive is None else int(np.count_nonzero(~self.alive))
+
+    def places(self, rows: IntArray) -> IntArray:
+        """Where rows are in this segment, or would be."""
+        first, last = (int(self.rows[end]) for end in (0, -1)) if len(self.rows) else (0, 0)
+        if last - first == len(self.rows) - 1:  # without gaps, as long as nothing is removed
+            return np.clip(rows - first, 0, len(self.rows))
+        return np.searchsorted(self.rows, rows)
 
     def keys(self, hits: Hits | Neighbours) -> IntArray:
         """Hits of the index as sort keys of distance and library row (see index/base.py)."""
@@ -79,6 +91,43 @@ class Segment:
         return np.sort(keys, axis=1)[:, : min(k, self.alive.size - self.removed)]
 
 
+class KeptVectors:
+    """Vectors that were compared before: reading and checking those of 600 rows takes longer than the rest of a search.
+
+    Every row has one place, which another row may take. The vectors of a row never change within one history.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows = np.zeros(_KEPT, dtype=np.int64)  # the row at each place; 0, which is never a row, if there is none
+        self._vectors: dict[Modality, NDArray[np.int8]] = {}  # (_KEPT, dimensions)
+
+    def of(
+        self, rows: IntArray, read: Callable[[list[int]], Mapping[Modality, Mapping[int, bytes]]]
+    ) -> dict[Modality, NDArray[np.int8]]:
+        """Vectors (n, dimensions) of distinct rows, zeros for those without one; ``read`` returns those not kept."""
+        places, found = rows % _KEPT, {}
+        with self._lock:
+            known = self._rows[places] == rows
+            kept = {modality: vectors[places] for modality, vectors in self._vectors.items()}
+        if known.all():
+            return {modality: kept.get(modality, np.zeros((len(rows), 0), np.int8)) for modality in MODALITIES}
+        missing = rows[~known].tolist()
+        for modality, vectors in read(missing).items():
+            new = stack_vectors(missing, vectors)
+            found[modality] = kept.get(modality, np.zeros((len(rows), new.shape[1]), np.int8))
+            found[modality][~known] = new if new.size else 0
+        present = ~known & np.logical_or.reduce([vectors.any(axis=1) for vectors in found.values()])
+        with self._lock:
+            self._rows[places[present]] = rows[present]
+            for modality, stacked in found.items():
+                if modality not in self._vectors and stacked.size:
+                    self._vectors[modality] = np.zeros((_KEPT, stacked.shape[1]), np.int8)
+                if stacked.size:
+                    self._vectors[modality][places[present]] = stacked[present]
+        return found
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """The codes of one modality after one change."""
@@ -89,11 +138,12 @@ class View:
     base: Segment  # codes after an earlier change
     tail: Segment  # codes added since that still exist
     base_seq: int  # number of that earlier change
-    snapshot: Snapshot | None = None  # contains the base
+    mapped: Snapshot | None = None  # contains the base, unless that is in memory
+    vectors: KeptVectors = field(default_factory=KeptVectors)  # shared by all views that follow from one
 
     def is_valid(self) -> bool:
-        """Whether the file of the snapshot is as it was when its checksums were compared."""
-        return self.snapshot is None or self.snapshot.is_unchanged()
+        """Whether the mapped file is as it was when its checksums were compared."""
+        return self.mapped is None or self.mapped.is_unchanged()
 
     def __len__(self) -> int:
         return len(self.base.rows) + len(self.tail.rows)
@@ -115,7 +165,7 @@ class View:
         mask = np.zeros(len(self), dtype=np.bool_)
         for block in rows:
             for segment, part in self._segments(mask):
-                at = np.searchsorted(segment.rows, block)
+                at = segment.places(block)
                 inside = at < len(segment.rows)
                 at, wanted = at[inside], block[inside]
                 part[at[segment.rows[at] == wanted]] = True  # type: ignore[index]  # the mask is not None
@@ -126,7 +176,7 @@ class View:
         places = np.full(len(rows), -1, dtype=np.int64)
         words = np.zeros((len(rows), self.base.words.shape[1]), dtype=np.uint64)
         for segment, offset in ((self.base, 0), (self.tail, len(self.base.rows))):
-            at = np.searchsorted(segment.rows, rows)
+            at = segment.places(rows)
             found = np.flatnonzero(at < len(segment.rows))
             found = found[segment.rows[at[found]] == rows[found]]
             places[found], words[found] = at[found] + offset, segment.words[at[found]]
@@ -270,7 +320,8 @@ class Views:
         rows, words = arrays or self._read(connection, modality, after=0)
         base = Segment(rows, words, self._engine.over(words, generation.bits))
         tail = Segment(rows[:0], words[:0], self._engine.over(words[:0], generation.bits))
-        return View(seq, token, generation, base, tail, seq, snapshot if arrays else None)
+        mapped = snapshot if arrays and snapshot is not None and snapshot.is_mapped else None
+        return View(seq, token, generation, base, tail, seq, mapped)
 
     def _read(self, connection: sqlite3.Connection, modality: Modality, *, after: int) -> tuple[IntArray, WordArray]:
         """Rows greater than ``after`` and their words, from the database, without damaged ones."""

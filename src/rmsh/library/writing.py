@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmsh.core.errors import InputError
+from rmsh.library.items import checksum_of
 from rmsh.library.photos import insert_photos
 from rmsh.library.queries import generation_of, last_change, rows_of_ids, store_of
-from rmsh.library.schema import checksum_of, codes_checksum
+from rmsh.library.schema import codes_checksum
 
 if TYPE_CHECKING:
     from rmsh.library.items import Batch, Blobs

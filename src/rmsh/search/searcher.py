@@ -21,12 +21,12 @@ from rmsh.index.base import check_k
 from rmsh.library.items import Hit, Match
 from rmsh.library.library import Library
 from rmsh.search import scoring
-from rmsh.search.query import Query, Words, compose, signs
+from rmsh.search.query import Query, TextQueries, Words, compose, signs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.core.types import FloatArray, IntArray, Modality, ScoreArray
+    from rmsh.core.types import Features, FloatArray, IntArray, Modality, ScoreArray
     from rmsh.features.base import Encoder
     from rmsh.features.images import ImageLike
     from rmsh.index.filters import Filter
@@ -39,6 +39,7 @@ T = TypeVar("T")
 _MOST_HITS = 1 << 20  # upper limit of k + skip
 _READ_AT_ONCE = 32  # items
 _CANDIDATES = 300  # by each kind of code, by words and by labels
+_REMEMBERED = 1024  # texts; a query takes about 4 KB
 
 Rank: TypeAlias = Literal["best", "codes"]
 
@@ -96,6 +97,7 @@ class Searcher:
 
     Args:
         store: an open library or collection.
+        remember: number of recent texts whose encoded queries are kept; 0 for none.
 
     Example:
         >>> from rmsh.features.bag_of_words import BagOfWords
@@ -116,14 +118,22 @@ class Searcher:
         [('b', 0), ('a', 2)]
     """
 
-    def __init__(self, store: ItemStore) -> None:
+    def __init__(self, store: ItemStore, *, remember: int = _REMEMBERED) -> None:
         self.store = store
+        self._texts = TextQueries(lambda model, texts: self._encode(model, texts, "text"), remember=remember)
         self._lock = threading.Lock()
         self._loaded: tuple[str, Model] | None = None
         self._encoders: dict[tuple[str, Modality], Encoder] = {}
 
     @classmethod
-    def open(cls, location: str | Path, *, model: Path | str | None = None, images: Path | None = None) -> Self:
+    def open(
+        cls,
+        location: str | Path,
+        *,
+        model: Path | str | None = None,
+        images: Path | None = None,
+        remember: int = _REMEMBERED,
+    ) -> Self:
         """Open a library folder, or a collection at ``http(s)://HOST:PORT/NAME`` with its model and image folder.
 
         Raises:
@@ -135,14 +145,14 @@ class Searcher:
                 raise InputError(
                     f"Got {surplus}, but the library {location} has its own model and images; leave it out."
                 )
-            return cls(Library.open(location))
+            return cls(Library.open(location), remember=remember)
         if model is None:
             raise InputError(
                 f"{location} is an address; also give the folder of the model that made its codes (--model)."
             )
         from rmsh.milvus.collection import Collection
 
-        return cls(Collection.open(str(location), model, pictures=images))
+        return cls(Collection.open(str(location), model, pictures=images), remember=remember)
 
     def __enter__(self) -> Self:
         return self
@@ -200,7 +210,7 @@ class Searcher:
         """
         words = Words.parse(text)
         texts = [*words.plus, *words.minus]
-        encoded = self._encode(texts, "text") if texts else []
+        encoded = self._texts.encode(self.model, texts) if texts else []
         plus, minus = [*plus, *encoded[: len(words.plus)]], [*minus, *encoded[len(words.plus) :]]
         if not plus:
             raise InputError(f"The query {text!r} only excludes or subtracts; give something to search for.")
@@ -220,18 +230,13 @@ class Searcher:
         """
         if isinstance(image, (str, Path)) and not Path(image).is_file():
             raise InputError(f"The image file {image} does not exist; check the path.")
-        (query,) = self._encode([str(image) if isinstance(image, Path) else image], "image")
+        (query,) = self._encode(self.model, [str(image) if isinstance(image, Path) else image], "image")
         return query
 
-    def _encode(self, raw: Sequence[ImageLike], modality: Modality) -> list[Query]:
-        model = self.model
+    def _encode(self, model: Model, raw: Sequence[ImageLike], modality: Modality) -> list[Query]:
         features = self._encoder(model, modality).encode(raw)  # type: ignore[arg-type]  # any form of an image
-        values = model.project(features, modality)
-        vectors = model.vectors(features, modality) if model.has_embedding else None
-        return [
-            _query(model, Codes.from_values(values[row : row + 1]), modality, values[row], vector)
-            for row, vector in enumerate([None] * len(values) if vectors is None else vectors)
-        ]
+        # One by one: the product of a matrix may differ in the last bit from that of a row, and wakes other threads.
+        return [_query(model, features[row : row + 1], modality) for row in range(len(raw))]
 
     def _encoder(self, model: Model, modality: Modality) -> Encoder:
         if modality not in model.encoders or modality not in model.functions:
@@ -255,7 +260,7 @@ class Searcher:
             codes = self.store.codes([name], modality)
             if len(codes):
                 vector = None if codes.vectors is None else from_int8(codes.vectors)[0]
-                return replace(_query(self.model, codes, modality, signs(codes), vector), origins=(name,))
+                return replace(_with_joint(self.model, codes, modality, signs(codes), vector), origins=(name,))
         if self.store.get(name) is None:
             raise InputError(f"There is no item with the ID {name!r}; give the ID of a stored item.")
         raise InputError(f"The item {name!r} has no {by or 'image or text'} code; search by its other modality.")
@@ -318,9 +323,10 @@ class Searcher:
 
     def _ranked(self, query: Query, found: Candidates, to: Modality, wanted: int) -> tuple[list[Hit], bool]:
         """The best candidates as hits, by falling score, and whether there are more than wanted."""
-        similar, standard = {}, {}
+        similar, standard, loaded = {}, {}, self._loaded
+        model = loaded[1] if loaded is not None and loaded[0] == query.model else self.model
         for modality in MODALITIES:
-            similar[modality], standard[modality] = _similarities(query, found, modality, self.model)
+            similar[modality], standard[modality] = _similarities(query, found, modality, model)
         own, other = MODALITIES if query.modality == "image" else MODALITIES[::-1]
         bare = scoring.combine(standard[own], standard[other], np.zeros(len(found)))
         distances = hamming(query.codes.packed, found.codes[to])[0]
@@ -350,7 +356,14 @@ class Searcher:
             return use(make())
 
 
-def _query(model: Model, codes: Codes, modality: Modality, values: FloatArray, vector: FloatArray | None) -> Query:
+def _query(model: Model, features: Features, modality: Modality) -> Query:
+    """The query of the features of one text or image, (1, dim)."""
+    values = model.project(features, modality)
+    vector = model.vectors(features, modality)[0] if model.has_embedding else None
+    return _with_joint(model, Codes.from_values(values), modality, values[0], vector)
+
+
+def _with_joint(model: Model, codes: Codes, modality: Modality, values: FloatArray, vector: FloatArray | None) -> Query:
     """A query with its vector in the joint space; a sum of such queries weighs all of them equally."""
     joint = None if vector is None else _unit(model.joint(vector[None, :], modality)[0])
     return Query(codes, model.fingerprint, modality=modality, values=_unit(values), vector=vector, joint=joint)

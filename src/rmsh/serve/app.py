@@ -14,9 +14,9 @@ from fastapi.staticfiles import StaticFiles
 
 from rmsh import __version__
 from rmsh.serve.limits import MOST_CONNECTIONS, explain_problems
-from rmsh.serve.metrics import MetricsMiddleware
 from rmsh.serve.schemas import About, Found, Id, ItemCodes, Parameters, Parts, Problem
 from rmsh.serve.security import COOKIE, Access, Guard
+from rmsh.serve.service import MetricsMiddleware
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

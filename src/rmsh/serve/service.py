@@ -1,18 +1,21 @@
-"""The search service behind the HTTP routes: queries, pages of hits, items and thumbnails."""
+"""The search service behind the HTTP routes: queries, pages of hits, items, thumbnails, and metrics of all of them."""
 
 from __future__ import annotations
 
 import io
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 import numpy as np
 from PIL import Image
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from rmsh.codes import Codes
 from rmsh.core.errors import DataError, ImageLimitError, InputError, RmshError
@@ -21,12 +24,13 @@ from rmsh.features.images import read_size
 from rmsh.index.filters import parse
 from rmsh.search.query import Query
 from rmsh.search.scoring import labels_in_text
-from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns, client_of
-from rmsh.serve.metrics import Metrics
-from rmsh.serve.schemas import About, Found, FoundItem, ItemCodes, Label, Matched, Parameters, Parts, Queried
+from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns, access_log, client_of
+from rmsh.serve.schemas import About, Found, ItemCodes, Parameters, Parts
 from rmsh.serve.thumbnails import Thumbnails, etag
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
     from rmsh.core.types import Modality
     from rmsh.library.items import Hit, Item
     from rmsh.search.searcher import Searcher
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
 
 _WAITING = 64
+_TEXTS = 16  # encoded at once
 _MOST_UPLOADS = 8  # decoded at once
 _WAITING_UPLOADS = 8
 _LARGE = 12_000_000  # pixels; larger uploads are decoded one at a time, because each may take 500 MB
@@ -52,8 +57,10 @@ class SearchService:
         self._searcher = searcher
         self._name = name
         running = os.cpu_count() or 1
-        # Uploads and thumbnails have their own slots, so that they never delay a search.
+        # Uploads and thumbnails have their own slots, so that they never delay a search. Texts have more of them than
+        # there are processors, because those that wait for the encoder are encoded together.
         self._turns = Turns(running, _WAITING)
+        self._text_turns = Turns(_TEXTS, _WAITING)
         # A client leaves one slot for uploads to others, however long its own take.
         self._uploads = min(running + 1, _MOST_UPLOADS)
         self._upload_turns = Turns(self._uploads, _WAITING_UPLOADS)
@@ -132,13 +139,13 @@ class SearchService:
         )
         if request.text is None:
             return self._searcher.compose([*uploaded, *plus], minus=minus)
-        with self.metrics.stage("encode text"):
+        with self.metrics.stage("encode text"), self._text_turns.turn():
             if not (uploaded or plus or minus):
                 return self._searcher.text(request.text)
             return self._searcher.compose([*uploaded, *plus], minus=minus, text=request.text)
 
     def _found(self, make: Callable[[], Query], request: Parts, *, uploaded: bool = False) -> Found:
-        """A page of hits; the query is encoded within the slot of the search, unless something was uploaded."""
+        """A page of hits; the query is made before the search waits for its slot."""
         kind: Kind = "picture" if uploaded else "item" if request.item else "code" if request.code else "text"
         items = {name: self._item(name) for name in (*request.item, *request.minus_item)}
         known = {label for name in request.item for label in items[name].labels}
@@ -155,28 +162,20 @@ class SearchService:
                 codes = self._codes((hit.item.id for hit in hits), request.to) if request.codes else {}
                 named = known | labels_in_text({label for hit in hits for label in hit.item.labels}, query.words.text)
                 shown = [_hit(hit, named, pictures, codes) for hit in hits]
-            code = query.codes.packed.tobytes().hex()
-            return Found(
-                query=Queried(
-                    kind=kind if len(query.weights) == 1 else "composed",
-                    code=code,
-                    model=query.model,
-                    bits=query.codes.bits,
-                ),
-                to=request.to,
-                skip=request.skip,
-                more=len(found) > request.k,
-                hits=shown,
-            )
+            made = {
+                "kind": kind if len(query.weights) == 1 else "composed",
+                "code": query.codes.packed.tobytes().hex(),
+                "model": query.model,
+                "bits": query.codes.bits,
+            }
+            facts = {"query": made, "to": request.to, "skip": request.skip, "more": len(found) > request.k}
+            return Found.model_validate({**facts, "hits": shown})  # all at once: an object for each label takes longer
 
         def use_in_turn(query: Query) -> Found:
             with self._turn(self._turns):
                 return use(query)
 
-        if uploaded:
-            return self._searcher.run(make, use_in_turn)
-        with self._turn(self._turns):
-            return self._searcher.run(make, use)
+        return self._searcher.run(make, use_in_turn)
 
     @contextmanager
     def _turn(self, turns: Turns) -> Iterator[None]:
@@ -256,14 +255,71 @@ class SearchService:
         return list(dict.fromkeys(problems))  # a damaged model is the problem of both
 
 
-def _hit(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str, str]) -> FoundItem:
+def _hit(hit: Hit, matching: Collection[str], pictures: bool, codes: Mapping[str, str]) -> dict[str, Any]:
+    """A hit as :class:`FoundItem` describes it."""
     item = hit.item
-    return FoundItem(
-        id=item.id,
-        distance=hit.distance,
-        text=item.text,
-        labels=[Label(name=name, matches=name in matching) for name in item.labels],
-        has_picture=pictures and item.picture is not None,
-        code=codes.get(item.id),
-        match=None if hit.match is None else Matched(**vars(hit.match)),
-    )
+    return {
+        "id": item.id,
+        "distance": hit.distance,
+        "text": item.text,
+        "labels": [{"name": name, "matches": name in matching} for name in item.labels],
+        "has_picture": pictures and item.picture is not None,
+        "code": codes.get(item.id),
+        "match": None if hit.match is None else vars(hit.match),
+    }
+
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """The metrics of one server; ``items`` returns the number of items served."""
+
+    def __init__(self, items: Callable[[], int]) -> None:
+        self._registry = own = CollectorRegistry()
+        ProcessCollector(registry=own)
+        self.requests = Counter("rmsh_requests", "Requests.", ["route", "status"], registry=own)
+        self.seconds = Histogram("rmsh_request_seconds", "Request latency.", ["route"], buckets=_SECONDS, registry=own)
+        self._stages = Histogram("rmsh_stage_seconds", "Time per stage.", ["stage"], buckets=_SECONDS, registry=own)
+        self.running = Gauge("rmsh_requests_in_progress", "Requests in progress.", registry=own)
+        Gauge("rmsh_items", "Items served.", registry=own).set_function(items)
+
+    def text(self) -> bytes:
+        """All metrics in the text format of Prometheus."""
+        return generate_latest(self._registry)
+
+    def stage(self, name: str) -> AbstractContextManager[object]:
+        """Time a block."""
+        return self._stages.labels(name).time()
+
+
+class MetricsMiddleware:
+    """Middleware that times and logs every request."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        route, status, start = "none", 500, time.perf_counter()
+
+        async def watched(message: Message) -> None:
+            nonlocal route, status
+            if message["type"] == "http.response.start":
+                # The route, not the path: clients could create any number of paths.
+                route, status = getattr(scope.get("route"), "path", "none"), message["status"]
+            await send(message)
+
+        with self._metrics.running.track_inprogress():
+            try:
+                await self._app(scope, receive, watched)
+            finally:
+                spent = time.perf_counter() - start
+                self._metrics.requests.labels(route, str(status)).inc()
+                self._metrics.seconds.labels(route).observe(spent)
+                # Without the query, which may contain anything, and without headers, which may contain the token.
+                client = (scope.get("client") or ("unknown",))[0]
+                access_log.info("%s %s %s %d %.3f s", client, scope["method"], quote(scope["path"]), status, spent)
