@@ -57,10 +57,15 @@ def fts5(captions: Mapping[str, str], queries: Sequence[str]) -> dict[str, list[
 
 
 def label_match(labels: Mapping[str, Sequence[str]], queries: Sequence[str]) -> dict[str, list[str]]:
-    """Photographs with labels that the query names, singular or plural: most such labels first, then fewest labels."""
+    """Photographs with labels that the query names, singular or plural: most such labels first, then fewest labels.
+
+    A label that is part of another is not named: "hot dog" names no dog.
+    """
+    known = {label for given in labels.values() for label in given}
     ranked = {}
     for query in queries:
-        named = labels_in_text({label for given in labels.values() for label in given}, query)
+        named = labels_in_text(known, query)
+        named -= {label for label in named for other in named - {label} if labels_in_text({label}, other)}
         found = [(-len(named.intersection(given)), len(given), item) for item, given in labels.items()]
         ranked[query] = [item for count, _, item in sorted(found, key=lambda each: each[:2]) if count][:LENGTH]
     return ranked

@@ -33,6 +33,11 @@ def test_photographs_with_most_labels_of_the_query_come_first_then_those_with_fe
     assert ranked == {"dogs and a cat": ["2", "1", "3"], "traffic lights": ["4"], "puppy": []}
 
 
+def test_a_label_within_another_label_is_not_named() -> None:
+    labels = {"1": ["dog"], "2": ["hot dog", "cup"], "3": ["hot dog"]}
+    assert label_match(labels, ["eating a hot dog", "dog"]) == {"eating a hot dog": ["3", "2"], "dog": ["1"]}
+
+
 def test_ids_of_a_file_lose_their_leading_zeros(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"cat": ["000000000042", 71]}))
