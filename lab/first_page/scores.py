@@ -66,7 +66,7 @@ def score_rankings(
     references: Sequence[str],
     unjudged_wrong: bool = False,
 ) -> list[dict[str, Any]]:
-    """One row per ranking and kind of query: means, and differences to the references with intervals.
+    """One row per ranking and kind of query: means, and, of other rankings, differences to the references with intervals.
 
     Raises:
         DataError: a reference is unknown, a ranking lacks a query, or has unjudged items among its first ten.
@@ -86,7 +86,11 @@ def score_rankings(
     kinds = np.array([query.kind for query in queries])
     groups = {kind: kinds == kind for kind in dict.fromkeys(kinds.tolist())} | {"all": np.ones(len(kinds), dtype=bool)}
     return [
-        {"kind": kind, "ranking": name, **_summary(table[rows], {other: tables[other][rows] for other in references})}
+        {
+            "kind": kind,
+            "ranking": name,
+            **_summary(table[rows], {} if name in references else {other: tables[other][rows] for other in references}),
+        }
         for kind, rows in groups.items()
         for name, table in tables.items()
     ]

@@ -10,6 +10,7 @@ _TITLES = {
     "library": "rmsh, images with captions",
     "library, images and labels": "rmsh, images with labels",
     "library, images alone": "rmsh, images alone",
+    "library, images alone, codes": "rmsh, images alone, by codes",
     "cosine": "cosine of caption vectors",
     "fts5": "keywords in captions (FTS5)",
     "labels": "exact labels",
