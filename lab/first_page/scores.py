@@ -66,7 +66,7 @@ def score_rankings(
     references: Sequence[str],
     unjudged_wrong: bool = False,
 ) -> list[dict[str, Any]]:
-    """One row per ranking and kind of query: means, and, of other rankings, differences to the references with intervals.
+    """One row per ranking and kind of query: means, and differences of the other rankings to the references.
 
     Raises:
         DataError: a reference is unknown, a ranking lacks a query, or has unjudged items among its first ten.
