@@ -8,6 +8,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from lab.data import GRIDS
+from lab.first_page import tables as first_page
 from lab.grid import read_grid
 from lab.paper.published import method_title
 from rmsh.compare.result import Result, changed_options, with_prefixes
@@ -458,49 +459,6 @@ def latency(sources: Sources) -> str:
     return table(columns, sorted(rows, key=lambda row: (row[0], int(row[1])))) + f"\n\nOne client, captions: {where}."
 
 
-def composed(sources: Sources) -> str:
-    """What composed queries find, by a model that has not seen the photographs."""
-    found = [row for row in sources.file("first_page/composed")["rows"] if row["model"] == "twin"]
-    sides = ("A", "B", "both")
-    rows = [[row["A, B"], row["query"], *(f"{row[s]:.2f} ({row[f'{s} chance']:.2f})" for s in sides)] for row in found]
-    return table(["A and B", "query", "show A (chance)", "show B (chance)", "show both (chance)"], rows)
-
-
-def cut_off(sources: Sources) -> str:
-    """How many queries with and without an answer have weak hits only."""
-    rows = [
-        [
-            row["library"],
-            row["part"],
-            f"{row['cut-off']:.1f}",
-            *(f"{row[f'{kind} weak']} of {row[f'{kind} queries']}" for kind in ("unanswered", "answered")),
-        ]
-        for row in sources.file("first_page/cut_off")["rows"]
-    ]
-    return table(["library", "queries", "cut-off", "no answer: called weak", "an answer: called weak"], rows)
-
-
-def first_page(sources: Sources) -> str:
-    """The first ten hits of judged queries, by ranking and kind of query."""
-    found = sources.file("first_page/library")
-    kinds = list(dict.fromkeys(row["kind"] for row in found["rows"]))
-    by_ranking: dict[str, dict[str, Any]] = {}
-    for row in found["rows"]:
-        by_ranking.setdefault(row["ranking"], {})[row["kind"]] = row
-    titles = {
-        "library": "rmsh, images with captions",
-        "library, images alone": "rmsh, images alone",
-        "cosine": "cosine of caption vectors",
-        "fts5": "keywords in captions (FTS5)",
-        "best order": "best possible order",
-    }
-    rows = []
-    for ranking, title in titles.items():
-        cells = [f"{by_ranking[ranking][kind]['precision@10']['value']:.2f}" for kind in kinds]
-        rows.append([title, *cells, f"{by_ranking[ranking]['all']['first right']['value']:.0%}"])
-    return table(["share of right images among ten", *kinds, "first hit right"], rows)
-
-
 def few_pairs(sources: Sources) -> str:
     """The bundled model and models trained on few pairs, on photographs and drawn scenes."""
     found = sources.file("tuning/few_pairs")["rows"]
@@ -536,8 +494,11 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "serving": serving,
     "latency": latency,
     "faults": faults,
-    "composed": composed,
-    "cut-off": cut_off,
+    "composed": lambda s: table(*first_page.composed(s.file("first_page/composed"))),
+    "cut-off": lambda s: table(*first_page.cut_off(s.file("first_page/cut_off"))),
     "few-pairs": few_pairs,
-    "first-page": first_page,
+    "first-page": lambda s: table(*first_page.page(s.file("first_page/library"))),
+    "first-page-differences": lambda s: table(
+        *first_page.differences(s.file("first_page/library-test"), s.file("first_page/library"))
+    ),
 }

@@ -15,17 +15,25 @@ import typer
 
 from lab.data import coco66k, coco66k_root
 from lab.first_page.judged import read_queries
-from lab.first_page.rankings import LENGTH, read_captions
+from lab.first_page.rankings import LENGTH, label_match, read_captions
 from rmsh.core.files import write_json
 from rmsh.features.minilm import MiniLM
 from rmsh.library import Item, Library
 from rmsh.methods import create
 from rmsh.model import Model, load
 from rmsh.pipeline import codes_of
-from rmsh.search.searcher import Searcher
+from rmsh.search.searcher import Rank, Searcher
 
 if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
+
+
+RANKS: tuple[Rank, ...] = ("best", "codes")
+LIBRARIES = {  # whether the items have captions and labels
+    "library": (True, False),
+    "library, images alone": (False, False),
+    "library, images and labels": (False, True),
+}
 
 
 def main(
@@ -33,28 +41,23 @@ def main(
     *,
     method: Annotated[str, typer.Option(help="Method of the model.")] = "nest",
 ) -> None:
-    """Train the twin unless the folder has it, then write rankings with captions, with images alone and by codes."""
+    """Train the twin unless the folder has it, then write rankings by everything, by codes, and by exact labels."""
     pairs = coco66k("minilm").pairs
     captions = read_captions(Path(coco66k_root()))
     shown = np.array([name in captions for name in pairs.ids.tolist()])
     model = twin(pairs.take(np.flatnonzero(~shown)), method, out / "twin")
     photographs = pairs.take(np.flatnonzero(shown))
     queries = [query.query for answerable in (True, False) for query in read_queries(answerable=answerable)]
+    write_json(out / "labels.json", label_match(labels_of(photographs), queries))
     with tempfile.TemporaryDirectory() as folder:
-        for name, texts in (("library", True), ("library, images alone", False)):
+        for name, (texts, labels) in LIBRARIES.items():
             path = Path(folder) / name
-            fill(path, model, photographs, captions if texts else {})
+            fill(path, model, photographs, captions if texts else {}, labels=labels)
             with Searcher.open(path) as searcher:
-                for rank in ("best", "codes"):
+                for rank in RANKS:
                     found = {query: searcher.search(searcher.text(query), LENGTH, rank=rank) for query in queries}
-                    ranking = {query: [hit.item.id for hit in hits] for query, hits in found.items()}
                     title = name if rank == "best" else f"{name}, codes"
-                    write_json(out / f"{title}.json", ranking)
-                    if rank == "best":
-                        scores = {
-                            query: [hit.match.score for hit in hits if hit.match] for query, hits in found.items()
-                        }
-                        write_json(out / f"scores of {title}.json", scores)
+                    write_json(out / f"{title}.json", {query: [hit.item.id for hit in found[query]] for query in found})
 
 
 def twin(pairs: Pairs, method: str, folder: Path) -> Model:
@@ -65,11 +68,18 @@ def twin(pairs: Pairs, method: str, folder: Path) -> Model:
     return load(folder)
 
 
-def fill(folder: Path, model: Model, pairs: Pairs, captions: dict[str, str]) -> None:
-    """Write a library of photographs, with captions or without."""
+def labels_of(pairs: Pairs) -> dict[str, list[str]]:
+    """Label names of each pair, by ID."""
+    names, given = np.array(pairs.class_names), np.asarray(pairs.labels) > 0
+    return {name: names[row].tolist() for name, row in zip(pairs.ids.tolist(), given, strict=True)}
+
+
+def fill(folder: Path, model: Model, pairs: Pairs, captions: dict[str, str], *, labels: bool = False) -> None:
+    """Write a library of photographs, with captions or without, with labels or without."""
     codes = codes_of(model, pairs, vectors=True)
     if not captions:
-        del codes["text"]
-    items = [Item(name, text=captions.get(name)) for name in pairs.ids.tolist()]
+        codes.pop("text", None)
+    given = labels_of(pairs) if labels else {}
+    items = [Item(name, text=captions.get(name), labels=tuple(given.get(name, ()))) for name in pairs.ids.tolist()]
     with Library.create(folder, model) as library:
         library.add(items, codes, model=model.fingerprint)

@@ -1,4 +1,4 @@
-"""Rankings of the 3,000 photographs: cosine of caption vectors, FTS5, and rankings read from JSON files."""
+"""Rankings of the 3,000 photographs: cosine of caption vectors, FTS5, exact labels, and those read from JSON files."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from rmsh.core.errors import DataError
 from rmsh.core.files import read_json
 from rmsh.features.minilm import MiniLM
+from rmsh.search.scoring import labels_in_text
 
 LENGTH = 50  # items of a ranking
 _STOP_WORDS = frozenset(["a", "an", "and", "at", "for", "in", "is", "of", "on", "the", "to", "with"])
@@ -52,6 +53,21 @@ def fts5(captions: Mapping[str, str], queries: Sequence[str]) -> dict[str, list[
         found = database.execute(sql, (" OR ".join(f'"{word}"' for word in words), LENGTH)) if words else []
         ranked[query] = [item for (item,) in found]
     database.close()
+    return ranked
+
+
+def label_match(labels: Mapping[str, Sequence[str]], queries: Sequence[str]) -> dict[str, list[str]]:
+    """Photographs with labels that the query names, singular or plural: most such labels first, then fewest labels.
+
+    A label that is part of another is not named: "hot dog" names no dog.
+    """
+    known = {label for given in labels.values() for label in given}
+    ranked = {}
+    for query in queries:
+        named = labels_in_text(known, query)
+        named -= {label for label in named for other in named - {label} if labels_in_text({label}, other)}
+        found = [(-len(named.intersection(given)), len(given), item) for item, given in labels.items()]
+        ranked[query] = [item for count, _, item in sorted(found, key=lambda each: each[:2]) if count][:LENGTH]
     return ranked
 
 

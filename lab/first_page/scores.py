@@ -1,8 +1,8 @@
 """Precision@10, NDCG@10 and first hit right of a ranking, and paired bootstrap intervals of differences.
 
-An item is right if its grade is 2. Precision divides by ten, however many items a ranking returns. NDCG has gain
-2^grade - 1 and discount 1 / log2(position + 1), and divides by the best order of all judged items. A query without a
-right item has no score.
+An item is right if its grade is 2. Precision divides by ten, however many items a ranking returns; "of possible"
+divides by the right items that are known, if these are fewer than ten. NDCG has gain 2^grade - 1 and discount
+1 / log2(position + 1), and divides by the best order of all judged items. A query without a right item has no score.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from rmsh.core.errors import DataError
 if TYPE_CHECKING:
     from rmsh.core.types import ScoreArray
 
-METRICS = ("precision@10", "ndcg@10", "first right")
+METRICS = ("precision@10", "of possible", "ndcg@10", "first right")
 RIGHT = 2
 SAMPLES = 10_000
 
 
 def query_scores(items: Sequence[str], grades: Mapping[str, int]) -> ScoreArray:
-    """The three scores of one query; an item without a grade counts as wrong.
+    """The scores of one query that has a right item; an item without a grade counts as wrong.
 
     Example:
         >>> query_scores(["b", "a"], {"a": 2, "b": 0, "c": 1}).round(3).tolist()
-        [0.1, 0.521, 0.0]
+        [0.1, 1.0, 0.521, 0.0]
     """
     found = np.array([grades.get(item, 0) for item in items[:DEPTH]])
     ideal = np.array(sorted(grades.values(), reverse=True)[:DEPTH])
     right = found == RIGHT
-    return np.array([right.sum() / DEPTH, _dcg(found) / _dcg(ideal), float(right[:1].any())])
+    possible = (ideal == RIGHT).sum()
+    return np.array([right.sum() / DEPTH, right.sum() / possible, _dcg(found) / _dcg(ideal), float(right[:1].any())])
 
 
 def _dcg(grades: np.ndarray) -> float:
@@ -41,7 +42,7 @@ def _dcg(grades: np.ndarray) -> float:
 
 
 def score_table(ranking: Ranking, queries: Sequence[Query], judgements: Grades) -> ScoreArray:
-    """Scores (queries, 3), NaN for queries without a right item."""
+    """Scores (queries, metrics), NaN for queries without a right item."""
     rows = []
     for query in queries:
         grades = judgements.get(query.query, {})
@@ -62,16 +63,16 @@ def score_rankings(
     queries: Sequence[Query],
     judgements: Grades,
     *,
-    reference: str,
+    references: Sequence[str],
     unjudged_wrong: bool = False,
 ) -> list[dict[str, Any]]:
-    """One row per ranking and kind of query: means, and differences to the reference with intervals.
+    """One row per ranking and kind of query: means, and differences of the other rankings to the references.
 
     Raises:
-        DataError: the reference is unknown, a ranking lacks a query, or has unjudged items among its first ten.
+        DataError: a reference is unknown, a ranking lacks a query, or has unjudged items among its first ten.
     """
-    if reference not in rankings:
-        raise DataError(f"There is no ranking {reference!r} to compare with; choose one of {', '.join(rankings)}.")
+    if unknown := [name for name in references if name not in rankings]:
+        raise DataError(f"There is no ranking {unknown[0]!r} to compare with; choose one of {', '.join(rankings)}.")
     asked = {query.query for query in queries}
     for name, ranking in rankings.items():
         check_ranking(ranking, queries)
@@ -85,23 +86,26 @@ def score_rankings(
     kinds = np.array([query.kind for query in queries])
     groups = {kind: kinds == kind for kind in dict.fromkeys(kinds.tolist())} | {"all": np.ones(len(kinds), dtype=bool)}
     return [
-        {"kind": kind, "ranking": name, **_summary(table[rows], tables[reference][rows])}
+        {
+            "kind": kind,
+            "ranking": name,
+            **_summary(table[rows], {} if name in references else {other: tables[other][rows] for other in references}),
+        }
         for kind, rows in groups.items()
         for name, table in tables.items()
     ]
 
 
-def _summary(scores: ScoreArray, reference: ScoreArray) -> dict[str, Any]:
+def _summary(scores: ScoreArray, references: Mapping[str, ScoreArray]) -> dict[str, Any]:
     answered = ~np.isnan(scores[:, 0])
     summary: dict[str, Any] = {"queries": int(answered.sum()), "without right item": int((~answered).sum())}
     if not answered.any():
         return summary
     for column, metric in enumerate(METRICS):
-        values, base = scores[answered, column], reference[answered, column]
-        low, high = bootstrap_interval(values - base)
-        summary[metric] = {
-            "value": round(float(values.mean()), 4),
-            "difference": round(float((values - base).mean()), 4),
-            "interval": [round(low, 4), round(high, 4)],
-        }
+        values = scores[answered, column]
+        summary[metric] = {"value": round(float(values.mean()), 4), "over": {}}
+        for name, reference in references.items():
+            differences = values - reference[answered, column]
+            ends = [round(end, 4) for end in bootstrap_interval(differences)]
+            summary[metric]["over"][name] = {"difference": round(float(differences.mean()), 4), "interval": ends}
     return summary
