@@ -10,7 +10,7 @@ import pytest
 from lab.data import RESULTS
 from lab.sources import Sources
 from lab.speed import engines, search
-from lab.tables import search_speed
+from lab.speed.tables import search_speed
 from rmsh.core.files import read_json, write_json
 
 SMALL = [(f"clustered {items} {bits}", "clustered", items, bits) for items, bits in ((1500, 64), (1500, 256))]
