@@ -75,13 +75,16 @@ def test_hostile_files_are_listed_and_the_rest_is_built(
 
     listed = list(csv.DictReader((built.library / "skipped.csv").read_text().splitlines()))
     texts = {row["file"] for row in listed if row["left_out"] == "text"}
-    assert texts == {f"text-{name}.txt" for name in (*links, "bytes")}
+    assert texts == {f"text-{name}.txt" for name in links}
     items = {row["file"] for row in listed if row["left_out"] == "item"}
     images = {f"image-{name}.png" for name in (*links, "bytes")} | {"progressive.jpg", "long.jpg", "comment.jpg"}
     assert items == images | {r"\udcff\u001b[2J.png"}
     assert verify(built.library).problems == ()
     with Library.open(built.library) as library:
         assert (library.count(), library.credit()) == (45, "")
+        item = library.get("text-bytes.png")
+        assert item is not None
+        assert item.text == "a ÿ caption"
     written = [path.read_bytes() for path in built.library.rglob("*") if path.is_file()]
     assert [content for content in written if SECRET.encode() in content] == []
 

@@ -73,7 +73,7 @@ def test_from_files_to_scores(capsys: Capture, root: Path, tmp_path: Path) -> No
     assert "200 pairs: database 180, queries 20, training 180" in out
     assert "split.json: SHA-256 " in out
     assert "topics of MIRFLICKR-25K" in err
-    options = ["--set", "epochs=20", "--set", "hidden=64", "--set", "batch=32"]
+    options = ["--set", "epochs=30", "--set", "hidden=64", "--set", "batch=32"]
     assert all(score["value"] > 2 * score["chance"] for score in ndcg(capsys, tmp_path, *options, "--bits", "32", k=20))
     assert answer(capsys, "bounds", tmp_path / "pairs", "--bits", "32")["items"] == 180
 

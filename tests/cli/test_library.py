@@ -146,6 +146,7 @@ def test_a_folder_without_a_library_is_one_sentence(verb: str, tmp_path: Path, c
     options = ["--out", str(tmp_path / "x" / "y.parquet")] if verb in ("backup", "export") else []
     options += ["--to", "http://127.0.0.1:1/photos"] if verb == "push" else []
     options += ["--to", str(tmp_path / "new")] if verb == "restore" else []
+    options += [str(tmp_path)] if verb == "relocate" else []
     assert run(["library", verb, str(tmp_path), *options, "--quiet"]) == 2
     out, err = capsys.readouterr()
     assert (out, "give the folder of a library" in err) == ("", True)

@@ -126,7 +126,7 @@ def test_a_missing_file_a_folder_a_pipe_and_a_text_are_refused(tmp_path: Path) -
     pipe = tmp_path / "pipe.jpg"
     os.mkfifo(pipe)
     for path in (tmp_path, pipe, tmp_path / "gone.jpg"):
-        with pytest.raises(DataError, match=r"no such file.*JPEG, PNG,.* or AVIF"):
+        with pytest.raises(DataError, match=r"no such file.*JPEG, PNG,.* or HEIF"):
             read_image(str(path))
     with pytest.raises(DataError, match="its format is not recognized"):
         read_image(text)

@@ -15,6 +15,7 @@ import pytest
 
 from rmsh.codes import Codes
 from rmsh.core.errors import FormatError
+from rmsh.features import extract
 from rmsh.features.bag_of_words import BagOfWords
 from rmsh.hash_function import HashFunction, JointLayer, Layer
 from rmsh.index.filters import Id, Label
@@ -324,7 +325,7 @@ def test_a_damaged_vocabulary_of_an_older_model_is_noticed_too(with_vectors: Lib
     config = json.loads((folder / "model" / "config.json").read_text())
     description = {**config["encoders"]["text"], "vocabulary": ["cat", "dof"]}
     with pytest.raises(FormatError, match="bag-of-words"):
-        BagOfWords.restore(description)
+        extract.restore(description)
 
 
 # A snapshot that another program overwrites or truncates.

@@ -106,7 +106,7 @@ def test_texts_have_a_form_of_each_word_unless_the_words_are_frequent(
         assert queries.rows_with_words(connection, [*words, ["a"], ["one"]], 5).tolist() == [2]
         assert queries.rows_with_words(connection, [['"', "dog*"]], 5).tolist() == [1]
         monkeypatch.setattr(queries, "_MOST_RANKED", 1)
-        assert queries.rows_with_words(connection, words, 5).tolist() == []
+        assert queries.rows_with_words(connection, words, 1).tolist() == []
 
 
 def test_the_rows_of_labels_are_those_of_the_current_state(stocked: Library, code: Code) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rmsh.core.errors import DataError, FormatError
-from rmsh.core.files import open_regular, read_json, write_json
+from rmsh.core.files import make_folder, open_regular, read_json, write_json
 from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.features.decoding import processors
 from rmsh.features.extract import file_state
@@ -61,6 +61,7 @@ def read_files(
                 found[name] = file
             report(count)
     if isinstance(known, Path) and found != before:
+        make_folder(known.parent, mode=0o700)
         write_json(known, {name: _to_json(file) for name, file in found.items()})
     return found if place else {name: replace(f, photo=replace(f.photo, place=None)) for name, f in found.items()}
 
