@@ -221,7 +221,8 @@ def _restore_vectors(connection: sqlite3.Connection, backup: sqlite3.Connection 
             continue
         select = "SELECT image, text FROM vectors WHERE row = ? AND generation = ?"
         copies = [each.execute(select, key).fetchone() for each in (connection, backup) if each is not None]
-        intact = [copy for copy in copies if copy and is_code_row_intact(row, generation, *copy, None, stored[4])]
+        found = [copy for copy in copies if copy is not None]
+        intact = [(a, b) for a, b in found if is_code_row_intact(row, generation, a, b, None, stored[4])]
         connection.execute("DELETE FROM vectors WHERE row = ? AND generation = ?", key)
         insert_codes(connection, generation, [(row, *stored[2:4], *(intact[0] if intact else (None, None)))])
         if intact:
