@@ -124,7 +124,8 @@ def choose(root: Path, number: int, seed: int) -> Case:
     path = rng.choices(paths, [_WEIGHTS.get(path.name, 1) for path in paths])[0]
     (damage,) = rng.choices(list(DAMAGE), list(DAMAGE.values()))
     live = state != "backup" and not path.name.endswith("-shm") and rng.random() < 0.25
-    place = rng.randrange(path.stat().st_size * 8)
+    used = np.flatnonzero(np.frombuffer(path.read_bytes(), np.uint8))  # the pages of a small database are mostly empty
+    place = int(rng.choice(used)) * 8 + rng.randrange(8)
     return Case(number, state, path.relative_to(root / state).as_posix(), damage, place, live)
 
 

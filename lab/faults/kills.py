@@ -36,9 +36,9 @@ _SOURCE = Path(__file__).with_name("file_operations.c")
 class Tally:
     """Counts over all runs."""
 
-    runs: int = 0
+    runs: int = 0  # that were killed
     killed_during: Counter[str] = field(default_factory=Counter)
-    finished: int = 0  # before the change at which they were to be killed
+    finished: int = 0  # further writers, which ended before the change at which they were to be killed
     acknowledged: Counter[str] = field(default_factory=Counter)
     kept_unacknowledged: int = 0
     items: int = 0
@@ -83,13 +83,17 @@ def make_library(root: Path) -> tuple[Path, State]:
 
 def run_writer(
     folder: Path, shim: Path, seed: int, operation: str, changes: int, *, record: Path | None = None
-) -> tuple[list[dict[str, Any]], str | None]:
-    """Run a writer that is killed after so many changes of an operation; returns its reports, and its error if any."""
+) -> tuple[list[dict[str, Any]], bool, str | None]:
+    """Run a writer that is killed after so many changes of an operation.
+
+    Returns its reports, whether it was killed, and its error if it ended with one.
+    """
     command = [sys.executable, "-m", "lab.faults.writer", str(folder), str(seed), operation, str(changes)]
     environment = os.environ | {"LD_PRELOAD": str(shim)} | ({"FAULTS_RECORD": str(record)} if record else {})
     done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, check=False)
     error = None if done.returncode in (0, -signal.SIGKILL) else done.stderr.decode()[-2000:]
-    return [json.loads(line) for line in done.stdout.splitlines() if line.endswith(b"}")], error
+    reports = [json.loads(line) for line in done.stdout.splitlines() if line.endswith(b"}")]
+    return reports, done.returncode == -signal.SIGKILL, error
 
 
 def kill_writers(root: Path, runs: int, *, seed: int) -> Tally:
@@ -98,21 +102,23 @@ def kill_writers(root: Path, runs: int, *, seed: int) -> Tally:
     shim, (folder, state) = compile_shim(root), make_library(root)
     tally, longest = Tally(), dict.fromkeys(OPERATIONS, 60)
     rng = random.Random(seed)  # noqa: S311
-    for run in range(runs):
+    for run in range(2 * runs):  # some end before they are killed
+        if tally.runs == runs:
+            break
         operation = OPERATIONS[run % len(OPERATIONS)]
-        reports, error = run_writer(folder, shim, seed + run + 1, operation, rng.randrange(longest[operation]))
+        reports, killed, error = run_writer(folder, shim, seed + run + 1, operation, rng.randrange(longest[operation]))
         problems = [] if error is None else [error]
         state = replay(state, reports, tally.acknowledged)
         for report in reports:
             if "end" in report:  # the longest of the recent ones
                 longest[report["end"]] = max(report["changes"], longest[report["end"]] * 9 // 10)
         interrupted = reports[-1] if reports and "begin" in reports[-1] else None
-        tally.killed_during[interrupted["begin"] if interrupted else "between operations"] += error is None
-        tally.finished += interrupted is None
+        tally.killed_during[interrupted["begin"] if interrupted else "between operations"] += killed
+        tally.finished += not killed
         found, more = check(folder, state, interrupted)
         tally.kept_unacknowledged += found != state
         tally.failures += [f"run {run} ({operation}): {problem}" for problem in (problems + more)[:3]]
-        state, tally.runs, tally.items = found, run + 1, len(found.items)
+        state, tally.runs, tally.items = found, tally.runs + killed, len(found.items)
     return tally
 
 

@@ -208,7 +208,7 @@ def lose_power(root: Path, points: int, *, seed: int, writers: int | None = None
         own = root / f"writer-{writer}"
         folder, state = make_library(own)
         disk, done, operation = Disk(own), 0, OPERATIONS[writer % len(OPERATIONS)]
-        _, error = run_writer(folder, shim, seed + writer + 1, operation, _NEVER, record=root / "record")
+        *_, error = run_writer(folder, shim, seed + writer + 1, operation, _NEVER, record=root / "record")
         if error is not None:
             tally.failures.append(f"writer {writer}: {error}")
         changes = read_record(root / "record")

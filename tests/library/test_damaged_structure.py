@@ -94,6 +94,7 @@ def test_an_export_without_a_lost_row_is_refused(table: str, *, copy: Path, fold
     ("old", "new"),
     [
         (b"CREATE TABLE generations", b"CREATE T\xc1BLE generations"),
+        (b"CREATE TABLE library", b"CREATE TABLE libr`ry"),
         (b"USING fts5(text", b"USING fts5(uext"),
         (b"USING fts5(text, content", b"USING fts5(text, bontent"),
         (b"USING fts5(text, content", b"USING fts5(text, \xe3ontent"),
@@ -106,8 +107,9 @@ def test_a_damaged_definition_of_a_table_is_one_sentence_and_restored(
 ) -> None:
     _replace(folder, old, new)
     assert verify(folder).problems
-    with pytest.raises(FormatError, match=r"is damaged \("):
+    with pytest.raises(FormatError, match=r"is damaged \(") as refused:
         repair(folder, backup=copy)
+    assert "\n" not in str(refused.value)
     restore(copy, folder)
     with Library.open(folder) as reader:
         assert reader.get("17") == Item("17", text="text of 17", labels=("1",))
@@ -160,13 +162,15 @@ def test_an_index_that_leads_to_another_item_does_not_change_what_is_found(
     assert repair(folder, backup=copy).lost == []
 
 
-def test_a_damaged_page_is_one_sentence(copy: Path, folder: Path) -> None:
-    content, page = bytearray((folder / "items.sqlite").read_bytes()), _page_of(folder, "vectors")
-    content[page + 1] = 1  # the first free block
+def test_a_damaged_page_is_one_sentence_and_not_repaired(copy: Path, folder: Path) -> None:
+    content, page = bytearray((folder / "items.sqlite").read_bytes()), _page_of(folder, "sqlite_sequence")
+    content[page + 8] ^= 8  # where the first row is
     (folder / "items.sqlite").write_bytes(content)
     problems = verify(folder).problems
     assert problems
     assert not any("\n" in problem or "***" in problem for problem in problems)
+    with pytest.raises(FormatError, match="cannot be repaired"):
+        repair(folder, backup=copy)
 
 
 def test_a_damaged_manifest_is_rewritten_by_a_repair(copy: Path, folder: Path) -> None:

@@ -67,8 +67,9 @@ def _translate(error: sqlite3.Error | OSError, path: Path) -> RmshError | None:
     # A statement without a mistake, with values that were checked before, fails only if the database is damaged.
     failed = code == sqlite3.SQLITE_ERROR and "syntax error" not in str(error)
     if code in _DAMAGED or failed or "constraint failed" in str(error):
+        found = " ".join(str(error).split())  # a definition of a table has several lines
         return FormatError(
-            f"The database of the library {path} is damaged ({error}); restore a backup with `rmsh library restore`."
+            f"The database of the library {path} is damaged ({found}); restore a backup with `rmsh library restore`."
         )
     if code == sqlite3.SQLITE_IOERR:
         return RmshError(f"Reading or writing {path} failed ({error}); nothing was changed. Check the disk.")

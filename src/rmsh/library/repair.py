@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -101,6 +101,11 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
                 for statement in COUNT_LABELS:
                     connection.execute(statement)
                 result.restored.append("The lists of the items with each label were counted again.")
+            for problem in structure_problems(connection) if result.restored else ():
+                if not problem.startswith(
+                    "Fragmentation"
+                ):  # bytes that are not used; `rmsh library compact` frees them
+                    _refuse(problem)
             if result.restored:
                 log_new_codes(connection)
             result.lost += [f"The library {folder} has lost {lost}."] * (lost is not None) + [*after.messages]
@@ -143,17 +148,18 @@ def _restore_model(folder: Path, generation: Generation, backup: Path | None, re
 
 def _rebuild_indexes(connection: sqlite3.Connection, result: RepairResult) -> None:
     """Rebuild the indexes of the tables if they do not match them."""
-    problems = structure_problems(connection)
-    if not problems:
-        return
-    try:
-        connection.execute("REINDEX")
-    except sqlite3.IntegrityError as error:  # a damaged ID equals another one
-        raise FormatError(
-            f"The database is damaged ({problems[0]}) and its indexes cannot be rebuilt ({error}); restore a backup "
-            "with `rmsh library restore`."
-        ) from error
-    result.restored.append("The indexes of the database were rebuilt.")
+    if structure_problems(connection):
+        try:
+            connection.execute("REINDEX")
+        except sqlite3.IntegrityError as error:  # a damaged ID equals another one
+            _refuse(str(error))
+        result.restored.append("The indexes of the database were rebuilt.")
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise FormatError(
+        f"The database is damaged ({problem}) and cannot be repaired; restore a backup with `rmsh library restore`."
+    )
 
 
 def _restore_items(connection: sqlite3.Connection, backup: sqlite3.Connection, rows: Iterable[int]) -> Iterator[str]:
@@ -216,7 +222,8 @@ def _restore_vectors(connection: sqlite3.Connection, backup: sqlite3.Connection 
             continue
         select = "SELECT image, text FROM vectors WHERE row = ? AND generation = ?"
         copies = [each.execute(select, key).fetchone() for each in (connection, backup) if each is not None]
-        intact = [copy for copy in copies if copy and is_code_row_intact(*key, copy[0], copy[1], None, stored[4])]
+        found = [copy for copy in copies if copy is not None]
+        intact = [(a, b) for a, b in found if is_code_row_intact(row, generation, a, b, None, stored[4])]
         connection.execute("DELETE FROM vectors WHERE row = ? AND generation = ?", key)
         insert_codes(connection, generation, [(row, *stored[2:4], *(intact[0] if intact else (None, None)))])
         if intact:
