@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from zlib import crc32
 
 from rmsh.codes import check_unique_ids
@@ -64,6 +64,13 @@ class Item:
             raise InputError(f"The labels {self.labels!r} of the item {self.id!r} are a string; give a list of names.")
         names = {_checked_name(label, "a label of the item", self.id) for label in self.labels}
         object.__setattr__(self, "labels", tuple(sorted(names)))
+
+    @classmethod
+    def stored(cls, name: str, text: str | None, picture: str | None, labels: Sequence[str]) -> Self:
+        """An item from values that were checked when they were stored, and that match their checksum."""
+        item = cls.__new__(cls)
+        item.__dict__.update(id=name, text=text, picture=picture, labels=tuple(labels))
+        return item
 
 
 def _checked_text(value: object, what: str, *of: str) -> str:

@@ -382,7 +382,7 @@ def intact_items(connection: sqlite3.Connection, rows: Iterable[int]) -> tuple[d
     for stored in stored_items(connection, wanted):
         row, name, text, picture, labels, checksum = stored
         if is_intact(stored[:5], checksum):
-            items[row] = Item(name, text, picture, tuple(labels))
+            items[row] = Item.stored(name, text, picture, labels)
     what = "text, labels, image path or ID"
     return items, {row: damage_message(connection, row, what) for row in wanted if row not in items}
 
