@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -87,12 +88,15 @@ def test_watch_follows_changes_until_it_is_interrupted(folder: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout
         assert process.stderr
+        deadline = threading.Timer(120, process.kill)
+        deadline.start()
         assert "8 items" in process.stdout.readline()
         assert "Ctrl-C" in process.stderr.readline()
         _draw(folder / "images" / "new.jpg", 9)
         assert "1 added; 9 items" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
+        deadline.cancel()
 
 
 def test_duplicates_are_listed_with_the_best_first(folder: Path, capsys: Capture) -> None:

@@ -15,6 +15,8 @@ from rmsh.cli.console import Console, LibraryFolder, table
 if TYPE_CHECKING:
     from rmsh.builder.sync import Synced
 
+_WATCH_TIMEOUT = 200  # milliseconds
+
 
 def sync(
     console: Console,
@@ -58,10 +60,14 @@ def sync(
         watchfiles = require("watchfiles", "photos")
         with Library.open(library) as opened:
             folder = folder_of(opened)
-        once()
-        console.note(f"Watching {folder}; press Ctrl-C to stop.")
-        for _ in watchfiles.watch(folder):
-            once()
+        # The first sync comes when the folder is already watched, so that no change is missed between them.
+        watching = False
+        for changes in watchfiles.watch(folder, yield_on_timeout=True, rust_timeout=_WATCH_TIMEOUT):
+            if changes or not watching:
+                once()
+            if not watching:
+                console.note(f"Watching {folder}; press Ctrl-C to stop.")
+            watching = True
     else:
         once()
 
