@@ -120,7 +120,7 @@ def test_a_bad_upload_is_explained_and_the_next_good_one_works(page: Page, serve
         page.locator("#file").set_input_files({"name": "q.jpg", "mimeType": "image/jpeg", "buffer": bad})
         expect(page.get_by_role("alert")).to_contain_text("cannot be read as an image")
     page.locator("#file").set_input_files({"name": "q.jpg", "mimeType": "image/jpeg", "buffer": content})
-    expect(page.locator("#title")).to_have_text("24 best texts for your image")
+    expect(page.locator("#title")).to_have_text("24 best images for your image")
 
 
 def test_a_phone_shows_whole_pictures_side_by_side(open_page: OpenPage, served: Served) -> None:
