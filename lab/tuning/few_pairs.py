@@ -1,7 +1,7 @@
-"""What few captioned images are best searched with: the model of the wheel, or one trained on their own pairs.
+"""What few captioned images are best searched with: the bundled model, or one trained on their own pairs.
 
 Photographs of coco66k and generated scenes; 500 pairs of each are held out, and of the others 100 to 2,500 are trained
-on. The twin of the wheel's model has seen none of them. "mined classes" is GLINT on the frequent words of the captions,
+on. The twin of the bundled model has seen none of them. "mined classes" is GLINT on the frequent words of the captions,
 which `rmsh build` used before NEST.
 
 With ``--labelled``, NEST and RMSH instead learn from 2,000 pairs with labels, and are scored on validation pairs: what
