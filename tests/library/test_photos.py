@@ -87,5 +87,5 @@ def test_damage_is_noticed(photos: Library) -> None:
         assert [file.hash for _, file in read_photos(connection)] == ["bb", "cc"]
     (problem,) = verify(photos.folder).problems
     assert "row 1 is damaged" in problem
-    assert "row 1 was deleted" in repair(photos.folder).restored[-1]
+    assert "row 1 was deleted" in repair(photos.folder).restored[0]
     assert verify(photos.folder).problems == ()

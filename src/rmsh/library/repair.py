@@ -93,7 +93,9 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
             result.restored += _restore_vectors(connection, other)
             for row in damaged_photos(connection):
                 connection.execute("DELETE FROM photos WHERE row = ?", (row,))
-                result.restored.append(f"What was known about the image file of row {row} was deleted; run `rmsh sync`.")
+                result.restored.append(
+                    f"What was known about the image file of row {row} was deleted; run `rmsh sync`."
+                )
             if any(manifest_problems(folder, connection)):
                 write_manifest(folder, connection)
                 result.restored.append("The manifest was rewritten.")

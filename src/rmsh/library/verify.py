@@ -173,7 +173,7 @@ def damaged_vectors(connection: sqlite3.Connection) -> list[tuple[int, int]]:
 
 def _check_photos(_folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
     for row in damaged_photos(connection):
-        yield f"What is known about the image file of row {row} is damaged; run `rmsh library repair`, then `rmsh sync`."
+        yield f"What is known of the image file of row {row} is damaged; run `rmsh library repair`, then `rmsh sync`."
 
 
 def _check_model(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
