@@ -101,6 +101,14 @@ def test_a_file_that_was_only_touched_is_not_encoded(library: Library, images: P
         assert {file.modified for _, file in read_photos(connection)} >= {10**9}
 
 
+def test_facts_that_a_repair_deleted_are_read_again(library: Library) -> None:
+    with library.transaction() as connection:
+        connection.execute("DELETE FROM photos WHERE row = 3")
+    assert sync(library) == Synced()
+    with library.reading() as connection:
+        assert len(dict(read_photos(connection))) == 36
+
+
 def test_a_moved_file_keeps_its_codes(library: Library, images: Path, encoded: list[str]) -> None:
     codes = library.codes(["7.png"], "image").packed.tolist()
     for suffix in (".png", ".txt"):

@@ -12,6 +12,8 @@ from rmsh.features.photo import Photo
 from rmsh.index.filters import parse
 from rmsh.library import Item, Library
 from rmsh.library.photos import ImageFile, damaged_photos, read_photos
+from rmsh.library.repair import repair
+from rmsh.library.verify import verify
 from rmsh.model import Model
 
 FILES = {
@@ -83,3 +85,7 @@ def test_damage_is_noticed(photos: Library) -> None:
     with Library.open(photos.folder) as opened, opened.reading() as connection:
         assert len(damaged_photos(connection)) == 1
         assert [file.hash for _, file in read_photos(connection)] == ["bb", "cc"]
+    (problem,) = verify(photos.folder).problems
+    assert "row 1 is damaged" in problem
+    assert "row 1 was deleted" in repair(photos.folder).restored[0]
+    assert verify(photos.folder).problems == ()

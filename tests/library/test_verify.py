@@ -46,6 +46,7 @@ def test_a_whole_library_has_no_problem(stocked: Library, folder: Path, fill: Fi
         "items, codes and snapshot",
         "labels",
         "vectors",
+        "image files",
         "model",
         "manifest",
     )

@@ -28,7 +28,7 @@ from rmsh.data.readers.folder import LIBRARY_FILES, is_image_folder
 from rmsh.data.records import Record, Skipped
 from rmsh.library import Item
 from rmsh.library.folder import read_report
-from rmsh.library.photos import insert_photos, read_photos
+from rmsh.library.photos import has_photos, insert_photos, read_photos
 from rmsh.library.queries import has_vectors, image_folder, items_of_rows, rows_of
 from rmsh.pipeline import restore_encoders
 
@@ -73,7 +73,7 @@ def sync(library: Library, *, prune: bool = False, on_progress: OnProgress = ign
     """
     folder = folder_of(library)
     state, before = _folder_state(folder), _read_state(library.folder)
-    if before["state"] == state and not before["missing"]:
+    if before["state"] == state and not before["missing"] and _knows_files(library):
         return Synced()
     stored, report = _read_stored(library), read_report(library.folder) or {}
     known = {stored.items[name].picture or "": file for name, file in stored.files.items()}
@@ -114,6 +114,13 @@ def folder_of(library: Library) -> Path:
             "mount its disk, or name its new place with `rmsh library relocate`."
         )
     return Path(folder)
+
+
+def _knows_files(library: Library) -> bool:
+    """Whether the library has the facts of all images; a repair deletes damaged ones."""
+    missing = "SELECT 1 FROM items LEFT JOIN photos USING (row) WHERE picture IS NOT NULL AND hash IS NULL LIMIT 1"
+    with library.reading() as connection:
+        return has_photos(connection) and connection.execute(missing).fetchone() is None
 
 
 def _folder_state(folder: Path) -> str:

@@ -27,6 +27,7 @@ from rmsh.library.folder import (
     write_manifest,
 )
 from rmsh.library.items import is_intact
+from rmsh.library.photos import damaged_photos
 from rmsh.library.queries import (
     CODE_ROW,
     Generation,
@@ -90,6 +91,11 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
                 result.restored += _restore_items(connection, other, damage.items)
             result.restored += _restore_codes(connection, other, damage)
             result.restored += _restore_vectors(connection, other)
+            for row in damaged_photos(connection):
+                connection.execute("DELETE FROM photos WHERE row = ?", (row,))
+                result.restored.append(
+                    f"What was known about the image file of row {row} was deleted; run `rmsh sync`."
+                )
             if any(manifest_problems(folder, connection)):
                 write_manifest(folder, connection)
                 result.restored.append("The manifest was rewritten.")

@@ -24,6 +24,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.index.brute import Brute
 from rmsh.library.database import connect_reader, connect_writer, primary_code, read_acknowledged, translate_errors
 from rmsh.library.folder import check_is_library, find_model, read_manifest
+from rmsh.library.photos import damaged_photos
 from rmsh.library.queries import (
     CODE_ROW,
     Generation,
@@ -69,6 +70,7 @@ def verify(folder: Path) -> Verification:
         "items, codes and snapshot": _check_rows,
         "labels": label_problems,
         "vectors": _check_vectors,
+        "image files": _check_photos,
         "model": _check_model,
         "manifest": manifest_problems,
     }
@@ -167,6 +169,11 @@ def damaged_vectors(connection: sqlite3.Connection) -> list[tuple[int, int]]:
         for row, generation, image, text, stored, checksum in found
         if stored != checksum or not is_code_row_intact(row, generation, image, text, None, checksum)
     ]
+
+
+def _check_photos(_folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
+    for row in damaged_photos(connection):
+        yield f"What is known of the image file of row {row} is damaged; run `rmsh library repair`, then `rmsh sync`."
 
 
 def _check_model(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:

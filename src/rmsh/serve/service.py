@@ -41,7 +41,7 @@ _WAITING = 64
 _TEXTS = 16  # encoded at once
 _MOST_UPLOADS = 8  # decoded at once
 _WAITING_UPLOADS = 8
-_LARGE = 12_000_000  # pixels; larger uploads are decoded one at a time, because each may take 500 MB
+_LARGE = 4_000_000  # pixels; larger uploads are decoded one at a time, because each may take 500 MB
 _REMEMBERED = 256  # uploads
 
 
