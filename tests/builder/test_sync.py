@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 from rmsh.builder import BuildConfig, build
 from rmsh.builder.sync import Synced, sync
-from rmsh.core.errors import InputError
+from rmsh.core.errors import DataError, InputError
 from rmsh.features.images import ImageEncoder
 from rmsh.library import Library
 from rmsh.library.maintenance import relocate
@@ -99,6 +99,20 @@ def test_a_file_that_was_only_touched_is_not_encoded(library: Library, images: P
     assert (sync(library), encoded) == (Synced(), [])
     with library.reading() as connection:
         assert {file.modified for _, file in read_photos(connection)} >= {10**9}
+
+
+def test_a_metadata_file_with_a_name_of_its_own_is_read_again(images: Path) -> None:
+    rows = [f"{number}.png,text {number}" for number in range(2, 36)]
+    (images / "mine.csv").write_text("\n".join(["file_name,text", *rows]))
+    build(images / "mine.csv", images.parent / "own", config=BuildConfig.parse(SMALL))
+    with Library.open(images.parent / "own", writable=True) as library:
+        assert sync(library) == Synced()
+        (images / "mine.csv").write_text("\n".join(["file_name,text", *rows]).replace("text 5", "circle"))
+        assert sync(library) == Synced(changed=1)
+        (images / "mine.csv").rename(images / "other.csv")
+        with pytest.raises(DataError, match=r"mine\.csv"):
+            sync(library)
+        assert library.count() == 34
 
 
 def test_facts_that_a_repair_deleted_are_read_again(library: Library) -> None:

@@ -154,7 +154,7 @@ def build(
         )
         stages = Stages(work, on_skip=lambda name: tell(f"{name}: already done"))
         report = _Build(source, config, stages, tell, on_progress).run(items_key)
-        report["key"] = key
+        report |= {"key": key, "metadata": Path(data).name if Path(data).is_file() else None}
         write_json(work / "library" / REPORT, report)
         _publish(work / "library", folder, replaced=work / "replaced")
     return Built(folder, report, is_new=True)

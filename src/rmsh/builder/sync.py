@@ -78,7 +78,10 @@ def sync(library: Library, *, prune: bool = False, on_progress: OnProgress = ign
     stored, report = _read_stored(library), read_report(library.folder) or {}
     known = {stored.items[name].picture or "": file for name, file in stored.files.items()}
     place = report.get("options", {}).get("place", True)
-    source = read_raw(folder, strict=False, known=known, place=place, on_progress=on_progress)
+    # A library built from a metadata file with a name of its own is read from it again.
+    source = read_raw(
+        folder / (report.get("metadata") or ""), strict=False, known=known, place=place, on_progress=on_progress
+    )
     classes = report.get("classes")
     source = with_texts(source if classes is None else with_classes(source, classes))
     place_of = {record.id: place for place, record in enumerate(source.origin.records)}
