@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["copies", "similar", "burst"]
 
-# Bits of 64, chosen in a first trial with copies planted among 1,500 photographs; `make lab ARGS="photos"` measures them.
+# Bits of 64, chosen in a first trial with copies planted among 1,500 photographs; `make lab ARGS="photos"` measures it.
 SURE, LIKELY = 12, 16
 _AGREE = 4  # codes agree if at most a fourth of their bits differ
 BURST_SECONDS = 2.0
