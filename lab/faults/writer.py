@@ -139,12 +139,13 @@ def _change(library: Library, operation: str, items: Sequence[Item], folder: Pat
 
 
 def push_to_milvus(library: Library) -> int:
-    """Push a library to the server of MILVUS_URI; returns how many codes were written."""
+    """Push a library to the server of MILVUS_URI; returns how many codes were written or removed."""
     from rmsh.milvus.push import push
 
     with library.reading() as connection:
         name = f"faults_{library_id(connection)}"
-    return push(library, f"{MILVUS}/{name}", drop_former=True).written
+    done = push(library, f"{MILVUS}/{name}", drop_former=True)
+    return done.written + done.removed
 
 
 def _report(what: Mapping[str, Any]) -> None:
