@@ -75,7 +75,7 @@ def test_a_reader_sees_every_change_at_once(library: Library, folder: Path, fill
         assert _found(reader, code(["a"])) == []
         fill(library, ["a", "b"])
         assert _found(reader, code(["a"]), 1) == ["a"]
-        library.update([Item("a")], {"text": Codes(code(["b"]).packed, 16, ["a"])}, model=_print(library))
+        library.add([Item("a")], {"text": Codes(code(["b"]).packed, 16, ["a"])}, model=_print(library), replace=True)
         assert _found(reader, code(["b"]), 2) == ["b", "a"]
         library.remove(["b"])
         assert _found(reader, code(["b"]), 2) == ["a"]
@@ -89,7 +89,7 @@ def test_equal_distances_are_ordered_by_when_an_item_was_last_written(library: L
     same = np.repeat(code(["x"]).packed, 3, axis=0)
     codes = {"text": Codes(same, 16, ["a", "b", "c"])}
     library.add([Item("a"), Item("b"), Item("c")], codes, model=_print(library))
-    library.update([Item("a")], {"text": Codes(same[:1], 16, ["a"])}, model=_print(library))
+    library.add([Item("a")], {"text": Codes(same[:1], 16, ["a"])}, model=_print(library), replace=True)
     assert _found(library, code(["x"])) == ["b", "c", "a"]
 
 
@@ -129,7 +129,7 @@ def test_removing_an_id_that_is_not_there_removes_nothing(library: Library, fill
 def test_updating_an_id_that_is_not_there_changes_nothing(library: Library, fill: Fill, code: Code) -> None:
     fill(library, ["a"])
     with pytest.raises(InputError, match="'b' is not in the library"):
-        library.update([Item("a"), Item("b")], {"text": code(["a", "b"])}, model=_print(library))
+        library.add([Item("a"), Item("b")], {"text": code(["a", "b"])}, model=_print(library), replace=True)
     assert library.get("a") == Item("a", text="text of a", labels=("a",))
 
 

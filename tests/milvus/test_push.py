@@ -64,7 +64,12 @@ def test_changes_are_brought_and_nothing_is_written_twice(
     again = push(library, address)
     assert (again.written, again.removed, again.collection) == (0, 0, first.collection)
     library.remove(["n3", "n50"])
-    library.update([Item("n7", text=None, picture="7.jpg")], {"image": code(["n7"], "image")}, model=model.fingerprint)
+    library.add(
+        [Item("n7", text=None, picture="7.jpg")],
+        {"image": code(["n7"], "image")},
+        model=model.fingerprint,
+        replace=True,
+    )
     fill(library, ["new"])
     changed = push(library, address)
     assert (changed.written, changed.removed) == (3, 6)
