@@ -134,8 +134,7 @@ def _change(library: Library, operation: str, items: Sequence[Item], folder: Pat
         (other,) = MODELS.keys() - {current}
         recode(library, MODELS[other], encode=lambda some: make_codes(some, other), batch=16)
     else:
-        change = library.add if operation == "add" else library.update
-        change(items, make_codes(items, current), model=current)
+        library.add(items, make_codes(items, current), model=current, replace=operation != "add")
 
 
 def push_to_milvus(library: Library) -> int:

@@ -37,12 +37,9 @@ class LabelModel(NamedTuple):
 
 
 def fit_label_model(logits: Tensor, labels: Tensor, present: Tensor | None = None) -> LabelModel:
-    """Estimate the share of items with correct labels.
+    """Estimate the share of items with correct labels from logits (M, n, C) of M classifiers and labels (n, C).
 
-    Args:
-        logits: (M, n, C) of M classifiers.
-        labels: (n, C) 0 or 1, possibly wrong.
-        present: (M, n) which items each classifier has features for; None: all.
+    ``present`` (M, n) is which items each classifier has features for; None: all.
 
     Example:
         Ten items of each kind, of which the last has the wrong label:

@@ -17,12 +17,9 @@ from torch import Tensor
 
 
 def classification_loss(logits: Tensor, labels: Tensor, *, positive_weight: Tensor | None = None) -> Tensor:
-    """Eq. (classification_loss) of RMSH: weighted cross-entropy, summed over the classes, (..., n).
+    """Eq. (classification_loss) of RMSH: weighted cross-entropy of logits (..., n, C) with labels (n, C), (..., n).
 
-    Args:
-        logits: (..., n, C) before the sigmoid.
-        labels: (n, C) 0 or 1.
-        positive_weight: w_p, one weight per class (C,); it multiplies the positive term only. None: 1.
+    It is summed over the classes; w_p, ``positive_weight`` (C,), multiplies the positive term only. None: 1.
     """
     weight = torch.ones(()) if positive_weight is None else positive_weight
     terms = F.binary_cross_entropy_with_logits(logits, labels.expand_as(logits), pos_weight=weight, reduction="none")
@@ -95,12 +92,8 @@ def bit_distances(z: Tensor, others: Tensor) -> Tensor:
 def target_shares(shared: Tensor, *, base: float, weights: Tensor | None = None) -> Tensor:
     """The target distribution of each query over the other items, (n, m), proportional to base^r - 1.
 
-    Rows sum to 1, except that a query that shares no label with any item has a row of zeros.
-
-    Args:
-        shared: r, (n, m), the number of labels two items share.
-        base: above 1; roughly the factor by which one more shared label raises the target.
-        weights: (m,) factors of the gain of each other item, such as how probable its labels are.
+    r is the number of labels that two items share, (n, m); ``weights`` (m,) are factors of the gains of the other
+    items, such as how probable their labels are. Rows sum to 1, or are zeros if a query shares no label with any item.
 
     Example:
         >>> target_shares(torch.tensor([[2.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]), base=2.0).tolist()
@@ -114,12 +107,9 @@ def target_shares(shared: Tensor, *, base: float, weights: Tensor | None = None)
 
 
 def listwise_loss(distances: Tensor, shares: Tensor, *, temperature: float) -> Tensor:
-    """Cross-entropy of softmax(-distance / temperature) with the target shares, averaged over the rows.
+    """Cross-entropy of softmax(-distance / temperature) with the target shares, averaged over the rows, (n, m) both.
 
-    Args:
-        distances: (n, m), in bits.
-        shares: (n, m) the target; a row of zeros has no loss.
-        temperature: the number of bits that lowers an item's share by the factor e.
+    Distances are in bits, and ``temperature`` bits lower a share by the factor e. A row of zeros has no loss.
 
     Example:
         >>> far = torch.tensor([[0.0, 100.0]])

@@ -68,12 +68,9 @@ def pairs_of(members: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def order_by(reference: Tensor, similarities: Tensor) -> Order:
-    """Order the two pairs of the reference by similarity; of equals, the first is the near one.
+    """Order the two pairs of the reference by their similarities (3, t); of equals, the first is the near one.
 
-    Args:
-        reference: (..., t) index of a member. The paper takes the one with most tags, the first of equals:
-            ``sizes.argmax(dim=0)``.
-        similarities: (3, t) of each pair.
+    ``reference`` (..., t) is the index of a member; the paper takes the one with most tags, the first of equals.
 
     Example:
         >>> order_by(torch.tensor([1]), torch.tensor([[0.3], [0.0], [0.6]])).near.tolist()
@@ -111,14 +108,9 @@ def margin_triplet_loss(distances: Tensor, order: Order, *, delta: float, mask_e
     """Eq. (triplet_definition), the margin-adaptive triplet loss, (..., t).
 
     Two similar partners must keep their order with the margin delta * (S_near - S_far); a partner that shares no label
-    must be at least delta away.
-
-    Args:
-        distances: (..., 3, t), of the pairs of each triplet.
-        order: which pairs are compared.
-        delta: the robust parameter, in the unit of the distances.
-        mask_equal: omit the ranking term of two equally similar partners. The formula in the paper penalises their
-            arbitrary order; its goal (1) is stated for a strict inequality.
+    must be at least delta away. Delta has the unit of the distances (..., 3, t). ``mask_equal`` omits the ranking term
+    of two equally similar partners: the formula in the paper penalises their arbitrary order, but its goal (1) is
+    stated for a strict inequality.
     """
     near, far = _gather(distances, order.near), _gather(distances, order.far)
     higher, lower = order.near_similarity, order.far_similarity
