@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy import sparse
 
 from rmsh.core.errors import DataError
-from rmsh.data.pairs import Column, Pairs, checked_column, checked_ids, checked_labels, rows_by_id
-from rmsh.data.readers.matrix_files import SUFFIXES, MatrixKey, list_matrices, matrix_files, read_matrix
+from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels
+from rmsh.data.readers.matrix_files import MatrixKey, list_matrices, read_matrix
 from rmsh.data.splits import Split
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.core.types import IdArray, IntArray
 
 Role: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names"]
 Part: TypeAlias = Literal["all", "database", "train", "query"]
@@ -113,33 +112,12 @@ def _guess(matrices: Sequence[MatrixKey], role: Role, notes: list[str]) -> dict[
     return {part: found[part] for part in get_args(Part) if part in found}
 
 
-def locate(text: str, role: Role) -> MatrixKey:
-    """The matrix named by "FILE" or "FILE:KEY"; FILE alone must have one matrix, or one with a name for the role."""
-    file, colon, key = text.rpartition(":")
-    # A drive letter has a colon too, so that the part before it must be a matrix file.
-    path, key = (Path(file), key) if colon and Path(file).suffix.lower() in SUFFIXES else (Path(text), "")
-    matrices = list_matrices(*matrix_files(path))
-    if key:
-        same = [matrix for matrix in matrices if matrix.key == key]
-        same = same or [matrix for matrix in matrices if matrix.key.lower() == key.lower()]
-        if len(same) == 1:
-            return same[0]
-        found = f"several keys match {key!r}: {_described(same)}" if same else f"there is no key {key!r}"
-        raise DataError(f"{path}: {found}; the keys are {_described(matrices)}.")
-    if len(matrices) == 1:
-        return matrices[0]
-    guessed = _guess(matrices, role, [])
-    if tuple(guessed) != ("all",):
-        raise DataError(f"{path}: several keys may be the {role}: {_described(matrices)}. Write '{text}:KEY'.")
-    return guessed["all"]
-
-
 def read_matrix_pairs(
     files: Sequence[Path], *, skip: Collection[Role] = (), source: str
 ) -> tuple[Pairs, Split | None, tuple[str, ...]]:
     """Pairs from matrix files, their split if the matrices come in parts, and notes on what was guessed."""
     selected, notes = select_matrices(list_matrices(*files), skip=skip, source=source)
-    pairs, sizes = _read_pairs(selected, source)
+    pairs, sizes = read_selected(selected, source)
     texts: Any = pairs.texts
     empty = np.count_nonzero(np.diff(texts.indptr) == 0) if sparse.issparse(texts) else 0
     if empty:
@@ -151,7 +129,7 @@ def read_matrix_pairs(
     return pairs, split, tuple(notes)
 
 
-def _read_pairs(selected: Selection, source: str) -> tuple[Pairs, list[int]]:
+def read_selected(selected: Selection, source: str) -> tuple[Pairs, list[int]]:
     """Pairs, and the number of items of each part; items without IDs are numbered."""
     by_item = _by_item(selected)
     parts = next(iter(by_item.values()))
@@ -225,29 +203,3 @@ def _strings(values: Any, source: str) -> NDArray[np.str_]:
     if flat.dtype.kind not in "Uiu":
         raise DataError(f"{source}: the dtype is {values.dtype}; strings or integers are expected.")
     return np.asarray(flat, dtype=np.str_)
-
-
-def read_features(
-    text: str, role: Role, ids: IdArray, *, wanted: IntArray, canonical_id: Callable[[str], str]
-) -> tuple[Column, str]:
-    """Features (m, d) of the ``wanted`` rows of ``ids`` from "FILE" or "FILE:KEY", and a note on their origin.
-
-    Rows are found by the IDs in the file, spelt as ``canonical_id`` returns them; a file without IDs must have one row
-    for each of ``ids``, in their order.
-    """
-    matrix = locate(text, role)
-    id_lists = [other for other in list_matrices(matrix.path) if role_of_key(other.key) == ("ids", "all")]
-    selected: dict[Role, dict[Part, MatrixKey]] = {role: {"all": matrix}}
-    if id_lists:
-        selected["ids"] = {"all": id_lists[0]}
-    pairs, _ = _read_pairs(selected, matrix.where)
-    column = cast("Column", pairs.images if role == "images" else pairs.texts)
-    if id_lists:
-        rows = rows_by_id((canonical_id(str(name)) for name in pairs.ids), ids[wanted], matrix.where)
-        return column[rows], f"{role} are features from {matrix}, rows by id"
-    if len(pairs) != len(ids):
-        rows_found = f"has {len(pairs):,} rows without ids for {len(ids):,} items"
-        raise DataError(
-            f"{matrix.where} {rows_found}; add the key 'ids', or give one row per item in the published order."
-        )
-    return column[wanted], f"{role} are features from {matrix}, rows in the published order"
