@@ -12,8 +12,8 @@ import numpy as np
 from lab.benchmarks.published import TOPICS, Source
 from rmsh.core.errors import DataError
 from rmsh.data.pairs import rows_by_id
-from rmsh.data.readers.feature_files import Part, Role, read_matrix_pairs, read_selected, role_of_key
-from rmsh.data.readers.matrix_files import SUFFIXES, MatrixKey, list_matrices, matrix_files
+from rmsh.data.readers.feature_files import Role, read_matrix_pairs, read_selected
+from rmsh.data.readers.matrix_files import SUFFIXES, MatrixKey, Part, list_matrices, matrix_files
 
 if TYPE_CHECKING:
     from rmsh.core.types import IdArray, IntArray
@@ -57,7 +57,7 @@ def read_features(
     for each of ``ids``, in their order.
     """
     matrix = locate(text, role)
-    id_lists = [other for other in list_matrices(matrix.path) if role_of_key(other.key) == ("ids", "all")]
+    id_lists = [other for other in list_matrices(matrix.path) if other.meaning == ("all", "ids")]
     selected: dict[Role, dict[Part, MatrixKey]] = {role: {"all": matrix}}
     if id_lists:
         selected["ids"] = {"all": id_lists[0]}
@@ -89,7 +89,7 @@ def locate(text: str, role: Role) -> MatrixKey:
         raise DataError(f"{path}: {found}; the keys are {_described(matrices)}.")
     if len(matrices) == 1:
         return matrices[0]
-    fitting = [matrix for matrix in matrices if role_of_key(matrix.key) == (role, "all") and len(matrix.shape) == 2]
+    fitting = [matrix for matrix in matrices if matrix.meaning == ("all", role) and len(matrix.shape) == 2]
     if len(fitting) != 1:
         raise DataError(f"{path}: several keys may be the {role}: {_described(matrices)}. Write '{text}:KEY'.")
     return fitting[0]

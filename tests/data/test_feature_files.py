@@ -15,11 +15,14 @@ from rmsh.data.readers.feature_files import (
     Role,
     Selection,
     read_matrix_pairs,
-    role_of_key,
     select_matrices,
 )
 from rmsh.data.readers.matrix_files import MatrixKey
 from rmsh.data.splits import Split
+
+
+def meaning(key: str) -> tuple[str, str] | None:
+    return MatrixKey(Path("data.mat"), key, (9, 2)).meaning
 
 
 @pytest.mark.parametrize(
@@ -33,24 +36,26 @@ from rmsh.data.splits import Split
     ],
 )
 def test_names_of_whole_matrices_are_known_in_any_case(role: Role, names: str) -> None:
-    assert {role_of_key(name) for name in names.split()} == {(role, "all")}
+    assert {meaning(name) for name in names.split()} == {("all", role)}
 
 
 @pytest.mark.parametrize(
     ("part", "names"),
     [
-        ("train", "I_tr T_tr L_tr image_train LTrain"),
-        ("query", "I_te T_te L_te I_test text_query"),
+        ("train", "I_tr T_tr L_tr image_train LTrain train/images"),
+        ("query", "I_te T_te L_te I_test text_query query_labels"),
         ("database", "I_db T_db label_database images_retrieval"),
     ],
 )
 def test_names_of_parts_are_known(part: str, names: str) -> None:
-    assert {role_of_key(name)[1] for name in names.split()} == {part}
+    assert {(meaning(name) or "none")[0] for name in names.split()} == {part}
 
 
-@pytest.mark.parametrize("name", ["param", "x", "y", "i", "t", "XTrain", "train/images", "", "all"])
+@pytest.mark.parametrize("name", ["param", "x", "y", "i", "t", "XTrain", "", "all", "codes", "query", "B_tr"])
 def test_an_ambiguous_name_is_not_guessed(name: str) -> None:
-    assert role_of_key(name) is None
+    selected, notes = chosen(LAll=(9, 2), **{name: (9, 2)})
+    assert [*selected] == ["labels"]
+    assert notes[-1] == f"key {name!r} (9 x 2) of data.mat was not used"
 
 
 def chosen(skip: tuple = (), **shapes: tuple[int, ...]) -> tuple[Selection, list[str]]:

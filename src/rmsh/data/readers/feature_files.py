@@ -1,13 +1,8 @@
-"""Pairs from matrix files: find the matrix of each role (images, texts, labels, ...), check that rows match, read.
-
-The role of a matrix follows from its key, compared without case and punctuation. Published files call image features
-XAll, pixels IAll, tags YAll, labels LAll and file names FAll; others come in parts, such as I_tr and I_te.
-"""
+"""Pairs from matrix files: find the matrix of each role (images, texts, labels, ...), check that rows match, read."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -17,46 +12,15 @@ from scipy import sparse
 
 from rmsh.core.errors import DataError
 from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels
-from rmsh.data.readers.matrix_files import MatrixKey, list_matrices, read_matrix
+from rmsh.data.readers.matrix_files import MatrixKey, Part, list_matrices, read_matrix
 from rmsh.data.splits import Split
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
 Role: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names"]
-Part: TypeAlias = Literal["all", "database", "train", "query"]
 ROLES: tuple[Role, ...] = get_args(Role)
 BAG_DENSITY = 0.1  # a binary matrix with a smaller share of ones is a bag of words and is kept sparse
-
-# A single letter is ambiguous unless it has an ending; only L alone always means labels.
-_STEMS: dict[Role, tuple[str, ...]] = {
-    "images": ("images", "image", "imgs", "img", "imagefeatures", "i"),
-    "texts": ("texts", "text", "txt", "tags", "captions", "textfeatures", "t"),
-    "labels": ("labels", "label", "l"),
-    "ids": ("ids", "id"),
-    "class_names": ("classnames", "names", "labelnames"),
-}
-_ENDINGS: dict[Part, tuple[str, ...]] = {
-    "all": ("", "all"),
-    "database": ("db", "database", "retrieval"),
-    "train": ("tr", "train"),
-    "query": ("te", "test", "query"),
-}
-_KNOWN_NAMES: dict[str, tuple[Role, Part]] = {
-    stem + ending: (role, part)
-    for role, stems in _STEMS.items()
-    for part, endings in _ENDINGS.items()
-    for stem in stems
-    for ending in endings
-    if stem + ending not in ("i", "t")
-} | {"xall": ("images", "all"), "yall": ("texts", "all"), "fall": ("ids", "all")}
-
-
-def role_of_key(key: str) -> tuple[Role, Part] | None:
-    """The role and the part that a key's name implies, or None if it is unknown."""
-    return _KNOWN_NAMES.get(re.sub(r"[^a-z0-9/]", "", key.lower()))
-
 
 Selection: TypeAlias = Mapping[Role, Mapping[Part, MatrixKey]]  # "all", or the database (or "train") and the queries
 
@@ -64,52 +28,48 @@ Selection: TypeAlias = Mapping[Role, Mapping[Part, MatrixKey]]  # "all", or the 
 def select_matrices(
     matrices: Sequence[MatrixKey], *, skip: Collection[Role] = (), source: str
 ) -> tuple[Selection, list[str]]:
-    """Select a matrix, or its parts, for each role except the skipped ones, by well-known names.
+    """Select a matrix, or its parts, for each role except the skipped ones, by the meaning of their keys.
 
     Also returns notes on what was guessed and what is not used.
     """
-    notes: list[str] = []
-    guessed = {role: _guess(matrices, role, notes) for role in ROLES if role not in skip}
-    found = {role: by_part for role, by_part in guessed.items() if by_part}
-    if "labels" not in found:
-        found.pop("class_names", None)
-    by_item = _by_item(found)
+    found: dict[Role, dict[Part, MatrixKey]] = {role: {} for role in ROLES}
+    notes, unused = [], []
+    for matrix in matrices:
+        part, role = matrix.meaning or ("all", None)
+        if role not in found or matrix.key.lower() in ("i", "t"):  # without a part, these letters may mean anything
+            unused.append(f"{matrix} was not used")
+        elif role in skip:
+            continue
+        elif len(matrix.shape) > 2:
+            notes.append(f"{matrix} was skipped: it has {len(matrix.shape)} dimensions, like pixels; features have 2")
+        elif clash := next((m for other, m in found[role].items() if part == other or "all" in (part, other)), None):
+            raise DataError(f"Two keys match the {role}: {clash} and {matrix}; remove one of them.")
+        else:
+            found[role][part] = matrix
+    superfluous = [parts.pop("train") for parts in found.values() if {"database", "train"} <= parts.keys()]
+    notes += [
+        f"{matrix} was skipped: training uses the database, which usually has these rows" for matrix in superfluous
+    ]
+    if not found["labels"]:
+        found["class_names"].clear()
+    # The parts of a role in the order of their type: the database or the training rows, then the queries.
+    selected = {
+        r: {part: parts[part] for part in get_args(Part) if part in parts} for r, parts in found.items() if parts
+    }
+    by_item = _by_item(selected)
     if not by_item:
-        keys = f"the keys are {_described(matrices)}"
+        keys = f"the keys are {', '.join(map(str, matrices)) or 'none'}"
         raise DataError(f"{source}: no key is named like images, texts or labels; {keys}. Rename them.")
     if len({tuple(by_part) for by_part in by_item.values()}) > 1:
         shown = ", ".join(f"{role} for {' and '.join(by_part)}" for role, by_part in by_item.items())
         raise DataError(f"{source}: the matrices come in different parts ({shown}); all need the same parts.")
-    return found, notes + [f"{matrix} was not used" for matrix in matrices if role_of_key(matrix.key) is None]
+    notes += [f"{role} were taken from {matrix}" for role, parts in selected.items() for matrix in parts.values()]
+    return selected, notes + unused
 
 
 def _by_item(selected: Selection) -> Selection:
     """The matrices that have one row per item."""
     return {role: by_part for role, by_part in selected.items() if role != "class_names"}
-
-
-def _described(matrices: Sequence[MatrixKey]) -> str:
-    return ", ".join(map(str, matrices)) or "none"
-
-
-def _guess(matrices: Sequence[MatrixKey], role: Role, notes: list[str]) -> dict[Part, MatrixKey]:
-    """The matrices whose names imply a role: one, or one each for the database and the queries."""
-    found: dict[Part, MatrixKey] = {}
-    for matrix in matrices:
-        implied = role_of_key(matrix.key)
-        if implied is None or implied[0] != role:
-            continue
-        if len(matrix.shape) > 2:
-            notes.append(f"{matrix} was skipped: it has {len(matrix.shape)} dimensions, like pixels; features have 2")
-            continue
-        for other in found:
-            if implied[1] == other or "all" in (implied[1], other):
-                raise DataError(f"Two keys match the {role}: {found[other]} and {matrix}; remove one of them.")
-        found[implied[1]] = matrix
-    if "database" in found and "train" in found:
-        notes.append(f"{found.pop('train')} was skipped: training uses the database, which usually has these rows")
-    notes += [f"{role} were taken from {matrix}" for matrix in found.values()]
-    return {part: found[part] for part in get_args(Part) if part in found}
 
 
 def read_matrix_pairs(
