@@ -177,7 +177,7 @@ def test_a_file_of_another_program_and_a_missing_file_are_refused(tmp_path: Path
     with pytest.raises(InputError, match="is not a file"):
         CodesFile.load(tmp_path)
     np.save(tmp_path / "a.npy", IMAGE)
-    with pytest.raises(FormatError, match="a.npy is not of the format .rmsh-codes."):
+    with pytest.raises(FormatError, match=r"a\.npy is not of the format .rmsh-codes."):
         CodesFile.load(tmp_path / "a.npy")
 
 
