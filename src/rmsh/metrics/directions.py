@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 
 def modalities(direction: Direction) -> tuple[Modality, Modality]:
-    """The modality of the queries and that of the database.
-
-    Example:
-        >>> modalities("i2t")
-        ('image', 'text')
-    """
+    """The modality of the queries and that of the database: ("image", "text") for "i2t"."""
     if direction not in DIRECTIONS:
         raise ConfigError(f"There is no direction {direction!r}; give one of {', '.join(DIRECTIONS)}.")
     names: dict[str, Modality] = {"i": "image", "t": "text"}
