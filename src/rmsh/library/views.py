@@ -166,6 +166,8 @@ class View:
         places = np.full(len(rows), -1, dtype=np.int64)
         words = np.zeros((len(rows), self.base.words.shape[1]), dtype=np.uint64)
         for segment, offset in ((self.base, 0), (self.tail, len(self.base.rows))):
+            if not len(segment.rows):
+                continue
             at = segment.places(rows)
             found = np.flatnonzero(at < len(segment.rows))
             found = found[segment.rows[at[found]] == rows[found]]

@@ -61,14 +61,15 @@ def stem(word: str) -> str:
     return word
 
 
-def forms(word: str) -> list[str]:
-    """The words with this stem.
+@lru_cache(maxsize=1 << 12)
+def forms(word: str) -> tuple[str, ...]:
+    """All words with this stem.
 
     Example:
         >>> forms("dog"), forms("cherry")
-        (['dog', 'dogs'], ['cherry', 'cherrys', 'cherries'])
+        (('dog', 'dogs'), ('cherry', 'cherrys', 'cherries'))
     """
-    return [form for form in (word, f"{word}s", f"{word}es", f"{word[:-1]}ies") if stem(form) == word]
+    return tuple(form for form in (word, f"{word}s", f"{word}es", f"{word[:-1]}ies") if stem(form) == word)
 
 
 def labels_in_text(labels: Collection[str], text: str) -> set[str]:
@@ -117,8 +118,8 @@ def words_found(words: Sequence[str], item: Item) -> tuple[str, ...]:
         ('dog', '7')
     """
     name = (item.picture or "").rpartition("/")[2].rpartition(".")[0]
-    known = {stem(word) for word in words_of(" ".join((item.text or "", *item.labels, name)))}
-    return tuple(word for word in words if word in known)
+    known = set(words_of(" ".join((item.text or "", *item.labels, name))))
+    return tuple(word for word in words if not known.isdisjoint(forms(word)))
 
 
 def cosines(query: FloatArray, vectors: NDArray[np.int8] | FloatArray) -> ScoreArray:
