@@ -76,7 +76,7 @@ def evaluate(
             np.savez(file, **arrays)
     value: dict[str, Any] = {"codes": str(codes), "model": coded.model, "protocol": protocol}
     value["directions"] = {d: s.to_json() for d, s in scores.items()}
-    console.result(value, _score_table(scores), *_remarks(scores))
+    console.result(value | {"warnings": coded.leak()}, _score_table(scores), *_remarks(scores), *coded.leak())
 
 
 def _cut_rank(text: str) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -72,6 +73,9 @@ def train(
     options: MethodOptions = None,
     image_encoder: Annotated[str, typer.Option(help="Encoder of raw images; also timm:NAME.")] = "efficientnet-lite0",
     text_encoder: Annotated[str, typer.Option(help="Encoder of raw texts; also bag-of-words.")] = "minilm",
+    queries: Annotated[
+        int | None, typer.Option(help="Rows to hold out as queries, if DATA has no split; they are not trained on.")
+    ] = None,
     protocol: Annotated[str, typer.Option(help="paper, or unseen: never train on the database.")] = "paper",
     validation: Annotated[bool, typer.Option(help="Hold out 2,000 pairs for choosing options.")] = False,
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
@@ -92,6 +96,12 @@ def train(
     length = {} if bits is None else {"bits": bits}
     learner = create(method, preset=preset, seed=seed, **length, **parse_options(options or []))
     opened = open_pairs(data, strict=strict)
+    if queries is not None:
+        opened = pipeline.with_queries(opened, queries)
+    if opened.split is None:
+        console.note(
+            f"{data} has no split, so all items are trained on; --queries N holds some out for `rmsh evaluate`."
+        )
     opened = pipeline.for_protocol(opened, protocol, validation=validation)
     console.note(
         *opened.notes,
@@ -157,12 +167,15 @@ def encode(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data to encode, as for `rmsh train`.")],
     out: Annotated[Path, typer.Option(help="Codes file to write (.npz).")],
     *,
-    protocol: Annotated[str, typer.Option(help="As for `rmsh train`.")] = "paper",
+    protocol: Annotated[
+        str | None, typer.Option(help="paper or unseen: use this split of DATA instead of the model's.")
+    ] = None,
     validation: Annotated[bool, typer.Option(help="Use the split of `rmsh train --validation`.")] = False,
 ) -> None:
     """Encode images and texts with a trained model.
 
-    The output file contains the codes of both modalities, IDs, labels and the split, as `rmsh evaluate` reads them.
+    The output file contains the codes of both modalities, IDs, labels and the split, as `rmsh evaluate` reads them. The
+    split is that of `rmsh train` if DATA has the same IDs, else that of DATA.
 
     Example:
         rmsh encode model generated:2000 --out codes.npz
@@ -175,11 +188,23 @@ def encode(
     learned = load(model)
     opened = open_pairs(data)
     console.note(*opened.notes)
-    opened = pipeline.for_protocol(opened, protocol, validation=validation)
+    used = pipeline.split_of_training(model, opened)
+    own = opened.split is not None and (validation or protocol is not None)
+    if used is not None and used.query.size and not own:
+        opened = replace(opened, split=used)
+    else:
+        opened = pipeline.for_protocol(opened, protocol or "paper", validation=validation)
     with console.progress() as report:
-        unreadable = _note_unreadable(console)
-        codes = pipeline.code(learned, opened, cache=cache_folder(), on_skipped=unreadable, on_progress=report)
+        codes = pipeline.code(
+            learned,
+            opened,
+            trained=None if used is None else used.train,
+            cache=cache_folder(),
+            on_skipped=_note_unreadable(console),
+            on_progress=report,
+        )
     codes.save(out)
+    console.note(*codes.leak())
     count = len(codes.ids)
     console.result(
         {"codes": str(out), "items": count, "bits": codes.bits, "model": learned.fingerprint},
