@@ -90,6 +90,14 @@ def _raw_modalities(pairs: Pairs) -> list[Modality]:
     return [m for m in MODALITIES if (column := pairs.column(m)) is not None and is_raw(column)]
 
 
+def check_training(out: Path, encoders: Mapping[Modality, str]) -> None:
+    """Refuse what :func:`learn` would refuse after the data was read: a finished model, an unknown encoder."""
+    if (out / "config.json").exists():
+        raise InputError(f"{out} contains a finished model; choose another folder, or remove this one.")
+    for modality, name in encoders.items():
+        extract.check_encoder(name, modality)
+
+
 def learn(
     method: Method,
     opened: Opened,
@@ -102,8 +110,7 @@ def learn(
     on_progress: OnProgress = ignore,
 ) -> Model:
     """Train on the training rows of some data and write the model folder; an interrupted run is resumed."""
-    if (out / "config.json").exists():
-        raise InputError(f"{out} contains a finished model; choose another folder, or remove this one.")
+    check_training(out, encoders)
     rows = training_rows(opened)
     prepared = prepare_encoders(opened.pairs, encoders, rows=rows)
     pairs = encode_pairs(opened.pairs, prepared, cache=cache, on_skipped=on_skipped, on_progress=on_progress)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import errno
+import re
 import sys
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 import typer
+import typer.main
 from typer.testing import CliRunner
 
 from rmsh import __version__
@@ -140,3 +144,34 @@ def test_an_old_command_name_still_works_with_a_hint(
 def test_reproduce_points_to_make_paper(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reproduce", "grid.yaml"]) == 2
     assert "make paper" in capsys.readouterr().err
+
+
+def _options(command: Any) -> set[str]:
+    """All options of a command and of the commands below it."""
+    own = {option for part in command.params for option in (*part.opts, *part.secondary_opts)}
+    return own.union(*map(_options, getattr(command, "commands", {}).values()), {"--help"})
+
+
+def _sentences() -> Iterator[tuple[str, str]]:
+    """The strings of the sources that are not arguments of other programs, with the file of each."""
+    root = Path(main_module.__file__).parents[1]
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                yield path.name, "".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+                yield path.name, node.value
+
+
+def test_every_option_in_a_message_exists() -> None:
+    command = typer.main.get_command(app)
+    known, unknown, seen = _options(command), [], 0
+    for file, text in _sentences():
+        named = re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)
+        seen += len(named)
+        unknown += [(file, option) for option in named if option not in known]
+        for verb, option in re.findall(r"`rmsh (\w+)[^`]* (--[a-z-]+)", text):
+            if verb in command.commands and option not in _options(command.commands[verb]):  # type: ignore[attr-defined]
+                unknown.append((file, f"{verb} {option}"))
+    assert seen > 40
+    assert unknown == []

@@ -132,11 +132,23 @@ def test_an_unreadable_image_counts_as_missing_and_is_an_error_with_strict(
     assert np.asarray(CodesFile.load(codes).has_image).sum() == 7
 
 
-def test_an_encoder_of_the_other_kind_is_refused(
-    pictures: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [("minilm", "minilm encodes texts"), ("efficientnet-lite", "did you mean 'efficientnet-lite0'?")],
+)
+def test_a_wrong_encoder_is_refused_before_anything_is_read(
+    option: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["train", pictures, "--out", str(tmp_path / "model"), "--image-encoder", "minilm"]) == 2
-    assert "minilm encodes texts" in capsys.readouterr().err
+    assert run(["train", "not-there", "--out", str(tmp_path / "model"), "--image-encoder", option]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_finished_model_is_refused_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").touch()
+    assert run(["train", "not-there", "--out", str(tmp_path)]) == 2
+    assert "contains a finished model" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from rmsh.core.errors import ConfigError
 from rmsh.methods import DEFAULT_METHOD
 
 if TYPE_CHECKING:
+    from rmsh.core.types import Modality
     from rmsh.data.records import Skipped
 
 MethodOptions: TypeAlias = Annotated[
@@ -95,7 +96,10 @@ def train(
 
     length = {} if bits is None else {"bits": bits}
     learner = create(method, preset=preset, seed=seed, **length, **parse_options(options or []))
-    opened = open_pairs(data, strict=strict)
+    encoders: dict[Modality, str] = {"image": image_encoder, "text": text_encoder}
+    pipeline.check_training(out, encoders)
+    with console.progress() as report:
+        opened = open_pairs(data, strict=strict, on_progress=report)
     if queries is not None:
         opened = pipeline.with_queries(opened, queries)
     if opened.split is None:
@@ -113,7 +117,7 @@ def train(
             learner,
             opened,
             out=out,
-            encoders={"image": image_encoder, "text": text_encoder},
+            encoders=encoders,
             cache=cache_folder(),
             strict=strict,
             on_skipped=None if strict else _note_unreadable(console),
@@ -186,7 +190,8 @@ def encode(
     from rmsh.model import load
 
     learned = load(model)
-    opened = open_pairs(data)
+    with console.progress() as report:
+        opened = open_pairs(data, on_progress=report)
     console.note(*opened.notes)
     used = pipeline.split_of_training(model, opened)
     own = opened.split is not None and (validation or protocol is not None)
