@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from rmsh import __version__
 from rmsh.cli import main as main_module
-from rmsh.cli.main import COMMANDS, app, main, run
+from rmsh.cli.main import COMMANDS, GROUPS, app, main, run
 from rmsh.core.errors import DataError, TrainingError
 
 Capture = pytest.CaptureFixture[str]
@@ -49,6 +49,23 @@ def test_every_command_explains_itself_and_has_json_and_quiet(verb: str, capsys:
     assert run([verb, "--help"]) == 0
     shown = capsys.readouterr().out
     assert [word for word in ("Example:", "--json", "--quiet") if word not in shown] == []
+
+
+LINES = [(verb,) for verb in COMMANDS] + [(group, verb) for group, verbs in GROUPS.items() for verb in verbs]
+
+
+@pytest.mark.parametrize("words", LINES, ids=" ".join)
+def test_help_shows_neither_python_types_nor_opposites_of_flags(words: tuple[str, ...], capsys: Capture) -> None:
+    assert run([*words, "--help"]) == 0
+    usage, _, rest = capsys.readouterr().out.partition("\n")
+    assert not re.search(r"[{}a-z]\b", usage.partition("[OPTIONS]")[2])
+    assert not re.search(r"<\w+|/ --no-|x[<>]=|(--[\w-]+), \1", rest)
+
+
+def test_no_summary_of_a_command_is_cut(capsys: Capture) -> None:
+    for group in ([], *([name] for name in GROUPS)):
+        assert run([*group, "--help"]) == 0
+        assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
 
 
 def test_the_version_is_printed(capsys: Capture) -> None:

@@ -75,10 +75,14 @@ def train(
     image_encoder: Annotated[str, typer.Option(help="Encoder of raw images; also timm:NAME.")] = "efficientnet-lite0",
     text_encoder: Annotated[str, typer.Option(help="Encoder of raw texts; also bag-of-words.")] = "minilm",
     queries: Annotated[
-        int | None, typer.Option(help="Rows to hold out as queries, if DATA has no split; they are not trained on.")
+        int | None, typer.Option(help="Rows to hold out as queries for `rmsh evaluate`, if DATA has no split.")
     ] = None,
-    protocol: Annotated[str, typer.Option(help="paper, or unseen: never train on the database.")] = "paper",
-    validation: Annotated[bool, typer.Option(help="Hold out 2,000 pairs for choosing options.")] = False,
+    protocol: Annotated[
+        str, typer.Option(metavar="paper|unseen", help="With unseen, the database is not trained on.")
+    ] = "paper",
+    validation: Annotated[
+        bool, typer.Option(help="Hold out 2,000 training pairs, at most a tenth, for choosing options.")
+    ] = False,
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
 ) -> None:
     """Train a hashing method on pairs of images and texts.
@@ -87,6 +91,7 @@ def train(
     interrupted, run the same command again to continue.
 
     Example:
+        rmsh train features --out model --bits 64 --queries 1000
         rmsh train generated:2000 --out model --bits 32 --set epochs=5
     """
     from rmsh import pipeline
@@ -172,7 +177,7 @@ def encode(
     out: Annotated[Path, typer.Option(help="Codes file to write (.npz).")],
     *,
     protocol: Annotated[
-        str | None, typer.Option(help="paper or unseen: use this split of DATA instead of the model's.")
+        str | None, typer.Option(metavar="paper|unseen", help="Use this split of DATA instead of the model's.")
     ] = None,
     validation: Annotated[bool, typer.Option(help="Use the split of `rmsh train --validation`.")] = False,
 ) -> None:
