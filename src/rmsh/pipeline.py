@@ -127,14 +127,14 @@ def code(
     model: Model,
     opened: Opened,
     *,
-    trained: IntArray | None = None,
+    trained: Split | None = None,
     cache: Path | None = None,
     on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> CodesFile:
     """The codes of all items of some data, with labels and split: the file that `rmsh evaluate` reads.
 
-    ``trained`` are the rows that the model was trained on, if they are known.
+    ``trained`` is the split that the model was trained with, if it is known.
     """
     encoders = restore_encoders(model, opened.pairs)
     pairs = encode_pairs(opened.pairs, encoders, cache=cache, on_skipped=on_skipped, on_progress=on_progress)
@@ -154,7 +154,7 @@ def code(
         labels=pairs.labels,
         classes=pairs.class_names,
         split=roles,
-        trained=None if trained is None else np.isin(np.arange(len(pairs)), trained),
+        trained=None if trained is None else np.isin(np.arange(len(pairs)), trained.train),
         model=model.fingerprint,
     )
 

@@ -70,10 +70,5 @@ def bounds(
 
 
 def code_lengths(words: Sequence[str]) -> list[int]:
-    """Sorted, distinct code lengths.
-
-    Example:
-        >>> code_lengths(["32,64", "16"])
-        [16, 32, 64]
-    """
+    """Sorted, distinct code lengths."""
     return sorted({check_bits(length) for length in listed_numbers(words, "--bits")})

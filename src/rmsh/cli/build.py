@@ -22,18 +22,11 @@ def build(
     out: Annotated[Path, typer.Option(help="Library folder to create.")],
     *,
     labels_from: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SOURCE",
-            help="data, folders, text or a file of classes (default: data without names of folders, else text).",
-        ),
+        str | None, typer.Option(metavar="SOURCE", help="data, folders, text or a file (default: data, else text).")
     ] = None,
     learn_from: Annotated[
         str | None,
-        typer.Option(
-            metavar="SOURCE",
-            help="labels, pairs or nothing (default: labels, else whichever of the others finds more held-out items).",
-        ),
+        typer.Option(metavar="SOURCE", help="labels, pairs or nothing (default: labels, else the better of the two)."),
     ] = None,
     method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = DEFAULT_METHOD,
     bits: Annotated[int | None, typer.Option(help="Code length, 1 to 512 (default: that of the method).")] = None,

@@ -71,25 +71,10 @@ _VALUES = {int: "N", float: "NUMBER", str: "NAME", Path: "PATH"}  # in help
 
 
 def _value(kind: Any) -> str | None:
-    """The name of an option's value in help.
-
-    Example:
-        >>> _value(list[Path] | None), _value(Literal["texts", "images"])
-        ('PATH', 'texts|images')
-    """
+    """The name of an option's value in help, such as PATH for ``list[Path] | None``."""
     if get_origin(kind) is Literal:
         return "|".join(get_args(kind))
     return _VALUES.get(kind) or next((name for part in get_args(kind) if (name := _value(part))), None)
-
-
-def _describe_option(parameter: inspect.Parameter) -> None:
-    """Show `--bits N` in help instead of `--bits <int>`, and `--strict` instead of `--strict / --no-strict`."""
-    kind, option = get_args(parameter.annotation)
-    if isinstance(option, OptionInfo):
-        if kind is bool and option.default is ... and not option.param_decls:  # a name may be the default
-            option.param_decls = (f"--{parameter.name.replace('_', '-')}",)
-        elif kind is not bool and option.metavar is None:
-            option.metavar = _value(kind)
 
 
 def with_console(function: Callable[..., None]) -> Callable[..., None]:
@@ -105,19 +90,18 @@ def with_console(function: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=k) for n, k in kinds.items()
     ]
     _, *own = signature.parameters.values()
-    for parameter in own:
-        _describe_option(parameter)
+    for parameter in own:  # help shows `--bits N`, not `--bits <int>`, and `--strict`, not `--strict / --no-strict`
+        kind, option = get_args(parameter.annotation)
+        if isinstance(option, OptionInfo) and kind is not bool:
+            option.metavar = option.metavar or _value(kind)
+        elif isinstance(option, OptionInfo) and option.default is ...:  # which may be the name of a flag
+            option.param_decls = (f"--{parameter.name.replace('_', '-')}",)
     run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
     return run
 
 
 def listed_words(words: Sequence[str] | None) -> list[str]:
-    """The parts of a list that is written with commas or by repeating its option.
-
-    Example:
-        >>> listed_words(["i2t,t2i", "i2i"])
-        ['i2t', 't2i', 'i2i']
-    """
+    """The parts of a list that is written with commas, or by repeating its option."""
     return [part.strip() for word in words or () for part in word.split(",") if part.strip()]
 
 

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from rmsh.metrics.evaluate import Scores
 
 MapK = Annotated[str, typer.Option(metavar="N|all", help="Rank at which mAP is cut off.")]
-MapNormaliser = Annotated[
-    str, typer.Option(metavar="NAME", help="What divides average precision: relevant, min(relevant,k) or hits.")
-]
+MapNormaliser = Annotated[str, typer.Option(help="Divisor of the precisions: relevant, min(relevant,k) or hits.")]
 
 
 def evaluate(
@@ -29,15 +27,10 @@ def evaluate(
     *,
     labels: Annotated[Path | None, typer.Option(help="File with labels, if CODES has none.")] = None,
     protocol: Annotated[str, typer.Option(metavar="paper|unseen", help="Default ranks, and recall.")] = "paper",
-    k: Annotated[
-        list[str] | None,
-        typer.Option("-k", "--k", metavar="N,N,...", help="Ranks of NDCG; the first is also that of precision."),
-    ] = None,
+    k: Annotated[list[str] | None, typer.Option("-k", "--k", metavar="N,N,...", help="Ranks of the scores.")] = None,
     map_k: MapK = "all",
     map_normaliser: MapNormaliser = "relevant",
-    direction: Annotated[
-        list[str] | None, typer.Option(metavar="NAME,...", help="i2t, t2i, i2i or t2t (default: i2t,t2i).")
-    ] = None,
+    direction: Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Such as i2t,t2i,i2i,t2t.")] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write the scores of each query to this .npz file.")] = None,
 ) -> None:
     """Score codes: NDCG, mAP and precision, next to chance.
@@ -88,12 +81,7 @@ def evaluate(
 
 
 def _cut_rank(text: str) -> int | None:
-    """Parse a rank; "all" is None.
-
-    Example:
-        >>> _cut_rank("all"), _cut_rank("50")
-        (None, 50)
-    """
+    """Parse a rank; "all" is None."""
     if text == "all":
         return None
     if not text.isdecimal():

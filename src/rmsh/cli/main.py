@@ -32,19 +32,7 @@ COMMANDS = [verb for verbs in MODULES.values() for verb in verbs]
 # Commands of two words, in modules named by the first word.
 GROUPS = {
     "data": ("list", "prepare", "card"),
-    "library": (
-        "info",
-        "verify",
-        "compact",
-        "backup",
-        "restore",
-        "repair",
-        "relocate",
-        "share",
-        "upgrade",
-        "export",
-        "push",
-    ),
+    "library": tuple("info verify compact backup restore repair relocate share upgrade export push".split()),  # noqa: SIM905
 }
 
 _INTERRUPTED = 130

@@ -10,9 +10,9 @@ import typer
 
 from rmsh.cli.console import Console, table
 from rmsh.core.errors import InputError, require
+from rmsh.core.types import MODALITIES
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Modality
     from rmsh.library.items import Hit
     from rmsh.search.query import Query
     from rmsh.serve.server import Listening
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 FolderOrAddress: TypeAlias = Annotated[
     str, typer.Argument(metavar="LIBRARY", help="Library folder, or http://HOST:PORT/NAME of a Milvus collection.")
 ]
-_TARGETS: dict[str, Modality] = {
-    "images": "image",
-    "image": "image",
-    "pictures": "image",  # of earlier versions
-    "texts": "text",
-    "text": "text",
-}
 AddressModel: TypeAlias = Annotated[Path | None, typer.Option(help="Model folder, if LIBRARY is an address.")]
 
 
@@ -72,10 +65,10 @@ def search(
     words = " - ".join([text, *(minus or [])])
     if not (words or image or like):
         raise InputError("There is nothing to search for; give TEXT, --image FILE or --like ID.")
-    target = _TARGETS.get(to)
-    if target is None:
+    target = {"pictures": "image"}.get(to, to.removesuffix("s"))
+    if target not in MODALITIES:
         raise InputError(f"--to got {to!r}; give images or texts.")
-    if to == "pictures":
+    if to == "pictures":  # the name in earlier versions
         console.note("`--to pictures` is now `--to images`.")
     condition = None if where is None else parse(where)
     with Searcher.open(library, model=model) as searcher:

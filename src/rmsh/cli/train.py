@@ -77,12 +77,8 @@ def train(
     queries: Annotated[
         int | None, typer.Option(help="Rows to hold out as queries for `rmsh evaluate`, if DATA has no split.")
     ] = None,
-    protocol: Annotated[
-        str, typer.Option(metavar="paper|unseen", help="With unseen, the database is not trained on.")
-    ] = "paper",
-    validation: Annotated[
-        bool, typer.Option(help="Hold out 2,000 training pairs, at most a tenth, for choosing options.")
-    ] = False,
+    protocol: Annotated[str, typer.Option(metavar="paper|unseen", help="unseen leaves the database out.")] = "paper",
+    validation: Annotated[bool, typer.Option(help="Hold out 2,000 pairs for choosing options.")] = False,
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
 ) -> None:
     """Train a hashing method on pairs of images and texts.
@@ -176,9 +172,7 @@ def encode(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data to encode, as for `rmsh train`.")],
     out: Annotated[Path, typer.Option(help="Codes file to write (.npz).")],
     *,
-    protocol: Annotated[
-        str | None, typer.Option(metavar="paper|unseen", help="Use this split of DATA instead of the model's.")
-    ] = None,
+    protocol: Annotated[str | None, typer.Option(metavar="paper|unseen", help="Use this split of DATA.")] = None,
     validation: Annotated[bool, typer.Option(help="Use the split of `rmsh train --validation`.")] = False,
 ) -> None:
     """Encode images and texts with a trained model.
@@ -199,20 +193,13 @@ def encode(
         opened = open_pairs(data, on_progress=report)
     console.note(*opened.notes)
     used = pipeline.split_of_training(model, opened)
-    own = opened.split is not None and (validation or protocol is not None)
-    if used is not None and used.query.size and not own:
-        opened = replace(opened, split=used)
-    else:
+    if used is None or not used.query.size or (opened.split is not None and (validation or protocol)):
         opened = pipeline.for_protocol(opened, protocol or "paper", validation=validation)
+    else:
+        opened = replace(opened, split=used)
     with console.progress() as report:
-        codes = pipeline.code(
-            learned,
-            opened,
-            trained=None if used is None else used.train,
-            cache=cache_folder(),
-            on_skipped=_note_unreadable(console),
-            on_progress=report,
-        )
+        told: dict[str, Any] = {"on_skipped": _note_unreadable(console), "on_progress": report}
+        codes = pipeline.code(learned, opened, trained=used, cache=cache_folder(), **told)
     codes.save(out)
     console.note(*codes.leak())
     count = len(codes.ids)
