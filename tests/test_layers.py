@@ -36,7 +36,6 @@ LAYERS = [
     "serve",
     "builder",
     "compare",
-    "doctor",
     "cli",
     "__main__",
 ]

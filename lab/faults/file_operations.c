@@ -1,4 +1,4 @@
-/* Preloaded into a process: counts its changes to files, kills it at one of them, and writes a record of all.
+/* Preloaded into a process: counts its changes to files and messages to servers, kills it at one of them, and writes a record of all.
 
    faults_kill_after(n) lets n further changes happen; the next one ends the process with SIGKILL, a write after half of
    its bytes. If FAULTS_RECORD names a file, every change is appended to it: a kind, the inode, an offset or size, the
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -140,6 +141,9 @@ int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
 
 int mkdirat(int folder, const char *path, mode_t mode) { CHANGE(REAL(mkdirat)(folder, path, mode), note_path('D', folder, path)); }
 int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }
+
+/* A message to a server, of a push. */
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags) { CHANGE(REAL(sendmsg)(fd, message, flags), ); }
 
 /* Python then copies with read and write. */
 ssize_t sendfile(int out, int in, off_t *offset, size_t size) { (void)out, (void)in, (void)offset, (void)size; errno = ENOTSUP; return -1; }

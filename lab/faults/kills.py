@@ -166,7 +166,7 @@ def _complete(folder: Path, operation: str) -> None:
         if operation == "push":
             push_to_milvus(library)
             if push_to_milvus(library):
-                raise RuntimeError("a push that was repeated has written again")
+                raise RuntimeError("a repeated push has changed the collection again")
 
 
 def _check_backups(root: Path, state: State) -> list[str]:

@@ -134,17 +134,17 @@ def _change(library: Library, operation: str, items: Sequence[Item], folder: Pat
         (other,) = MODELS.keys() - {current}
         recode(library, MODELS[other], encode=lambda some: make_codes(some, other), batch=16)
     else:
-        change = library.add if operation == "add" else library.update
-        change(items, make_codes(items, current), model=current)
+        library.add(items, make_codes(items, current), model=current, replace=operation != "add")
 
 
 def push_to_milvus(library: Library) -> int:
-    """Push a library to the server of MILVUS_URI; returns how many codes were written."""
+    """Push a library to the server of MILVUS_URI; returns how many codes were written or removed."""
     from rmsh.milvus.push import push
 
     with library.reading() as connection:
         name = f"faults_{library_id(connection)}"
-    return push(library, f"{MILVUS}/{name}", drop_former=True).written
+    done = push(library, f"{MILVUS}/{name}", drop_former=True)
+    return done.written + done.removed
 
 
 def _report(what: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -135,13 +136,18 @@ def _ask(port: int, kind: str, request: tuple[Any, ...]) -> Answered:
 def _memory(pid: int) -> int:
     """Proportional set size of a process and its children in MB; what has just ended counts as nothing."""
     total = 0
-    children = [word for file in Path(f"/proc/{pid}/task").glob("*/children") for word in file.read_text().split()]
-    for process in (pid, *children):
-        try:
+    for process in (pid, *_children(pid)):
+        with suppress(OSError, IndexError):
             total += int(re.findall(r"Pss:\s+(\d+)", Path(f"/proc/{process}/smaps_rollup").read_text())[0])
-        except (OSError, IndexError):
-            continue
     return total >> 10
+
+
+def _children(pid: int) -> list[str]:
+    found: list[str] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            found += file.read_text().split()
+    return found
 
 
 def _percentiles(answered: list[Answered], kind: str) -> dict[str, float]:

@@ -36,12 +36,10 @@ def main(*, seed: Seed = 0) -> None:
 
 
 def measure(root: Path) -> dict[str, Any]:
-    """Seconds and megabytes of `rmsh data prepare`."""
-    options = ["--root", str(root), "--out", str(root / "pairs"), "--without-images", "--quiet"]
+    """Seconds and megabytes of `make lab ARGS="prepare mscoco"`."""
+    options = ["--root", str(root), "--out", str(root / "pairs"), "--without-images"]
     start = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-m", "rmsh", "data", "prepare", "mscoco", *options], check=True, stdout=subprocess.DEVNULL
-    )
+    subprocess.run([sys.executable, "-m", "lab", "prepare", "mscoco", *options], check=True, stdout=subprocess.DEVNULL)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return {"seconds": round(seconds, 1), "peak_megabytes": round(peak / 1024)}

@@ -1,4 +1,4 @@
-"""Search engines side by side: our indexes, faiss, usearch, and the limit set by memory, in turns in one process.
+"""Search engines side by side: our index, faiss, usearch, and the limit set by memory, in turns in one process.
 
 All engines receive the same queries, and their distances are compared, so that a fast wrong answer is noticed.
 """
@@ -22,8 +22,7 @@ import typer
 from rmsh.codes import pack, to_words
 from rmsh.codes_file import CodesFile
 from rmsh.core.errors import ConfigError, InputError, RmshError, require
-from rmsh.index import INDEXES
-from rmsh.index.scan import run_all
+from rmsh.index.scan import Scan, run_all
 from rmsh.index.speed import to_codes, uniform
 
 if TYPE_CHECKING:
@@ -103,15 +102,14 @@ class Engine(ABC):
         """Distances of the k nearest, (Q, k), or None if the engine does not compute them."""
 
 
-class _Index(Engine):
-    """One of our indexes."""
+class _Scan(Engine):
+    """The index of a library."""
 
-    def __init__(self, kind: str, words: WordArray, bits: int, threads: int) -> None:
-        self.index = INDEXES.load(kind).over(words, bits, threads=threads)
+    def __init__(self, words: WordArray, bits: int, threads: int) -> None:
+        self.index = Scan.over(words, bits, threads=threads)
 
     def search(self, queries: Codes, k: int) -> IntArray:
-        distances: IntArray = self.index.search(queries, k).distances
-        return distances
+        return self.index.search(queries, k).distances.astype(np.int64)
 
 
 class _Memory(Engine):
@@ -171,8 +169,7 @@ class _Usearch(Engine):
 
 ENGINES: Mapping[str, Callable[[WordArray, int, int], Engine]] = {
     "memory": _Memory,
-    "scan": partial(_Index, "scan"),
-    "mih": partial(_Index, "mih"),
+    "scan": _Scan,
     "faiss": _Faiss,
     "usearch": _Usearch,
 }
@@ -199,7 +196,7 @@ def measure(
     queries: WordArray,
     *,
     bits: int,
-    engines: Sequence[str] = ("memory", "scan", "mih"),
+    engines: Sequence[str] = ("memory", "scan"),
     batches: Sequence[int] = (1, 32, 1000),
     k: int = 100,
     threads: int = 1,
@@ -225,7 +222,7 @@ def measure(
 
 
 def _build(name: str, words: WordArray, queries: Codes, *, k: int, threads: int) -> tuple[Engine, float]:
-    """An engine after its first search, which compiles code and builds tables, and the seconds it took."""
+    """An engine after its first search, which compiles code, and the seconds it took."""
     start = time.perf_counter()
     engine = ENGINES[name](words, queries.bits, threads)
     engine.search(queries.take(np.arange(1)), k)

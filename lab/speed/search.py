@@ -30,8 +30,8 @@ from lab.speed.engines import enlarge, generate, measure
 from rmsh.compare.provenance import commit
 from rmsh.core.cache import cache_folder
 from rmsh.core.files import read_json, write_json
-from rmsh.index import INDEXES
 from rmsh.index.brute import Brute
+from rmsh.index.scan import Scan
 from rmsh.index.speed import to_codes
 from rmsh.methods import create
 
@@ -88,12 +88,7 @@ def rate_table(results: dict[str, Any]) -> str:
 def _measure(kind: str, items: int, bits: int) -> dict[str, Any]:
     words, queries = _codes(kind, items, bits)
     _check_against_brute_force(words, queries[:3], bits)
-    batches = (1, 32, 1000)
-    hashed = batches if items * bits <= 128_000_000 else batches[:2]  # a thousand queries by slow hashing take minutes
-    one = measure(words, queries, bits=bits, engines=("memory", "scan", "mih", "faiss"), batches=hashed, k=K)
-    rest = tuple(batch for batch in batches if batch not in hashed)
-    if rest:
-        one += measure(words, queries, bits=bits, engines=("memory", "scan", "faiss"), batches=rest, k=K)
+    one = measure(words, queries, bits=bits, engines=("memory", "scan", "faiss"), k=K)
     other = measure(words, queries[:1], bits=bits, engines=("usearch",), batches=(1,), k=K)
     two = measure(words, queries, bits=bits, engines=("memory", "scan"), batches=(1,), k=K, threads=2)
     return {
@@ -107,10 +102,9 @@ def _check_against_brute_force(words: WordArray, queries: WordArray, bits: int) 
     """Rows and distances must be equal, ties included."""
     query = to_codes(queries, bits)
     expected = Brute.over(words, bits).search(query, K)
-    for name in ("scan", "mih"):
-        found = INDEXES.load(name).over(words, bits, threads=1).search(query, K)
-        if not (np.array_equal(found.rows, expected.rows) and np.array_equal(found.distances, expected.distances)):
-            sys.exit(f"{name} differs from brute force; nothing was written.")
+    found = Scan.over(words, bits, threads=1).search(query, K)
+    if not (np.array_equal(found.rows, expected.rows) and np.array_equal(found.distances, expected.distances)):
+        sys.exit("The scan differs from brute force; nothing was written.")
 
 
 def _codes(kind: str, items: int, bits: int) -> tuple[WordArray, WordArray]:

@@ -22,13 +22,12 @@ def search_speed(sources: Sources) -> str:
         case = measured[f"{kind} {items} {bits}"]
         rate = {(m["engine"], m["batch"]): m["queries_per_second"] for m in case["one thread"]}
         times = [f"{rate['scan', batch] / rate['faiss', batch]:.1f}" for batch in (1, 32, 1000)]
-        hashing = f"{rate['mih', 1] / rate['scan', 1]:.1f}"
         reading = f"{rate['scan', 1] / rate['memory', 1]:.0%}"
         vectors = case["machine"].get("vectors", "AVX2")  # a Zen 3, before results named their instructions
         place = [f"{int(items) // 1_000_000} M", bits, kind, vectors]
-        rows.append([*place, f"{rate['scan', 1]:,.0f}", reading, *times, hashing])
+        rows.append([*place, f"{rate['scan', 1]:,.0f}", reading, *times])
     columns = ["codes", "bits", "kind", "processor", "scan, queries/s", "of reading"]
-    columns += ["scan × faiss", "batch of 32", "batch of 1,000", "mih × scan"]
+    columns += ["scan × faiss", "batch of 32", "batch of 1,000"]
     huge = measured["huge 100000000 64"]["1 threads"]
     single, batch = (huge["queries/s"][size] for size in ("1", "1000"))
     return table(columns, rows) + (

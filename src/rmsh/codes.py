@@ -31,12 +31,7 @@ MAX_BITS = 512
 
 
 def check_bits(bits: int) -> int:
-    """Return a code length as an int; CodesError if it is not a whole number from 1 to 512.
-
-    Example:
-        >>> check_bits(64)
-        64
-    """
+    """Return a code length as an int; CodesError if it is not a whole number from 1 to 512."""
     whole = isinstance(bits, (int, np.integer)) and type(bits) is not bool
     if not whole or not 1 <= bits <= MAX_BITS:
         raise CodesError(f"A code cannot have {bits!r} bits; give a whole number from 1 to {MAX_BITS}.")
@@ -54,12 +49,7 @@ def pack(values: BitArray) -> PackedArray:
 
 
 def unpack(packed: PackedArray, bits: int) -> BitArray:
-    """Undo :func:`pack`.
-
-    Example:
-        >>> unpack(np.array([[5]], dtype=np.uint8), 3)
-        array([[ True, False,  True]])
-    """
+    """Undo :func:`pack`."""
     return np.unpackbits(packed, axis=1, count=bits, bitorder="little").astype(np.bool_)
 
 
@@ -118,16 +108,7 @@ class Codes:
     """Binary codes of n items with their IDs, and optionally with the vectors that rank them more finely.
 
     Construction does not check that the IDs differ; code that matches codes to items by ID calls
-    :func:`check_unique_ids`.
-
-    Args:
-        packed: uint8 (n, ceil(bits / 8)).
-        bits: the length of a code, 1 to 512.
-        ids: (n,) strings.
-        vectors: int8 (n, dimensions), see :func:`to_int8`; or None.
-
-    Raises:
-        CodesError: the shape, the dtype, the padding or the number of IDs is wrong.
+    :func:`check_unique_ids`. A CodesError says which shape, dtype or padding is wrong.
 
     Example:
         >>> codes = Codes.from_values(np.array([[0.5, -0.1, 0.0]]), ids=["a"])
@@ -135,10 +116,10 @@ class Codes:
         (array([[5]], dtype=uint8), 1)
     """
 
-    packed: PackedArray
-    bits: int
-    ids: IdArray
-    vectors: NDArray[np.int8] | None = None
+    packed: PackedArray  # uint8 (n, ceil(bits / 8))
+    bits: int  # the length of a code, 1 to 512
+    ids: IdArray  # (n,) strings
+    vectors: NDArray[np.int8] | None = None  # (n, dimensions), see to_int8
 
     def __post_init__(self) -> None:
         bits, packed = check_bits(self.bits), np.asarray(self.packed)
@@ -197,11 +178,7 @@ class Codes:
 
 
 def check_unique_ids(ids: IdArray) -> None:
-    """Raise CodesError if an ID occurs more than once.
-
-    Example:
-        >>> check_unique_ids(np.array(["a", "b"]))
-    """
+    """Raise CodesError if an ID occurs more than once."""
     names = ids.tolist()
     if len(set(names)) < len(names):
         (name, count), *_ = Counter(names).most_common(1)

@@ -20,7 +20,7 @@ from rmsh.core.files import atomic, checked_format, open_regular
 from rmsh.core.types import MODALITIES, BitArray, IdArray, LabelArray, Modality, PackedArray
 from rmsh.data.labels import pack_labels, unpack_labels
 from rmsh.data.pairs import checked_labels, checked_mask, checked_names, rows_by_id
-from rmsh.data.readers.matrix_files import list_matrices
+from rmsh.data.readers.matrix_files import list_matrices, read_matrix
 from rmsh.metrics.histogram import LabelledCodes
 
 if TYPE_CHECKING:
@@ -75,13 +75,6 @@ class CodesFile:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def codes(self, modality: Modality) -> Codes:
-        """The codes of the items that have this modality; CodesError if it is not in the file."""
-        packed = self.image if modality == "image" else self.text
-        if packed is None:
-            raise CodesError(f"There are no {modality} codes in this file; encode the {modality}s too.")
-        return Codes(packed, self.bits, self.ids).take(getattr(self, f"has_{modality}"))
-
     def part(self, role: str) -> dict[Modality, LabelledCodes]:
         """The labelled codes of the queries or of the database, by modality."""
         if self.labels is None:
@@ -125,11 +118,8 @@ class CodesFile:
         if not path.is_file():
             raise InputError(f"{path} is not a file; give a codes file written by `rmsh encode`.")
         try:
-            list_matrices(path)  # refuses a file that would not fit into memory
-            # np.load accepts any file and leaves a damaged archive open; zipfile rejects what is not an archive
-            with zipfile.ZipFile(path), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                arrays: dict[str, Any] = dict(archive.items())
-        except Exception as error:  # parsers raise almost anything on a damaged archive
+            arrays: dict[str, Any] = {matrix.key: read_matrix(matrix) for matrix in list_matrices(path)}
+        except DataError as error:
             raise FormatError(f"{path} cannot be read as a codes file ({error}); recreate it.") from error
         found = {name: arrays.pop(name).tolist() for name in ("format", "version") if name in arrays}
         checked_format(found, path, name=FORMAT, version=VERSION, hint="`rmsh audit` reads codes of other programs")

@@ -16,7 +16,6 @@ from rmsh.metrics.evaluate import evaluate
 
 if TYPE_CHECKING:
     from rmsh.core.types import LabelArray
-    from rmsh.data.benchmarks.base import Benchmark
     from rmsh.data.open import Opened
 
 BLOCK = 2048  # distinct label sets compared at a time
@@ -77,19 +76,6 @@ def _chance(query: LabelArray, database: LabelArray) -> dict[str, float]:
     scores = evaluate(codes[0], codes[1], query, database)
     names = scores.definitions.names()
     return {names[metric]: getattr(scores, metric).chance for metric in ("ndcg", "map", "precision")}
-
-
-def declared_sentences(benchmark: Benchmark) -> list[str]:
-    """The declaration of a benchmark, including what the paper leaves open."""
-    return [
-        benchmark.title,
-        f"published: {benchmark.published}",
-        f"licence: {benchmark.licence}",
-        f"cite: {benchmark.citation}",
-        f"files: {benchmark.layout}",
-        *(f"split {protocol.name}: {protocol.about}" for protocol in benchmark.protocols),
-        *(f"open: {point}" for point in benchmark.open_points),
-    ]
 
 
 def card_sentences(card: DataCard) -> list[str]:

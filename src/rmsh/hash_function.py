@@ -53,13 +53,7 @@ class Layer(NamedTuple):
 
 
 class KernelLayer(NamedTuple):
-    """x -> exp(-||x - z||^2 / width) for each anchor z.
-
-    Example:
-        >>> layer = KernelLayer(np.array([[0.0], [3.0]], np.float32), np.array([9.0], np.float32))
-        >>> layer(np.array([[3.0]], np.float32)).round(3).tolist()
-        [[0.368..., 1.0]]
-    """
+    """x -> exp(-||x - z||^2 / width) for each anchor z."""
 
     anchors: FloatArray  # (outputs, inputs)
     width: FloatArray  # (1,)

@@ -37,21 +37,13 @@ _KEYS = {"format", "fingerprint", "method", "options", "activations", "facts", "
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Trained hash functions.
-
-    Args:
-        functions: one hash function per modality.
-        method: name of the method that trained them.
-        options: configuration of the method.
-        facts: results of training as plain JSON values, such as delta and the reason for it.
-        encoders: for each modality, the encoder of its features; empty if features were given.
-    """
+    """Trained hash functions, one per modality."""
 
     functions: Mapping[Modality, HashFunction]
-    method: str
-    options: Mapping[str, Any]
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    encoders: Mapping[Modality, Mapping[str, Any]] = field(default_factory=dict)
+    method: str  # name of the method that trained them
+    options: Mapping[str, Any]  # of the method
+    facts: Mapping[str, Any] = field(default_factory=dict)  # results of training as plain JSON values, such as delta
+    encoders: Mapping[Modality, Mapping[str, Any]] = field(default_factory=dict)  # empty if features were given
 
     @property
     def bits(self) -> int:
@@ -64,12 +56,7 @@ class Model:
         return sha256(self._tensor_bytes()).hexdigest()[:16]
 
     def project(self, features: Features, modality: Modality) -> FloatArray:
-        """The relaxed codes, float32 (n, bits).
-
-        Raises:
-            InputError: the model has no function for this modality.
-            DataError: the features have another width.
-        """
+        """The relaxed codes, float32 (n, bits); InputError without a function for this modality."""
         if modality not in self.functions:
             known = " and ".join(self.functions)
             raise InputError(f"This model cannot encode {modality!r}; it has a function for {known} only.")
@@ -83,9 +70,7 @@ class Model:
         """Vectors in the joint space of images and texts, float32 (n, dimensions).
 
         In their dot products, label probabilities count half as much as the embedding: most words are not labels.
-
-        Raises:
-            InputError: the method of this model has no joint space; ``has_embedding`` tells.
+        InputError if the model has no joint space; ``has_embedding`` tells.
         """
         joint = self.functions[modality].joint
         if joint is None:
@@ -154,12 +139,7 @@ class Model:
 
 
 def load(folder: Path | str) -> Model:
-    """Read a model folder.
-
-    Raises:
-        InputError: the folder does not contain a finished model.
-        FormatError: the model is damaged or from a newer version.
-    """
+    """Read a model folder; InputError if it has no finished model, FormatError if it is damaged or of a newer rmsh."""
     path = Path(folder)
     if not (path / "config.json").is_file():
         raise InputError(f"{path} does not contain a finished model (no config.json); train one with `rmsh train`.")

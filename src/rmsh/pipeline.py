@@ -14,8 +14,8 @@ from rmsh.codes_file import CodesFile
 from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES, IntArray, Modality
-from rmsh.data.benchmarks.coco66k import check_held_out
 from rmsh.data.pairs import Pairs, is_raw, rows_by_id
+from rmsh.data.readers.coco66k import check_held_out
 from rmsh.data.records import Record, Skipped, to_pairs
 from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, random_split, unseen_split
 from rmsh.features import extract

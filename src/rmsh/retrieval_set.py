@@ -10,7 +10,7 @@ import numpy as np
 
 from rmsh.codes_file import CodesFile, is_codes_file
 from rmsh.core.errors import ConfigError, DataError
-from rmsh.data.readers.code_files import FoundLabels, Kind, Meaning, Part, find_codes, find_labels
+from rmsh.data.readers.code_files import CodeKind, FoundLabels, Meaning, find_codes, find_labels
 from rmsh.data.splits import Split, random_split
 from rmsh.metrics.directions import default_directions, modalities, select_direction
 from rmsh.metrics.histogram import LabelledCodes
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rmsh.codes import Codes
     from rmsh.core.types import Direction
+    from rmsh.data.readers.matrix_files import Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +67,8 @@ def read_retrieval_set(
         found_queries = find_labels(query_labels or query_codes)
         notes += more + found_queries.notes
     shared: tuple[Part, ...] = ("all",) if one_set or query_codes is not None else ()
-    query_kinds: tuple[Kind, ...] = ("codes", "image", "text")  # in order of preference
-    database_kinds: tuple[Kind, ...] = ("codes", "text", "image")
+    query_kinds: tuple[CodeKind, ...] = ("codes", "image", "text")  # in order of preference
+    database_kinds: tuple[CodeKind, ...] = ("codes", "text", "image")
     if direction is not None:
         query_kinds, database_kinds = ((modality,) for modality in modalities(direction))
     query, query_kind = _labelled(coded_queries, found_queries, ("query", *shared), query_kinds)
@@ -103,8 +104,8 @@ def _from_codes_file(path: Path, labels: Path | None, queries: int | None, direc
 
 
 def _labelled(
-    coded: Mapping[Meaning, Codes], labels: FoundLabels, parts: tuple[Part, ...], kinds: tuple[Kind, ...]
-) -> tuple[LabelledCodes, Kind]:
+    coded: Mapping[Meaning, Codes], labels: FoundLabels, parts: tuple[Part, ...], kinds: tuple[CodeKind, ...]
+) -> tuple[LabelledCodes, CodeKind]:
     for part, kind in product(parts, kinds):
         if (part, kind) in coded:
             return LabelledCodes(coded[part, kind], labels.of(*parts)), kind

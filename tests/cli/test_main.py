@@ -158,9 +158,17 @@ def test_an_old_command_name_still_works_with_a_hint(
     assert f"{new.split()[1]} [OPTIONS]" in captured.out
 
 
-def test_reproduce_points_to_make_paper(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["reproduce", "grid.yaml"]) == 2
-    assert "make paper" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        (["reproduce", "grid.yaml"], "make paper"),
+        (["data", "prepare", "mscoco", "--root", "coco"], 'make lab ARGS="prepare'),
+        (["data", "list"], 'make lab ARGS="prepare'),
+    ],
+)
+def test_a_command_that_moved_says_where(words: list[str], place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 2
+    assert place in capsys.readouterr().err
 
 
 def _options(command: Any) -> set[str]:

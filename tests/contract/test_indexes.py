@@ -21,10 +21,7 @@ from rmsh.index.brute import Brute
 from rmsh.index.filters import Label
 
 # Options under which each index is tested; other indexes are tested without options.
-OPTIONS: dict[str, list[dict[str, Any]]] = {
-    "scan": [{"threads": 1}, {"threads": 3}],
-    "mih": [{"threads": 1, "budget": 10**9}, {"threads": 3}],
-}
+OPTIONS: dict[str, list[dict[str, Any]]] = {"scan": [{"threads": 1}, {"threads": 3}]}
 CASES = [(name, options) for name in INDEXES.names() for options in OPTIONS.get(name, [{}])]
 
 on_every_index = pytest.mark.parametrize(("name", "options"), CASES, ids=str)
@@ -35,11 +32,10 @@ lengths = st.one_of(st.sampled_from([1, 2, 63, 64, 65, 128, 129, MAX_BITS]), st.
 
 @pytest.fixture(autouse=True, scope="module")
 def _small_data_takes_every_path() -> Iterator[None]:
-    """Use threads and tables for tiny data too."""
+    """Use threads for tiny data too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rmsh.index.scan._WORDS_PER_THREAD", 1)
         patch.setattr("rmsh.index.scan._QUERIES_PER_THREAD", 4)
-        patch.setattr("rmsh.index.mih._NEW_ROWS", 100)
         yield
 
 

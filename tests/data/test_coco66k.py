@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.coco66k import HELD_OUT, check_held_out, decompand, is_coco66k, read_coco66k
 from rmsh.data.labels import pack_labels
+from rmsh.data.readers.coco66k import HELD_OUT, check_held_out, decompand, is_coco66k, read_coco66k
 from rmsh.data.splits import unseen_split
 
 ROWS = ["42\tdatabase\tA rack of shoes", "49\tdatabase\tTwo men", "7\tquery\tA clock tower"]

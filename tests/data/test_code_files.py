@@ -13,7 +13,8 @@ from scipy.io import savemat
 
 from rmsh.codes import unpack
 from rmsh.core.errors import CodesError, DataError
-from rmsh.data.readers.code_files import decode_codes, decode_labels, find_codes, find_labels, key_meaning
+from rmsh.data.readers.code_files import decode_codes, decode_labels, find_codes, find_labels
+from rmsh.data.readers.matrix_files import MatrixKey
 
 BITS = np.random.default_rng(0).random((6, 10)) < 0.5
 
@@ -29,20 +30,20 @@ LABELS = np.eye(3, dtype=np.uint8)[[0, 1, 2, 0, 1, 2]]
     [
         ("codes", ("all", "codes")),
         ("B", ("all", "codes")),
-        ("image", ("all", "image")),
-        ("text_codes", ("all", "text")),
+        ("image", ("all", "images")),
+        ("text_codes", ("all", "text codes")),
         ("qB", ("query", "codes")),
         ("rB", ("database", "codes")),
         ("query", ("query", "codes")),
         ("database", ("database", "codes")),
         ("retrieval_codes", ("database", "codes")),
         ("B_te", ("query", "codes")),
-        ("qBX", ("query", "image")),
-        ("rBY", ("database", "text")),
-        ("query_img", ("query", "image")),
-        ("retrieval_txt", ("database", "text")),
-        ("q_i", ("query", "image")),
-        ("r_t", ("database", "text")),
+        ("qBX", ("query", "image codes")),
+        ("rBY", ("database", "text codes")),
+        ("query_img", ("query", "images")),
+        ("retrieval_txt", ("database", "texts")),
+        ("q_i", ("query", "images")),
+        ("r_t", ("database", "texts")),
         ("qL", ("query", "labels")),
         ("database_labels", ("database", "labels")),
         ("targets", ("all", "labels")),
@@ -50,7 +51,13 @@ LABELS = np.eye(3, dtype=np.uint8)[[0, 1, 2, 0, 1, 2]]
     ],
 )
 def test_a_key_names_a_part_and_a_kind(key: str, meant: tuple[str, str] | None) -> None:
-    assert key_meaning(key) == meant
+    assert MatrixKey(Path("a.npz"), key, (1, 1)).meaning == meant
+
+
+@pytest.mark.parametrize("keys", [("image", "text"), ("image_codes", "text_codes"), ("I", "T"), ("BX", "BY")])
+def test_codes_of_both_modalities_are_found(tmp_path: Path, keys: tuple[str, str]) -> None:
+    np.savez(tmp_path / "a.npz", **dict.fromkeys(keys, SIGNS), B_tr=SIGNS)
+    assert [*find_codes(tmp_path / "a.npz")[0]] == [("all", "image"), ("all", "text")]
 
 
 def test_codes_are_found_by_key_and_noted(tmp_path: Path) -> None:

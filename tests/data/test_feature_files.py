@@ -1,4 +1,4 @@
-"""Pairs from matrix files: roles by name, matching rows, features by ID."""
+"""Pairs from matrix files: roles by name, matching rows."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import io, sparse
+from scipy import sparse
 
 from rmsh.core.errors import DataError
 from rmsh.data.pairs import Pairs
 from rmsh.data.readers.feature_files import (
     Role,
     Selection,
-    locate,
-    read_features,
     read_matrix_pairs,
-    role_of_key,
     select_matrices,
 )
 from rmsh.data.readers.matrix_files import MatrixKey
 from rmsh.data.splits import Split
+
+
+def meaning(key: str) -> tuple[str, str] | None:
+    return MatrixKey(Path("data.mat"), key, (9, 2)).meaning
 
 
 @pytest.mark.parametrize(
@@ -35,24 +36,26 @@ from rmsh.data.splits import Split
     ],
 )
 def test_names_of_whole_matrices_are_known_in_any_case(role: Role, names: str) -> None:
-    assert {role_of_key(name) for name in names.split()} == {(role, "all")}
+    assert {meaning(name) for name in names.split()} == {("all", role)}
 
 
 @pytest.mark.parametrize(
     ("part", "names"),
     [
-        ("train", "I_tr T_tr L_tr image_train LTrain"),
-        ("query", "I_te T_te L_te I_test text_query"),
+        ("train", "I_tr T_tr L_tr image_train LTrain train/images"),
+        ("query", "I_te T_te L_te I_test text_query query_labels"),
         ("database", "I_db T_db label_database images_retrieval"),
     ],
 )
 def test_names_of_parts_are_known(part: str, names: str) -> None:
-    assert {role_of_key(name)[1] for name in names.split()} == {part}
+    assert {(meaning(name) or "none")[0] for name in names.split()} == {part}
 
 
-@pytest.mark.parametrize("name", ["param", "x", "y", "i", "t", "XTrain", "train/images", "", "all"])
+@pytest.mark.parametrize("name", ["param", "x", "y", "i", "t", "XTrain", "", "all", "codes", "query", "B_tr"])
 def test_an_ambiguous_name_is_not_guessed(name: str) -> None:
-    assert role_of_key(name) is None
+    selected, notes = chosen(LAll=(9, 2), **{name: (9, 2)})
+    assert [*selected] == ["labels"]
+    assert notes[-1] == f"key {name!r} (9 x 2) of data.mat was not used"
 
 
 def chosen(skip: tuple = (), **shapes: tuple[int, ...]) -> tuple[Selection, list[str]]:
@@ -123,41 +126,6 @@ def test_training_rows_next_to_a_database_are_skipped_and_noted() -> None:
 def test_roles_in_different_parts_are_refused() -> None:
     with pytest.raises(DataError, match=r"different parts \(images for train and query, labels for all\)"):
         chosen(I_tr=(9, 2), I_te=(3, 2), LAll=(12, 4))
-
-
-def test_a_file_of_one_matrix_needs_no_key(tmp_path: Path) -> None:
-    np.save(tmp_path / "resnet.npy", np.ones((2, 3)))
-    assert locate(str(tmp_path / "resnet.npy"), "images").key == "resnet"
-
-
-def test_a_key_is_named_after_a_colon(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", one=np.ones((2, 3)), two=np.ones((2, 4)))
-    assert locate(f"{tmp_path / 'a.npz'}:two", "images").shape == (2, 4)
-    with pytest.raises(DataError, match=r"there is no key 'three'.* key 'one' \(2 x 3\) of a.npz"):
-        locate(f"{tmp_path / 'a.npz'}:three", "images")
-
-
-def test_a_key_in_two_spellings_is_taken_only_as_it_is_spelt(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", one=np.ones((2, 3)), ONE=np.ones((2, 4)))
-    assert locate(f"{tmp_path / 'a.npz'}:one", "labels").shape == (2, 3)
-    with pytest.raises(DataError, match="several keys match 'One'"):
-        locate(f"{tmp_path / 'a.npz'}:One", "labels")
-
-
-def test_a_drive_letter_is_not_a_file_with_a_key() -> None:
-    with pytest.raises(DataError, match=r"Q:.nothing.npy does not exist"):
-        locate("Q:/nothing.npy", "images")
-
-
-def test_the_fitting_name_is_taken_among_several(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", images=np.ones((2, 3)), labels=np.ones((2, 4)))
-    assert locate(str(tmp_path / "a.npz"), "labels").key == "labels"
-
-
-def test_several_matrices_without_a_fitting_name_are_refused(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", one=np.ones((2, 3)), two=np.ones((2, 4)))
-    with pytest.raises(DataError, match=r"texts: .*'one'.*'two'.* Write '.*a.npz:KEY'"):
-        locate(str(tmp_path / "a.npz"), "texts")
 
 
 def assembled(folder: Path, **matrices: object) -> tuple[Pairs, Split | None, tuple[str, ...]]:
@@ -296,51 +264,3 @@ def test_parts_of_different_width_are_refused(tmp_path: Path) -> None:
         DataError, match=r"The parts of images have different widths: .*'I_tr' \(3 x 2\).*'I_te' \(1 x 5\)"
     ):
         assembled(tmp_path, I_tr=np.ones((3, 2)), I_te=np.ones((1, 5)))
-
-
-IDS = np.array(["im1", "im2", "im3", "im4"])
-
-
-WANTED = np.array([3, 1])
-
-
-def features(path: Path | str) -> tuple[list[list[float]], str]:
-    column, note = read_features(str(path), "images", IDS, wanted=WANTED, canonical_id=lambda name: f"im{int(name)}")
-    return column.tolist(), note
-
-
-def test_rows_are_found_by_ids_in_any_order_and_spelling(tmp_path: Path) -> None:
-    np.savez(tmp_path / "resnet.npz", images=[[40.0], [20.0], [90.0]], ids=[4, 2, 9])
-    column, note = features(tmp_path / "resnet.npz")
-    assert column == [[40.0], [20.0]]
-    assert note == "images are features from key 'images' (3 x 1) of resnet.npz, rows by id"
-
-
-def test_ids_of_matlab_and_a_named_key_work_too(tmp_path: Path) -> None:
-    io.savemat(tmp_path / "a.mat", {"pool5": np.array([[40.0], [20.0]]), "ids": np.array(["0004", "0002"])})
-    assert features(f"{tmp_path / 'a.mat'}:pool5")[0] == [[40.0], [20.0]]
-
-
-def test_without_ids_rows_are_taken_in_order(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.arange(4.0)[:, None])
-    column, note = features(tmp_path / "a.npy")
-    assert column == [[3.0], [1.0]]
-    assert note.endswith("rows in the published order")
-
-
-def test_items_without_a_row_are_named(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", images=[[1.0]], ids=[2])
-    with pytest.raises(DataError, match=r"1 of 2 items .*im4"):
-        features(tmp_path / "a.npz")
-
-
-def test_ids_and_features_of_different_lengths_are_refused(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", images=[[1.0]], ids=[4, 2])
-    with pytest.raises(DataError, match=r"1 of images .*, 2 of ids"):
-        features(tmp_path / "a.npz")
-
-
-def test_a_wrong_number_of_rows_without_ids_is_refused(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.ones((3, 1)))
-    with pytest.raises(DataError, match=r"has 3 rows .* 4 items; add the key 'ids'"):
-        features(tmp_path / "a.npy")

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from lab.benchmarks.prepare import write_prepared
 from rmsh.core.errors import DataError, FormatError, InputError
 from rmsh.core.files import sha256
 from rmsh.data.open import open_pairs
 from rmsh.data.pairs import Pairs
-from rmsh.data.readers.prepared import is_prepared, read_prepared, write_prepared
 from rmsh.data.splits import Split
 
 SAMPLE = Path(__file__).resolve().parent.parent / "samples" / "pairs_v1"
@@ -47,32 +47,32 @@ def check(pairs: Pairs) -> None:
 
 
 def test_features_are_read_with_masks_labels_and_split(folder: Path) -> None:
-    pairs, split, _ = read_prepared(folder)
-    check(pairs)
-    assert (split.name, split.sha256) == ("tiny", SPLIT.sha256)
+    opened = open_pairs(folder)
+    check(opened.pairs)
+    assert (opened.split.name, opened.split.sha256) == ("tiny", SPLIT.sha256)
 
 
 def test_a_sample_of_version_1_stays_readable() -> None:
-    pairs, split, manifest = read_prepared(SAMPLE)
-    check(pairs)
-    assert (split.sha256, manifest["version"]) == (SPLIT.sha256, 1)
+    opened = open_pairs(SAMPLE)
+    check(opened.pairs)
+    assert opened.split.sha256 == SPLIT.sha256
 
 
 def test_raw_images_and_texts_are_read(tmp_path: Path) -> None:
     raw = replace(PAIRS, images=np.array(["1.jpg", "2.jpg", "", "4.jpg"]), texts=np.array(["é", "", "two words", "x"]))
     write_prepared(tmp_path / "raw", raw, SPLIT, facts=FACTS)
-    pairs, _, _ = read_prepared(tmp_path / "raw")
+    pairs = open_pairs(tmp_path / "raw").pairs
     assert pairs.images.tolist() == raw.images.tolist()
     assert pairs.texts.tolist() == raw.texts.tolist()
     assert pairs.has_image.tolist() == raw.has_image.tolist()
 
 
 def test_skipped_and_missing_columns_are_absent(tmp_path: Path, folder: Path) -> None:
-    pairs, _, _ = read_prepared(folder, ("images", "labels"))
+    pairs = open_pairs(folder, skip=("images", "labels")).pairs
     assert (pairs.images, pairs.labels, pairs.class_names) == (None, None, ())
     assert not pairs.has_image.any()
     write_prepared(tmp_path / "bare", replace(PAIRS, images=None, has_image=None), SPLIT, facts=FACTS)
-    assert read_prepared(tmp_path / "bare")[0].images is None
+    assert open_pairs(tmp_path / "bare").pairs.images is None
 
 
 def test_the_folder_is_opened_like_any_data_and_its_split_is_noted(folder: Path) -> None:
@@ -89,23 +89,16 @@ def test_the_manifest_has_the_hash_of_every_file_and_split(folder: Path) -> None
     assert manifest["splits"]["split.json"] == json.loads((folder / "split.json").read_text())["sha256"]
 
 
-def test_the_validation_part_is_taken_from_the_database(folder: Path) -> None:
-    held = Split.load(folder / "validation.json", PAIRS.ids)
-    assert len(held.query) == 1
-    assert held.query[0] in SPLIT.database
-    assert held.query[0] not in held.train
-
-
 def test_a_finished_folder_is_not_written_again(folder: Path) -> None:
     with pytest.raises(InputError, match="prepared pairs"):
         write_prepared(folder, PAIRS, SPLIT, facts=FACTS)
 
 
-def test_an_unfinished_folder_is_not_opened_and_is_written_again(folder: Path) -> None:
+def test_a_folder_without_a_manifest_has_no_split_and_is_written_again(folder: Path) -> None:
     (folder / "manifest.json").unlink()
-    assert not is_prepared(folder)
+    assert open_pairs(folder).split is None
     write_prepared(folder, replace(PAIRS, texts=np.ones((4, 3))), SPLIT, facts=FACTS)
-    assert read_prepared(folder)[0].texts.shape == (4, 3)  # not the bag of words that was left there
+    assert open_pairs(folder).pairs.texts.shape == (4, 3)  # not the bag of words that was left there
 
 
 @pytest.mark.parametrize(
@@ -119,18 +112,18 @@ def test_another_manifest_is_refused(folder: Path, change: Any, sentence: str) -
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | change))
     with pytest.raises(FormatError, match=sentence):
-        read_prepared(folder)
+        open_pairs(folder)
 
 
 @pytest.mark.parametrize("name", ["images.npy", "split.json"])
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(DataError, match=f"lacks {name}"):
-        read_prepared(folder)
+        open_pairs(folder)
 
 
 @pytest.mark.parametrize(("name", "error"), [("items.parquet", FormatError), ("labels.npy", DataError)])
 def test_a_damaged_file_is_refused(folder: Path, name: str, error: Any) -> None:
     (folder / name).write_bytes(b"damaged")
     with pytest.raises(error, match=name):
-        read_prepared(folder)
+        open_pairs(folder)

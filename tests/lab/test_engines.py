@@ -55,10 +55,9 @@ def test_an_unknown_kind_and_no_codes_are_refused() -> None:
         generate("tidy", 5, 64)
 
 
-@pytest.mark.parametrize("name", ["mih", "faiss", "usearch"])
+@pytest.mark.parametrize("name", ["faiss", "usearch"])
 def test_every_engine_finds_what_the_scan_finds(name: str) -> None:
-    if name in {"faiss", "usearch"}:
-        pytest.importorskip(name)
+    pytest.importorskip(name)
     found = ENGINES[name](WORDS, 48, 1).search(QUERIES, 7)
     assert found is not None
     np.testing.assert_array_equal(found, ENGINES["scan"](WORDS, 48, 1).search(QUERIES, 7))
@@ -80,13 +79,13 @@ def test_reading_memory_returns_no_distances() -> None:
 
 def test_other_libraries_are_listed_only_if_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
-    assert engines.installed() == ["memory", "scan", "mih"]
+    assert engines.installed() == ["memory", "scan"]
 
 
 def test_every_engine_is_measured_for_every_batch() -> None:
     measured = measure(clustered(500, 64), clustered(8, 64, seed=1), bits=64, batches=(1, 4), k=5)
     assert [(m.engine, m.batch) for m in measured] == [
-        (engine, batch) for batch in (1, 4) for engine in ("memory", "scan", "mih")
+        (engine, batch) for batch in (1, 4) for engine in ("memory", "scan")
     ]
     assert all(m.queries_per_second > 0 for m in measured)
 
@@ -97,20 +96,32 @@ class _Wrong(Engine):
 
 
 def test_engines_that_disagree_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = {**ENGINES, "mih": lambda *_: _Wrong()}
+    wrong = {**ENGINES, "wrong": lambda *_: _Wrong()}
     monkeypatch.setattr(engines, "ENGINES", wrong)
-    with pytest.raises(RmshError, match="mih and scan"):
-        measure(clustered(500, 64), clustered(8, 64, seed=1), bits=64, engines=("scan", "mih"), batches=(1,), k=5)
+    with pytest.raises(RmshError, match="wrong and scan"):
+        measure(clustered(500, 64), clustered(8, 64, seed=1), bits=64, engines=("scan", "wrong"), batches=(1,), k=5)
 
 
 def test_unknown_engines_and_too_large_batches_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"fast.*memory, scan, mih, faiss, usearch"):
+    with pytest.raises(ConfigError, match=r"fast.*memory, scan, faiss, usearch"):
         measure(clustered(9, 8), clustered(2, 8), bits=8, engines=("fast",))
     with pytest.raises(ConfigError, match=r"32.*1 to 2 queries"):
         measure(clustered(9, 8), clustered(2, 8), bits=8, batches=(32,))
 
 
 def test_the_command_prints_a_row_for_each_engine_and_batch(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["engines", "--items", "2000", "--kind", "uniform", "--batch", "1", "--engine", "memory", "--engine", "mih"]
+    words = [
+        "engines",
+        "--items",
+        "2000",
+        "--kind",
+        "uniform",
+        "--batch",
+        "1",
+        "--engine",
+        "memory",
+        "--engine",
+        "scan",
+    ]
     assert main(words) == 0
-    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [["memory", "1"], ["mih", "1"]]
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [["memory", "1"], ["scan", "1"]]

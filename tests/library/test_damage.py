@@ -151,7 +151,7 @@ def test_a_damaged_label_is_noticed_by_the_filter(
 def test_labels_are_counted_through_every_change(stocked: Library, folder: Path, fill: Fill, code: Code) -> None:
     fill(stocked, ["a2", "b2"])
     stocked.remove(["a", "b"])
-    stocked.update([Item("c", labels=("a",))], {"text": code(["c"])}, model=stocked.generation().fingerprint)
+    stocked.add([Item("c", labels=("a",))], {"text": code(["c"])}, model=stocked.generation().fingerprint, replace=True)
     assert verify(folder).problems == ()
     assert _found(stocked, code(["q"]), where=Label("a")) == ["a2", "c"]
     assert _found(stocked, code(["q"]), where=Label("c")) == []

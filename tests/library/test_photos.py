@@ -67,7 +67,7 @@ def test_filters_compare_what_files_tell(photos: Library, written: str, expected
 
 
 def test_an_update_replaces_the_file_and_a_removal_deletes_it(photos: Library) -> None:
-    photos.update([Item("a")], {"text": photos.codes(["a"], "text")}, model=photos.generation().fingerprint)
+    photos.add([Item("a")], {"text": photos.codes(["a"], "text")}, model=photos.generation().fingerprint, replace=True)
     photos.remove(["b"])
     with photos.reading() as connection:
         assert [file.hash for _, file in read_photos(connection)] == ["cc"]

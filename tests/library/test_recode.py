@@ -94,7 +94,7 @@ def test_what_is_added_updated_and_removed_meanwhile_has_its_place(
 ) -> None:
     def change() -> None:
         fill(stocked, ["late"])
-        stocked.update([Item("n0")], {"text": code(["n0"])}, model=model.fingerprint)
+        stocked.add([Item("n0")], {"text": code(["n0"])}, model=model.fingerprint, replace=True)
         stocked.remove(["n9"])
 
     recode(stocked, new_model, encode=Encoder(code, 3, change), batch=3)

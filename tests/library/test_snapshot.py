@@ -26,8 +26,7 @@ NAMES = [f"{letter}{number}" for letter in "ab" for number in range(20)]
 @pytest.fixture
 def stocked(library: Library, fill: Fill, monkeypatch: pytest.MonkeyPatch) -> Library:
     """40 items and a snapshot of several blocks."""
-    for module in (reading, snapshot):
-        monkeypatch.setattr(module, "BLOCK", 16)
+    monkeypatch.setattr(reading, "BLOCK", 16)
     fill(library, NAMES)
     compact(library)
     return library

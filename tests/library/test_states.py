@@ -34,11 +34,11 @@ class Mirror:
     def put(self, library: Library, ids: list[str], model: str) -> None:
         values = [(self.writes * 7 + ord(name)) % 16 for name in ids]
         self.writes += 1
-        for change, known in ((library.update, True), (library.add, False)):
+        for known in (True, False):
             chosen = [(name, value) for name, value in zip(ids, values, strict=True) if (name in self.codes) is known]
             if chosen:
                 codes = Codes(np.array([[value] for _, value in chosen], np.uint8), 4, [name for name, _ in chosen])
-                change([Item(name) for name, _ in chosen], {"text": codes}, model=model)
+                library.add([Item(name) for name, _ in chosen], {"text": codes}, model=model, replace=known)
         for name, value in zip(ids, values, strict=True):
             if name in self.codes:  # updates are written first
                 del self.codes[name]

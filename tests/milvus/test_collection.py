@@ -97,8 +97,6 @@ def test_a_collection_finds_what_the_folder_finds(
         ours, theirs = (place.search(queries, k, where=where, **asked) for place in (collection, pushed.library))
         assert _distances(ours) == _distances(theirs)
     assert ours == theirs  # all of them: no tie is left to the server
-    near, nearby = (place.within(queries, 6, where=where, **asked) for place in (collection, pushed.library))
-    assert near == nearby
 
 
 @pytest.mark.parametrize("value", HOSTILE)
@@ -175,15 +173,13 @@ def test_invalid_queries_are_refused(collection: Collection, code: Callable[...,
     with pytest.raises(CodesError, match="model 0"):
         collection.search(code(["q"]), 1, to="text", model="0")
     with pytest.raises(CodesError, match="8 bits"):
-        collection.within(code(["q"], "text", 8), 1, to="text", model=model)
+        collection.search(code(["q"], "text", 8), 1, to="text", model=model)
     with pytest.raises(InputError, match="'sound'"):
         collection.search(code(["q"]), 1, to="sound", model=model)
     with pytest.raises(InputError, match=r'text="two dogs".* label= and id='):
         collection.search(code(["q"]), 1, to="text", model=model, where=Text("two dogs"))
     with pytest.raises(InputError, match="k = 0"):
         collection.search(code(["q"]), 0, to="text", model=model)
-    with pytest.raises(InputError, match="radius = -1"):
-        collection.within(code(["q"]), -1, to="text", model=model)
 
 
 def test_another_model_is_refused(pushed: Pushed, new_model: Model, tmp_path: Path) -> None:

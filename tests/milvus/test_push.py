@@ -13,12 +13,14 @@ import pytest
 
 from rmsh.cli.main import run
 from rmsh.codes import Codes
-from rmsh.core.errors import InputError, RmshError
+from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.progress import Progress
 from rmsh.library import Item, Library
 from rmsh.library.recode import recode
 from rmsh.milvus.collection import Collection
+from rmsh.milvus.connection import Address
 from rmsh.milvus.push import push
+from rmsh.milvus.table import Table
 from rmsh.model import Model
 
 pytestmark = pytest.mark.milvus
@@ -62,7 +64,12 @@ def test_changes_are_brought_and_nothing_is_written_twice(
     again = push(library, address)
     assert (again.written, again.removed, again.collection) == (0, 0, first.collection)
     library.remove(["n3", "n50"])
-    library.update([Item("n7", text=None, picture="7.jpg")], {"image": code(["n7"], "image")}, model=model.fingerprint)
+    library.add(
+        [Item("n7", text=None, picture="7.jpg")],
+        {"image": code(["n7"], "image")},
+        model=model.fingerprint,
+        replace=True,
+    )
     fill(library, ["new"])
     changed = push(library, address)
     assert (changed.written, changed.removed) == (3, 6)
@@ -161,16 +168,24 @@ def test_an_empty_library_is_pushed_and_its_place_is_not_given_to_another(
     library: Library, model: Model, code: Callable[..., Codes], new_address: NewAddress, tmp_path: Path
 ) -> None:
     address = new_address()
-    assert push(library, address, lists=4).written == 0
+    assert push(library, address).written == 0
     _assert_same(library, address, code)
     with (
         Library.create(tmp_path / "other", model) as other,
         pytest.raises(InputError, match="another library"),
     ):
         push(other, address)
-    with pytest.raises(InputError, match="4 lists, but 8"):
-        push(library, address, lists=8)
     assert push(library, address).written == 0
+
+
+def test_an_approximate_collection_is_neither_filled_nor_searched(library: Library, new_address: NewAddress) -> None:
+    address, generation = Address.parse(new_address()), library.generation()
+    target = Address(address.server, f"{address.name}_{generation.fingerprint}")
+    Table.create(target, generation.bits, lists=4, model=generation.fingerprint, generation=1, library="x").close()
+    with pytest.raises(FormatError, match=f"{target} has 4 lists"):
+        push(library, str(address))
+    with pytest.raises(FormatError, match=f"{target} has 4 lists"):
+        Collection.open(str(target), library.folder / "model")
 
 
 def test_the_command_pushes_and_search_finds(

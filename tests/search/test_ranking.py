@@ -15,7 +15,7 @@ from rmsh.data.pairs import Pairs
 from rmsh.features.bag_of_words import BagOfWords
 from rmsh.hash_function import HashFunction, JointLayer, Layer
 from rmsh.index.filters import Id
-from rmsh.library import Hit, Item, Library, library, queries
+from rmsh.library import Hit, Item, Library, queries
 from rmsh.library.items import Candidates
 from rmsh.library.maintenance import compact, describe
 from rmsh.library.recode import recode
@@ -116,7 +116,7 @@ def test_items_that_cannot_be_among_the_best_are_not_read(
     monkeypatch.setattr("rmsh.search.searcher._READ_AT_ONCE", 1)
     read = list[int]()
     find = queries.intact_items
-    monkeypatch.setattr(library, "intact_items", lambda c, rows: (read.extend(rows), find(c, rows))[1])
+    monkeypatch.setattr(queries, "intact_items", lambda c, rows: (read.extend(rows), find(c, rows))[1])
     for k in range(1, 6):
         assert searcher.search(searcher.text(text), k) == everything[:k]
     assert len(read) < 5 * 6
@@ -236,7 +236,7 @@ def test_vectors_are_removed_and_replaced_with_their_items(folder: Path) -> None
     with Library.open(folder, writable=True) as library:
         library.remove(["1"])
         codes = {m: c.take(np.array([1])) for m, c in codes_of(model, pairs, vectors=True).items()}
-        library.update([Item("2", text="a cat")], codes, model=model.fingerprint)
+        library.add([Item("2", text="a cat")], codes, model=model.fingerprint, replace=True)
         assert describe(library).counts["image vectors"] == 5
         np.testing.assert_array_equal(library.codes(["2"], "text").vectors, codes["text"].vectors)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -135,3 +137,26 @@ def test_nobody_waits_for_ever() -> None:
     turns = Turns(1, 1, seconds=0.01)
     with turns.turn(), pytest.raises(ProblemError), turns.turn():
         pass
+
+
+def test_large_blocks_return_to_the_system_after_a_large_block_was_freed() -> None:
+    program = """
+import ctypes
+from rmsh.serve.server import _return_freed_memory
+
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "2", "3", "4", "mapped", "6", "7", "8", "9", "10")]
+
+system = ctypes.CDLL(None)
+system.mallinfo2.restype = Info
+_return_freed_memory()
+for _ in range(2):  # glibc keeps blocks as large as one that was freed, unless told otherwise
+    before = system.mallinfo2().mapped
+    block = bytes(8 << 20)
+    print(system.mallinfo2().mapped - before >= 8 << 20)
+    del block
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    if "mallinfo2" in done.stderr:
+        pytest.skip("the C library is not glibc 2.33 or later")
+    assert done.stdout.split() == ["True", "True"]

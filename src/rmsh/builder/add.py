@@ -127,8 +127,8 @@ def write_items(
             for record in source.origin.records[first : first + _BATCH]
             if (file := source.files.get(record.picture or "")) is not None
         }
-        write = library.update if update else library.add
-        write(items, codes_of(model, pairs, rows, vectors=vectors), model=model.fingerprint, files=files)
+        codes = codes_of(model, pairs, rows, vectors=vectors)
+        library.add(items, codes, model=model.fingerprint, files=files, replace=update)
         on_progress(Progress("add items", first + len(rows), count, "item", time.perf_counter() - start))
 
 

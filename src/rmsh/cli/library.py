@@ -217,10 +217,6 @@ def push(
     library: LibraryFolder,
     to: Annotated[str, typer.Option(metavar="ADDRESS", help="Collection to fill: http(s)://HOST:PORT/NAME.")],
     *,
-    lists: Annotated[
-        int | None,
-        typer.Option(min=0, max=65_536, help="0 for exact search, or the number of lists of an approximate index."),
-    ] = None,
     drop_former: Annotated[
         bool, typer.Option("--drop-former", help="Drop collections of former models, which may still be in use.")
     ] = False,
@@ -237,7 +233,7 @@ def push(
     from rmsh.milvus.push import push as run
 
     with Library.open(library) as opened, console.progress() as on_progress:
-        done = run(opened, to, lists=lists, drop_former=drop_former, on_progress=on_progress)
+        done = run(opened, to, drop_former=drop_former, on_progress=on_progress)
     if done.former:
         console.note(f"Collections of former models still exist: {', '.join(done.former)}; --drop-former drops them.")
     console.result(asdict(done), f"{to} matches {library}: {done.written:,} codes written, {done.removed:,} removed")

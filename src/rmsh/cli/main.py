@@ -31,7 +31,7 @@ MODULES = {
 COMMANDS = [verb for verbs in MODULES.values() for verb in verbs]
 # Commands of two words, in modules named by the first word.
 GROUPS = {
-    "data": ("list", "prepare", "card"),
+    "data": ("card",),
     "library": tuple("info verify compact backup restore repair relocate share upgrade export push".split()),  # noqa: SIM905
 }
 
@@ -103,7 +103,12 @@ for name, verbs in (MODULES | GROUPS).items():
 
 # Old command names keep working for one release.
 RENAMED = {("benchmark",): ("compare",), ("bench", "search"): ("speed",)}
-MOVED = {"reproduce": "from a checkout, run: make paper ARGS=..."}
+_PREPARE = 'from a checkout, run: make lab ARGS="prepare ..."'
+MOVED = {
+    ("reproduce",): "from a checkout, run: make paper ARGS=...",
+    ("data", "prepare"): _PREPARE,
+    ("data", "list"): _PREPARE,
+}
 
 
 def _current(arguments: Sequence[str]) -> list[str]:
@@ -112,8 +117,9 @@ def _current(arguments: Sequence[str]) -> list[str]:
         if tuple(arguments[: len(old)]) == old:
             typer.echo(f"rmsh: `rmsh {' '.join(old)}` is now `rmsh {' '.join(new)}`.", err=True)
             return [*new, *arguments[len(old) :]]
-    if arguments and arguments[0] in MOVED:
-        raise InputError(f"`rmsh {arguments[0]}` has moved: {MOVED[arguments[0]]}.")
+    for old, place in MOVED.items():
+        if tuple(arguments[: len(old)]) == old:
+            raise InputError(f"`rmsh {' '.join(old)}` has moved: {place}.")
     return list(arguments)
 
 

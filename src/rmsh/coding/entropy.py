@@ -29,12 +29,7 @@ def check_form(form: str, allowed: tuple[str, ...]) -> None:
 
 
 def binary_entropy(p: ArrayLike) -> ScoreArray:
-    """H2(p) = -p log2 p - (1-p) log2 (1-p) in bits, with 0 log 0 = 0; float64 of the shape of ``p``.
-
-    Example:
-        >>> binary_entropy([0, 0.25, 0.5, 1]).round(4)
-        array([0.    , 0.8113, 1.    , 0.    ])
-    """
+    """H2(p) = -p log2 p - (1-p) log2 (1-p) in bits, with 0 log 0 = 0; float64 of the shape of ``p``."""
     values = np.asarray(p, dtype=np.float64)
     wrong = ~((values >= 0) & (values <= 1))  # negated, so that NaN is wrong too
     if wrong.any():

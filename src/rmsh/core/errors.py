@@ -65,12 +65,7 @@ class TrainingError(RmshError):
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional module; if it is missing, the error names the extra that installs it.
-
-    Example:
-        >>> require("math", "none").sqrt(4)
-        2.0
-    """
+    """Import an optional module; if it is missing, the error names the extra that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

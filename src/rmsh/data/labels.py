@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 
 def pack_labels(labels: LabelArray) -> PackedArray:
-    """Pack 0/1 labels (n, classes) into bytes (n, ceil(classes / 8)), class 0 in the most significant bit.
-
-    Example:
-        >>> pack_labels(np.array([[1, 0, 1]], dtype=np.uint8))
-        array([[160]], dtype=uint8)
-    """
+    """Pack 0/1 labels (n, classes) into bytes (n, ceil(classes / 8)), class 0 in the most significant bit."""
     return np.packbits(labels, axis=1, bitorder="big")
 
 

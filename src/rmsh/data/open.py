@@ -1,4 +1,13 @@
-"""Open data by name or path: benchmarks, prepared pairs, matrix files, image folders, metadata files, tar shards."""
+"""Open data by name or path: coco66k, prepared pairs, matrix files, image folders, metadata files, tar shards.
+
+Prepared pairs are a folder with a benchmark and its split:
+
+manifest.json             description, provenance, and the SHA-256 of every other file; written last
+items.parquet             id, has_image, has_text; also image (a path) and text if these are raw
+labels.npy                0/1 (n, classes)
+images.npy, texts.npy     features, if any; texts.npz for a sparse bag of words
+split.json                database, query and training items
+"""
 
 from __future__ import annotations
 
@@ -6,23 +15,27 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rmsh.core.cache import cache_folder
-from rmsh.core.errors import DataError
+from rmsh.core.errors import DataError, FormatError
+from rmsh.core.files import checked_format, read_json
 from rmsh.core.progress import OnProgress, ignore
-from rmsh.data.benchmarks import coco66k
 from rmsh.data.pairs import Pairs, listed
+from rmsh.data.readers import coco66k
 from rmsh.data.readers.feature_files import Role, read_matrix_pairs
-from rmsh.data.readers.folder import METADATA_SUFFIXES, is_image_folder, read_folder
-from rmsh.data.readers.matrix_files import SUFFIXES, matrix_files
-from rmsh.data.readers.prepared import SPLIT, is_prepared, read_prepared
+from rmsh.data.readers.folder import METADATA_SUFFIXES, check_parquet, is_image_folder, read_folder
+from rmsh.data.readers.matrix_files import SUFFIXES, list_matrices, matrix_files, read_matrix
 from rmsh.data.readers.tar_shards import read_shards, shards_in, shards_key
 from rmsh.data.records import Origin, count_skipped, refuse_skipped, to_pairs
 from rmsh.data.splits import Split, random_split
 from rmsh.data.synthetic.generated import generate_pairs
 
+PREPARED, PREPARED_VERSION = "rmsh-pairs", 1
+MANIFEST, ITEMS, SPLIT = "manifest.json", "items.parquet", "split.json"
+RAW = {"images": "image", "texts": "text"}  # the column of items.parquet for a raw modality
 COCO66K_VARIABLE = "RMSH_COCO66K"
 _ALLOWED = (
     "'coco66k', 'generated', a folder of images, a .csv, .jsonl or .parquet file that lists them, a .tar shard, or "
@@ -93,17 +106,43 @@ def _open_spec(spec: str, skip: Collection[Role], on_progress: OnProgress) -> Op
             raise DataError(f"The folder of coco66k is unknown; set {COCO66K_VARIABLE} or write 'coco66k:FOLDER'.")
         pairs, split = coco66k.read_coco66k(Path(folder), image_features="images" not in skip)
         return Opened(pairs, split, (), "coco66k")
-    if is_prepared(path):
-        pairs, split, manifest = read_prepared(path, skip)
-        note = (
-            f"{manifest['benchmark']} with the split {split.name!r}, seed {manifest['protocol']['seed']}, "
-            f"SHA-256 {manifest['splits'][SPLIT]}"
-        )
-        return Opened(pairs, split, (note,), manifest["benchmark"])
+    if (path / ITEMS).is_file() and (path / MANIFEST).is_file():
+        return _open_prepared(path, skip)
     if _has_raw_items(path):
         return _open_raw_items(path, on_progress)
     pairs, found, notes = read_matrix_pairs(matrix_files(path, allowed=_ALLOWED), skip=skip, source=spec)
     return Opened(pairs, found, notes, path.resolve().name if path.is_dir() else path.stem)
+
+
+def _open_prepared(folder: Path, skip: Collection[Role]) -> Opened:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path, items_path = folder / MANIFEST, folder / ITEMS
+    manifest = checked_format(
+        read_json(path), path, name=PREPARED, version=PREPARED_VERSION, hint="prepare the pairs again"
+    )
+    missing = [name for name in (*manifest["files"], SPLIT) if not (folder / name).is_file()]
+    if missing:
+        raise DataError(f"{folder} lacks {', '.join(missing)}; restore it or prepare the pairs again.")
+    try:
+        check_parquet(parquet.read_metadata(items_path), items_path)
+        items = parquet.read_table(items_path)
+    except pa.ArrowException as error:
+        raise FormatError(f"{items_path} is damaged ({error}); restore it or prepare the pairs again.") from error
+    columns: dict[str, Any] = {"ids": items["id"].to_numpy().astype(np.str_)}
+    for role in ("images", "texts", "labels"):
+        files = [] if role in skip else [folder / name for name in manifest["files"] if Path(name).stem == role]
+        if files:
+            columns[role] = read_matrix(*list_matrices(*files))
+        elif role not in skip and RAW.get(role) in items.column_names:
+            columns[role] = items[RAW[role]].to_numpy().astype(np.str_)
+    columns |= {f"has_{name}": items[f"has_{name}"].to_numpy() for role, name in RAW.items() if role in columns}
+    names = tuple(manifest["class_names"]) if "labels" in columns else ()
+    pairs = Pairs(**columns, class_names=names, source=str(folder))
+    split, name = Split.load(folder / SPLIT, pairs.ids), manifest["benchmark"]
+    seed, digest = manifest["protocol"]["seed"], manifest["splits"][SPLIT]
+    return Opened(pairs, split, (f"{name} with the split {split.name!r}, seed {seed}, SHA-256 {digest}",), name)
 
 
 def _has_raw_items(path: Path) -> bool:

@@ -179,19 +179,7 @@ class Pairs:
 
     An item without an image (or text) has False in ``has_image`` (``has_text``) and an arbitrary row in the column.
     An item whose labels are all zero is unlabelled: it is relevant to no query, and supervised methods skip it.
-
-    Args:
-        ids: (n,) unique strings.
-        images: features (n, d) or paths (n,), or None if no item has an image.
-        texts: features (n, d) or texts (n,), or None.
-        labels: 0/1 (n, classes), or None.
-        class_names: one name per column of ``labels``; "class 0" and so on by default.
-        has_image: (n,) mask of the items with an image; all by default.
-        has_text: (n,) mask of the items with a text; all by default.
-        source: the name of this data in error messages, such as a file.
-
-    Raises:
-        DataError: a column is invalid; the message names the source and the row or column.
+    An invalid column raises a DataError that names the source and the row or column.
 
     Example:
         >>> pairs = Pairs(ids=["a", "b"], images=np.eye(2), labels=np.array([[1, 0], [0, 0]]))
@@ -199,14 +187,15 @@ class Pairs:
         (2, array([ True, False]), ('class 0', 'class 1'))
     """
 
-    ids: IdArray
-    images: Column | None = None
-    texts: Column | None = None
-    labels: LabelArray | None = None
-    class_names: tuple[str, ...] = ()
+    ids: IdArray  # (n,) unique strings
+    images: Column | None = None  # features (n, d) or paths (n,); None if no item has an image
+    texts: Column | None = None  # features (n, d) or texts (n,)
+    labels: LabelArray | None = None  # 0/1 (n, classes)
+    class_names: tuple[str, ...] = ()  # one per column of the labels; "class 0" and so on by default
+    # (n,) masks of the items with an image or a text, by default all of them
     has_image: BitArray = None  # type: ignore[assignment]  # filled in by __post_init__
     has_text: BitArray = None  # type: ignore[assignment]
-    source: str = "pairs"
+    source: str = "pairs"  # the name of this data in error messages, such as a file
 
     def __post_init__(self) -> None:
         ids = checked_ids(self.ids, self.source)

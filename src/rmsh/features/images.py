@@ -48,10 +48,6 @@ def read_image(
     Raises:
         ImageLimitError: the image is too large, or takes too much time or memory to decode.
         DataError: the file is missing, damaged, or not an image; the message names it.
-
-    Example:
-        >>> read_image(Image.new("CMYK", (8, 6)), (4, 4))
-        <PIL.Image.Image image mode=RGB size=4x4 ...>
     """
     return Image.fromarray(read_pixels(image, size, fit=fit, most_pixels=most_pixels))
 

@@ -11,11 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["INDEXES", "create_index"]
 
-INDEXES = Registry(
-    "index",
-    "rmsh.indexes",
-    {"brute": "rmsh.index.brute:Brute", "mih": "rmsh.index.mih:MultiIndex", "scan": "rmsh.index.scan:Scan"},
-)
+INDEXES = Registry("index", "rmsh.indexes", {"brute": "rmsh.index.brute:Brute", "scan": "rmsh.index.scan:Scan"})
 
 
 def create_index(bits: int, kind: str = "scan", **options: Any) -> StoredIndex:

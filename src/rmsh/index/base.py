@@ -71,6 +71,10 @@ class Hits:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def of(self, query: int) -> tuple[IntArray, NDArray[np.int32]]:
+        """Rows and distances of one query."""
+        return self.rows[query], self.distances[query]
+
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
@@ -168,11 +172,6 @@ def check_k(k: int) -> int:
     return _check_integer("k", k, 1)
 
 
-def check_radius(radius: int) -> int:
-    """Return the radius or raise InputError; a radius above the number of bits finds everything."""
-    return _check_integer("radius", radius, 0)
-
-
 def _check_integer(name: str, value: Any, least: int) -> int:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise InputError(f"Got {name} = {value!r}; give an integer of at least {least}.")
@@ -222,10 +221,7 @@ class StoredIndex(ABC):
     def over(cls, words: WordArray, bits: int, **options: Any) -> Self:
         """Create an index over existing codes, such as a memory-mapped file, without copying them.
 
-        Args:
-            words: C-contiguous uint64 (n, ceil(bits / 64)); their rows are 0 to n - 1.
-            bits: number of bits per code.
-            options: keyword arguments of the constructor.
+        Words are C-contiguous uint64 (n, ceil(bits / 64)), with the rows 0 to n - 1; options are for the constructor.
         """
         index = cls(bits, **options)
         if words.dtype != np.uint64 or words.shape[1:] != (index.width,) or not words.flags.c_contiguous:
@@ -297,7 +293,7 @@ class StoredIndex(ABC):
         """Find all items at a distance of at most ``radius`` from each query."""
         self._check_length(codes)
         mask, admitted = self._check_mask(where)
-        limit = min(check_radius(radius), self.bits)
+        limit = min(_check_integer("radius", radius, 0), self.bits)
         if not admitted or not len(codes):
             return Neighbours(np.zeros(len(codes) + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
         return self._within(codes.words(), limit, mask)

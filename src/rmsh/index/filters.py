@@ -53,11 +53,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Leaf(Filter):
-    """A condition ``field=value``.
-
-    Raises:
-        InputError: the value is empty or not a string.
-    """
+    """A condition ``field=value``; InputError if the value is empty or not a string."""
 
     value: str
     field: ClassVar[str]
@@ -103,11 +99,7 @@ _PARTIAL_DATE = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?")
 
 @dataclass(frozen=True)
 class Fact(Leaf):
-    """Items whose image file tells something, such as ``Fact("2024-06", "date", ">=")``.
-
-    Raises:
-        InputError: the name, the sign or the value is not allowed.
-    """
+    """Items whose image file tells something, such as ``Fact("2024-06", "date", ">=")``; InputError if invalid."""
 
     name: str
     sign: str = "="
@@ -215,10 +207,7 @@ _MAX_DEPTH = 50
 
 
 def parse(text: str) -> Filter:
-    """Parse a filter.
-
-    Raises:
-        InputError: the filter is invalid; the message names the character and what is allowed there.
+    """Parse a filter; if it is invalid, InputError names the character and what is allowed there.
 
     Example:
         >>> parse("label=dog and not text='two dogs'")

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from rmsh.core.errors import ConfigError
-from rmsh.index.base import read_only, to_hits, to_neighbours
-from rmsh.index.brute import Brute
+from rmsh.index.base import StoredIndex, read_only, to_hits, to_neighbours
 
 if TYPE_CHECKING:
     from rmsh.core.types import BitArray, IntArray, WordArray
@@ -33,7 +32,7 @@ _BLOCK_QUERIES = 64  # least size of a block, so that the work shared by its que
 _NO_MASK = read_only(np.empty(0, dtype=np.bool_))
 
 
-class Scan(Brute):
+class Scan(StoredIndex):
     """The exact index that compares every code.
 
     Args:
@@ -56,13 +55,6 @@ class Scan(Brute):
         self.threads = check_threads(threads)
 
     def _nearest(self, words: WordArray, k: int, where: BitArray | None) -> Hits:
-        return to_hits(self._nearest_keys(words, k, where))
-
-    def _within(self, words: WordArray, radius: int, where: BitArray | None) -> Neighbours:
-        return to_neighbours(*self._within_keys(words, radius, where), queries=len(words))
-
-    def _nearest_keys(self, words: WordArray, k: int, where: BitArray | None, first: int = 0) -> IntArray:
-        """Sorted keys of the k nearest items from row ``first`` on, int64 (Q, at most k); FAR if there are fewer."""
         from rmsh.index._kernels.scan import nearest
 
         inputs, size = self._kernel_inputs(where), max(_BLOCK_QUERIES, _BLOCK_BYTES // (16 * k))
@@ -74,16 +66,15 @@ class Scan(Brute):
                 found.append(nearest(queries, *inputs, task.first, task.end, k))
             return found[0] if len(found) == 1 else np.concatenate(found)
 
-        tasks = _divide(len(words), first, self.row_count, width=self.width, threads=self.threads)
+        tasks = _divide(len(words), self.row_count, width=self.width, threads=self.threads)
         found = run_all([partial(run, task) for task in tasks])
+        if len(found) == 1:
+            return to_hits(found[0])
         if tasks[0].queries != tasks[-1].queries:
-            return np.concatenate(found)
-        return found[0] if len(found) == 1 else np.sort(np.concatenate(found, axis=1), axis=1)[:, :k]
+            return to_hits(np.concatenate(found))
+        return to_hits(np.sort(np.concatenate(found, axis=1), axis=1)[:, :k])
 
-    def _within_keys(
-        self, words: WordArray, radius: int, where: BitArray | None, first: int = 0
-    ) -> tuple[IntArray, IntArray]:
-        """Query numbers and keys of all hits from row ``first`` on, int64 (hits,) each, unsorted."""
+    def _within(self, words: WordArray, radius: int, where: BitArray | None) -> Neighbours:
         from rmsh.index._kernels.scan import within
 
         inputs = self._kernel_inputs(where)
@@ -92,9 +83,9 @@ class Scan(Brute):
             owners, keys = within(read_only(words[task.queries]), *inputs, task.first, task.end, radius)
             return owners + task.queries.start, keys
 
-        tasks = _divide(len(words), first, self.row_count, width=self.width, threads=self.threads)
-        found = run_all([partial(run, task) for task in tasks])
-        return np.concatenate([owners for owners, _ in found]), np.concatenate([keys for _, keys in found])
+        tasks = _divide(len(words), self.row_count, width=self.width, threads=self.threads)
+        owners, keys = zip(*run_all([partial(run, task) for task in tasks]), strict=True)
+        return to_neighbours(np.concatenate(owners), np.concatenate(keys), queries=len(words))
 
     def _kernel_inputs(self, where: BitArray | None) -> tuple[Any, Any, Any, Any]:
         """Base and tail as flat words, and both masks, empty if they admit all rows."""
@@ -120,16 +111,13 @@ class _Task(NamedTuple):
     end: int
 
 
-def _divide(queries: int, first: int, end: int, *, width: int, threads: int) -> list[_Task]:
+def _divide(queries: int, rows: int, *, width: int, threads: int) -> list[_Task]:
     """Divide a search into one task per thread, by queries if there are many, otherwise by rows."""
-    count = min(threads, queries * (end - first) * width // _WORDS_PER_THREAD)
-    if count < 2:
-        return [_Task(slice(0, queries), first, end)]
+    count = max(1, min(threads, queries * rows * width // _WORDS_PER_THREAD))
     by_queries = queries >= count * _QUERIES_PER_THREAD
-    start, stop = (0, queries) if by_queries else (first, end)
-    ranges = pairwise(start + (stop - start) * i // count for i in range(count + 1))
+    ranges = pairwise((queries if by_queries else rows) * i // count for i in range(count + 1))
     if by_queries:
-        return [_Task(slice(a, b), first, end) for a, b in ranges]
+        return [_Task(slice(a, b), 0, rows) for a, b in ranges]
     return [_Task(slice(0, queries), a, b) for a, b in ranges]
 
 

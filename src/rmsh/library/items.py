@@ -196,12 +196,7 @@ class Batch:
 
 
 def checked_ids(ids: Iterable[str]) -> list[str]:
-    """IDs as a list; InputError if one is invalid or occurs twice.
-
-    Example:
-        >>> checked_ids(["a", "b"])
-        ['a', 'b']
-    """
+    """IDs as a list; InputError if one is invalid or occurs twice."""
     names = [_checked_name(name, "an ID") for name in ids]
     if len(set(names)) < len(names):
         (name, count), *_ = Counter(names).most_common(1)

@@ -19,38 +19,23 @@ import numpy as np
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import read_credit
-from rmsh.index.base import Neighbours
 from rmsh.index.filters import to_mask
 from rmsh.index.scan import Scan
-from rmsh.library import writing
+from rmsh.library import queries, writing
 from rmsh.library.database import DATABASE, Readers, Writer, is_restoring, read_acknowledged, translate_errors
 from rmsh.library.folder import create_folder, find_model, finish_restore, read_manifest, read_report, update_files
 from rmsh.library.items import Batch, Candidates, Hit, Item, check_modality, checked_ids, image_path
-from rmsh.library.queries import (
-    codes_of_ids,
-    count_items,
-    generation_of,
-    image_folder,
-    intact_items,
-    items_of_rows,
-    last_change,
-    library_id,
-    lost_changes,
-    matching_rows,
-    most_frequent,
-    rows_of_ids,
-    rows_with_words,
-    vectors_of_rows,
-)
 from rmsh.library.schema import check_version
 from rmsh.library.snapshot import SnapshotWriter
 from rmsh.library.views import Views
 from rmsh.model import load
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, Store
-    from rmsh.index.base import Hits, StoredIndex
+    from rmsh.index.base import Hits, Neighbours, StoredIndex
     from rmsh.index.filters import Filter
     from rmsh.library.photos import ImageFile
     from rmsh.library.queries import Generation
@@ -145,7 +130,7 @@ class Library:
             )
         with self.reading() as connection:
             check_version(connection, self.folder)
-            found, lost = library_id(connection), lost_changes(connection, acknowledged)
+            found, lost = queries.library_id(connection), queries.lost_changes(connection, acknowledged)
         if found == manifest.get("id") and (lost is None or is_restoring(self.folder)):
             return
         if acknowledged != read_acknowledged(self.folder):  # a restore has finished in between
@@ -185,7 +170,7 @@ class Library:
     def generation(self) -> Generation:
         """The fingerprint of the current model, and the length of its codes."""
         with self.reading() as connection:
-            return generation_of(connection)
+            return queries.generation_of(connection)
 
     def model(self) -> Model:
         """The model that computes the codes of this library."""
@@ -200,37 +185,28 @@ class Library:
     def count(self) -> int:
         """The number of items; FormatError if it is uncertain."""
         with self.reading() as connection:
-            change = last_change(connection)
+            change = queries.last_change(connection)
             if self._count is None or self._count[0] != change:
-                self._count = change, count_items(connection)
+                self._count = change, queries.count_items(connection)
             return self._count[1]
 
     def get(self, name: str) -> Item | None:
         """The item with an ID, or None; FormatError if it is damaged."""
         with self.reading() as connection:
-            rows = rows_of_ids(connection, checked_ids([name]))
-            items = items_of_rows(connection, rows.values())
+            rows = queries.rows_of_ids(connection, checked_ids([name]))
+            items = queries.items_of_rows(connection, rows.values())
             return next((item for item in items.values() if item.id == name), None)
 
     def codes(self, ids: Iterable[str], modality: Modality) -> Codes:
-        """The image or text codes of some items.
+        """The image or text codes of some items, in the order of the IDs, without items that have none.
 
-        Args:
-            ids: IDs of items.
-            modality: which codes to return.
-
-        Returns:
-            The codes in the order of the IDs, without items that have none. Damaged items are omitted too, with a
-            warning in the log.
-
-        Raises:
-            FormatError: there is one ID, and its item is damaged.
+        Damaged items are omitted too, with a warning in the log; a single one raises FormatError.
         """
         check_modality(modality)
         names = checked_ids(ids)
         damaged: list[str] = []
         with self.reading() as connection:
-            found = codes_of_ids(connection, names, modality, on_damage=damaged.append)
+            found = queries.codes_of_ids(connection, names, modality, on_damage=damaged.append)
         if damaged and len(names) == 1:
             raise FormatError(damaged[0])
         self._views.warn(damaged)
@@ -239,7 +215,7 @@ class Library:
     def picture_path(self, item: Item) -> Path | None:
         """The path of an item's image, or None; InputError if a link leads out of the image folder."""
         with self.reading() as connection:
-            folder = image_folder(connection)
+            folder = queries.image_folder(connection)
         return image_path(Path(folder or self.folder), item)
 
     def credit(self) -> str:
@@ -309,7 +285,7 @@ class Library:
                 places, as_words = view.locate(rows)
                 stored[modality] = as_words.astype("<u8").view(np.uint8)[:, : codes.packed.shape[1]]
                 has[modality] = places >= 0
-            read = partial(vectors_of_rows, connection, views[to].generation, on_damage=lost.append)
+            read = partial(queries.vectors_of_rows, connection, views[to].generation, on_damage=lost.append)
             vectors = views["image"].vectors.of(rows, read)
             self._views.warn(lost)
             used = use(Candidates(rows, stored, has, vectors, partial(self._intact_items, connection)))
@@ -332,11 +308,11 @@ class Library:
         """Rows of :meth:`candidates`, int64 (n,) increasing."""
 
         def with_label() -> IntArray:
-            return most_frequent(self._views.rows_with_labels(connection, labels), count)
+            return queries.most_frequent(self._views.rows_with_labels(connection, labels), count)
 
         found = [self._unless_damaged(with_label)]
         if words:
-            found.append(self._unless_damaged(lambda: rows_with_words(connection, words, count)))
+            found.append(self._unless_damaged(lambda: queries.rows_with_words(connection, words, count)))
         masks = {}
         for modality, view in views.items():
             if where is not None:
@@ -347,7 +323,7 @@ class Library:
         return rows[(places >= 0) & (True if where is None else masks[to][places])]
 
     def _intact_items(self, connection: sqlite3.Connection, rows: Iterable[int]) -> Mapping[int, Item]:
-        items, damaged = intact_items(connection, rows)
+        items, damaged = queries.intact_items(connection, rows)
         self._views.warn(damaged.values())
         return items
 
@@ -384,10 +360,10 @@ class Library:
             view.generation.check(model, codes)
             mask = None if where is None else self._mask(connection, view, where)
             while view.is_valid():
-                queries = _per_query(search(view, mask))
-                items, damaged = intact_items(connection, {row for hits in queries for row, _ in hits})
+                found = search(view, mask)
+                items, damaged = queries.intact_items(connection, found.rows.ravel().tolist())
                 if not damaged and view.is_valid():
-                    return [[Hit(items[row], distance, row) for row, distance in hits] for hits in queries]
+                    return [_hits(items, *found.of(query)) for query in range(len(found))]
                 self._views.warn(damaged.values())
                 intact = ~view.mask_of([np.array(sorted(damaged), dtype=np.int64)])
                 mask = intact if mask is None else mask & intact
@@ -395,7 +371,7 @@ class Library:
 
     def _mask(self, connection: sqlite3.Connection, view: View, where: Filter) -> BitArray:
         labels = partial(self._views.labels, connection)
-        return to_mask(where, lambda condition: view.mask_of(matching_rows(connection, condition, labels)))
+        return to_mask(where, lambda condition: view.mask_of(queries.matching_rows(connection, condition, labels)))
 
     def add(
         self,
@@ -404,31 +380,23 @@ class Library:
         *,
         model: str,
         files: Mapping[str, ImageFile] | None = None,
+        replace: bool = False,
     ) -> None:
-        """Add items, all or none.
+        """Add new items, or replace existing ones completely; all or none.
 
         Args:
-            items: items with new IDs.
+            items: items with new IDs, or with existing ones if they are replaced.
             codes: image codes and text codes, matched by ID; every item needs at least one.
             model: fingerprint of the model that computed the codes.
             files: what is known about their image files, by ID.
+            replace: whether to replace existing items.
 
         Raises:
-            InputError: an ID exists already, or a value is invalid.
+            InputError: an ID exists already, or does not exist although it is to be replaced, or a value is invalid.
             CodesError: the codes have another length or belong to another model.
         """
-        self._write(Batch(tuple(items), codes, model, files or {}), writing.insert)
-
-    def update(
-        self,
-        items: Iterable[Item],
-        codes: Mapping[Modality, Codes],
-        *,
-        model: str,
-        files: Mapping[str, ImageFile] | None = None,
-    ) -> None:
-        """Replace existing items completely, all or none; otherwise like :meth:`add`."""
-        self._write(Batch(tuple(items), codes, model, files or {}), writing.replace)
+        batch = Batch(tuple(items), codes, model, files or {})
+        self._write(batch, writing.replace if replace else writing.insert)
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove items, all or none; InputError if an ID does not exist."""
@@ -464,10 +432,5 @@ class Library:
         self._snapshot.write()
 
 
-def _per_query(found: Hits | Neighbours) -> list[list[tuple[int, int]]]:
-    """Rows and distances of each query."""
-    if isinstance(found, Neighbours):
-        arrays = [found.of(query) for query in range(len(found))]
-    else:
-        arrays = list(zip(found.rows, found.distances, strict=True))
-    return [list(zip(rows.tolist(), distances.tolist(), strict=True)) for rows, distances in arrays]
+def _hits(items: Mapping[int, Item], rows: IntArray, distances: NDArray[np.int32]) -> list[Hit]:
+    return [Hit(items[row], distance, row) for row, distance in zip(rows.tolist(), distances.tolist(), strict=True)]

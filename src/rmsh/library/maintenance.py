@@ -12,18 +12,9 @@ import numpy as np
 
 from rmsh.core.errors import FormatError, InputError
 from rmsh.core.types import MODALITIES
-from rmsh.library import schema
+from rmsh.library import queries, schema
 from rmsh.library.database import DATABASE, connect_writer, translate_errors, write_acknowledged
 from rmsh.library.folder import finish_restore, update_files
-from rmsh.library.queries import (
-    count_items,
-    generation_of,
-    has_vectors,
-    image_folder,
-    last_change,
-    library_id,
-    store_of,
-)
 from rmsh.library.snapshot import SNAPSHOT, Snapshot, open_snapshot
 from rmsh.library.verify import find_damage, is_text_index_intact
 
@@ -99,17 +90,17 @@ class Description:
 def describe(library: Library) -> Description:
     """Describe a library; counting reads the whole database."""
     with library.reading() as connection:
-        generation, (seq, _) = generation_of(connection), last_change(connection)
-        counts = _COUNTS | (_VECTOR_COUNTS if has_vectors(connection) else {})
+        generation, (seq, _) = queries.generation_of(connection), queries.last_change(connection)
+        counts = _COUNTS | (_VECTOR_COUNTS if queries.has_vectors(connection) else {})
         files = sorted(path for path in library.folder.rglob("*") if path.is_file())
         return Description(
-            id=library_id(connection),
+            id=queries.library_id(connection),
             format=schema.VERSION,
             model=generation.fingerprint,
             bits=generation.bits,
             generation=generation.number,
-            source=image_folder(connection),
-            store=store_of(connection),
+            source=queries.image_folder(connection),
+            store=queries.store_of(connection),
             bytes_per_item=bytes_per_item(connection),
             changes=seq,
             counts={name: int(connection.execute(sql).fetchone()[0]) for name, sql in counts.items()},
@@ -121,7 +112,7 @@ def describe(library: Library) -> Description:
 def bytes_per_item(connection: sqlite3.Connection) -> dict[str, float]:
     """The average size of the codes and of the vectors of an item."""
     size = "SELECT total(length(image)) + total(length(text)) FROM {} JOIN library USING (generation)"
-    items = max(count_items(connection), 1)
+    items = max(queries.count_items(connection), 1)
     return {table: connection.execute(size.format(table)).fetchone()[0] / items for table in ("codes", "vectors")}
 
 
@@ -157,7 +148,7 @@ def upgrade(folder: Path, *, timeout: float = 30.0) -> tuple[int, int]:
             ) from error
         update_files(folder, connection)
         connection.execute("COMMIT")
-        write_acknowledged(folder, *last_change(connection))
+        write_acknowledged(folder, *queries.last_change(connection))
     return version, schema.VERSION
 
 
@@ -171,7 +162,7 @@ def _correct_codes(folder: Path, connection: sqlite3.Connection) -> None:
         arrays = {} if snapshot is None else {modality: snapshot.arrays(modality) for modality in MODALITIES}
     except FormatError:
         return
-    generation = generation_of(connection)
+    generation = queries.generation_of(connection)
     for modality, (rows, words) in arrays.items():
         packed = words.astype("<u8", copy=False).view(np.uint8)[:, : -(-generation.bits // 8)]
         connection.executemany(
@@ -187,7 +178,7 @@ def relocate(library: Library, folder: Path) -> tuple[int, int]:
         InputError: the library keeps its own images, or none of them is in the folder.
     """
     with library.reading() as connection:
-        if image_folder(connection) is None:
+        if queries.image_folder(connection) is None:
             raise InputError(f"The library {library.folder} keeps its own images, which move with it.")
         names = [name for (name,) in connection.execute("SELECT picture FROM items WHERE picture IS NOT NULL")]
     present = sum((folder / name).is_file() for name in names)

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rmsh.core.errors import FormatError, InputError, RmshError
+from rmsh.library import queries, verify
 from rmsh.library.database import Writer, connect_reader, read_acknowledged, translate_errors
 from rmsh.library.folder import (
     check_is_library,
@@ -28,29 +29,8 @@ from rmsh.library.folder import (
 )
 from rmsh.library.items import is_intact
 from rmsh.library.photos import damaged_photos
-from rmsh.library.queries import (
-    CODE_ROW,
-    Generation,
-    generation_of,
-    has_change,
-    is_removed,
-    last_change,
-    lost_changes,
-    select_codes,
-    stored_items,
-)
 from rmsh.library.schema import COUNT_LABELS, KEEP_ROWS, check_version, is_code_row_intact
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
-from rmsh.library.verify import (
-    Damage,
-    damaged_vectors,
-    find_damage,
-    is_text_index_intact,
-    label_problems,
-    log_problems,
-    manifest_problems,
-    structure_problems,
-)
 from rmsh.library.writing import insert_codes, insert_labels, log_new_codes
 from rmsh.model import load
 
@@ -77,16 +57,16 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
     with translate_errors(folder), closing(Writer(folder, timeout=timeout)) as writer, opened as other:
         with writer.transaction() as connection:
             check_version(connection, folder)
-            _restore_model(folder, generation_of(connection), backup, result)
+            _restore_model(folder, queries.generation_of(connection), backup, result)
             _rebuild_indexes(connection, result)
             acknowledged = read_acknowledged(folder)
-            lost = lost_changes(connection, acknowledged)
-            if any(log_problems(folder, connection)):
+            lost = queries.lost_changes(connection, acknowledged)
+            if any(verify.log_problems(folder, connection)):
                 connection.execute("DELETE FROM changes")
                 # A later number: the new entry counts as acknowledged after all others, even if this process is killed.
                 log_new_codes(connection, after=acknowledged[0] if acknowledged else 0)
                 result.restored.append("The log of changes was rewritten.")
-            damage = find_damage(folder, connection)
+            damage = verify.find_damage(folder, connection)
             if other is not None and damage.items:
                 result.restored += _restore_items(connection, other, damage.items)
             result.restored += _restore_codes(connection, other, damage)
@@ -96,21 +76,19 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
                 result.restored.append(
                     f"What was known about the image file of row {row} was deleted; run `rmsh sync`."
                 )
-            if any(manifest_problems(folder, connection)):
+            if any(verify.manifest_problems(folder, connection)):
                 write_manifest(folder, connection)
                 result.restored.append("The manifest was rewritten.")
-            if not is_text_index_intact(connection):
+            if not verify.is_text_index_intact(connection):
                 connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
                 result.restored.append("The full-text index was rebuilt.")
-            after = find_damage(folder, connection)
-            if not after.items and any(label_problems(folder, connection)):
+            after = verify.find_damage(folder, connection)
+            if not after.items and any(verify.label_problems(folder, connection)):
                 for statement in COUNT_LABELS:
                     connection.execute(statement)
                 result.restored.append("The lists of the items with each label were counted again.")
-            for problem in structure_problems(connection) if result.restored else ():
-                if not problem.startswith(
-                    "Fragmentation"
-                ):  # bytes that are not used; `rmsh library compact` frees them
+            for problem in verify.structure_problems(connection) if result.restored else ():
+                if not problem.startswith("Fragmentation"):  # unused bytes, which `rmsh library compact` frees
                     _refuse(problem)
             if result.restored:
                 log_new_codes(connection)
@@ -138,7 +116,7 @@ def _opened(backup: Path, folder: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def _restore_model(folder: Path, generation: Generation, backup: Path | None, result: RepairResult) -> None:
+def _restore_model(folder: Path, generation: queries.Generation, backup: Path | None, result: RepairResult) -> None:
     """Restore a damaged model from the backup."""
     try:
         load(find_model(folder, generation))
@@ -154,7 +132,7 @@ def _restore_model(folder: Path, generation: Generation, backup: Path | None, re
 
 def _rebuild_indexes(connection: sqlite3.Connection, result: RepairResult) -> None:
     """Rebuild the indexes of the tables if they do not match them."""
-    if structure_problems(connection):
+    if verify.structure_problems(connection):
         try:
             connection.execute("REINDEX")
         except sqlite3.IntegrityError as error:  # a damaged ID equals another one
@@ -172,7 +150,7 @@ def _restore_items(connection: sqlite3.Connection, backup: sqlite3.Connection, r
     """Restore the items that have an intact copy in the backup, and yield a message for each."""
     connection.execute("DROP TRIGGER item_kept")
     for row in rows:
-        stored, copy = (next(stored_items(each, [row]), None) for each in (connection, backup))
+        stored, copy = (next(queries.stored_items(each, [row]), None) for each in (connection, backup))
         if copy is None or not is_intact(copy[:5], copy[5]) or not _is_same(stored, copy, connection, backup):
             continue
         _, name, text, picture, labels, checksum = copy
@@ -194,13 +172,17 @@ def _is_same(
     """Whether a copy has the expected checksum or content, or comes from the same history."""
     if stored is not None and (stored[-1] == copy[-1] or stored[:-1] == copy[:-1]):
         return True
-    seq, token = last_change(backup)
-    return has_change(connection, seq, token) and not is_removed(connection, np.array(copy[:1]), since=seq).any()
+    seq, token = queries.last_change(backup)
+    if not queries.has_change(connection, seq, token):
+        return False
+    return not queries.is_removed(connection, np.array(copy[:1]), since=seq).any()
 
 
-def _restore_codes(connection: sqlite3.Connection, backup: sqlite3.Connection | None, damage: Damage) -> Iterator[str]:
+def _restore_codes(
+    connection: sqlite3.Connection, backup: sqlite3.Connection | None, damage: verify.Damage
+) -> Iterator[str]:
     """Restore the codes that have an intact copy, delete damaged ones of other models, and yield a message for each."""
-    generation = generation_of(connection)
+    generation = queries.generation_of(connection)
     for row, number in sorted(damage.codes):
         if number != generation.number:  # older codes are unused, and `rmsh recode` computes newer ones again
             connection.execute("DELETE FROM codes WHERE row = ? AND generation = ?", (row, number))
@@ -209,7 +191,7 @@ def _restore_codes(connection: sqlite3.Connection, backup: sqlite3.Connection | 
         copy, source = damage.packed(row), "snapshot"
         if not any(copy) and backup is not None:
             copy, source = _codes_of_backup(row, connection, backup), "backup"
-        if any(copy) and any(stored_items(connection, [row])):
+        if any(copy) and any(queries.stored_items(connection, [row])):
             vectors = connection.execute(
                 "SELECT row, generation, image, text, NULL, checksum FROM vectors WHERE row = ? AND generation = ?",
                 (row, number),
@@ -221,9 +203,9 @@ def _restore_codes(connection: sqlite3.Connection, backup: sqlite3.Connection | 
 
 def _restore_vectors(connection: sqlite3.Connection, backup: sqlite3.Connection | None) -> Iterator[str]:
     """Restore damaged vectors of intact codes, or delete those without an intact copy, and yield a message for each."""
-    for row, generation in damaged_vectors(connection):
+    for row, generation in verify.damaged_vectors(connection):
         key = row, generation
-        stored = connection.execute(f"{CODE_ROW} WHERE row = ? AND generation = ?", key).fetchone()
+        stored = connection.execute(f"{queries.CODE_ROW} WHERE row = ? AND generation = ?", key).fetchone()
         if not is_code_row_intact(*stored):
             continue
         select = "SELECT image, text FROM vectors WHERE row = ? AND generation = ?"
@@ -240,9 +222,9 @@ def _restore_vectors(connection: sqlite3.Connection, backup: sqlite3.Connection 
 
 def _codes_of_backup(row: int, connection: sqlite3.Connection, backup: sqlite3.Connection) -> tuple[Any, ...]:
     """The image code and the text code of a row in the backup, None if they are missing or damaged."""
-    generation = generation_of(connection)
-    stored, copy = (next(iter(select_codes(each, generation, [row])), None) for each in (connection, backup))
-    same_model = generation_of(backup) == generation
+    generation = queries.generation_of(connection)
+    stored, copy = (next(iter(queries.select_codes(each, generation, [row])), None) for each in (connection, backup))
+    same_model = queries.generation_of(backup) == generation
     if copy is None or not same_model or not generation.is_intact(copy):
         return None, None
     return copy[2:4] if _is_same(stored, copy, connection, backup) else (None, None)

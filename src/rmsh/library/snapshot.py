@@ -31,16 +31,7 @@ from rmsh.codes import to_words
 from rmsh.core.errors import DataError, FormatError, RmshError
 from rmsh.core.files import atomic, open_regular
 from rmsh.core.types import MODALITIES
-from rmsh.library.queries import (
-    BLOCK,
-    changes_since,
-    code_blocks,
-    generation_of,
-    has_change,
-    last_change,
-    last_row,
-    library_id,
-)
+from rmsh.library import queries
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,8 +75,8 @@ class Stamp:
     @classmethod
     def of(cls, connection: sqlite3.Connection) -> Stamp:
         """The stamp of the current state."""
-        generation = generation_of(connection)
-        return cls(library_id(connection), generation.number, generation.bits, *last_change(connection))
+        generation = queries.generation_of(connection)
+        return cls(queries.library_id(connection), generation.number, generation.bits, *queries.last_change(connection))
 
 
 def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:
@@ -102,14 +93,14 @@ def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:
             words = _write_blocks(file, _words(connection, modality, rows))
             numbers = _write_blocks(file, (block.astype("<i8", copy=False) for block in rows))
             parts[modality] = {"count": sum(map(len, rows)), "words": words, "rows": numbers}
-        facts = json.dumps({"stamp": asdict(Stamp.of(connection)), "block": BLOCK, "parts": parts}).encode()
+        facts = json.dumps({"stamp": asdict(Stamp.of(connection)), "block": queries.BLOCK, "parts": parts}).encode()
         file.write(facts + _END.pack(len(facts), zlib.crc32(facts)))
     return max(int(part["count"]) for part in parts.values())
 
 
 def _words(connection: sqlite3.Connection, modality: Modality, rows: list[IntArray]) -> Iterator[NDArray[Any]]:
     """The codes of a modality as words, block by block; their rows are appended to ``rows``."""
-    for block, packed in code_blocks(connection, modality, generation=generation_of(connection)):
+    for block, packed in queries.code_blocks(connection, modality, generation=queries.generation_of(connection)):
         rows.append(block)
         yield to_words(packed).astype("<u8", copy=False)
 
@@ -192,7 +183,7 @@ def open_snapshot(folder: Path, connection: sqlite3.Connection) -> Snapshot | No
         return None
     shown = snapshot.stamp
     same_codes = shown == replace(Stamp.of(connection), seq=shown.seq, token=shown.token)
-    return snapshot if same_codes and has_change(connection, shown.seq, shown.token) else None
+    return snapshot if same_codes and queries.has_change(connection, shown.seq, shown.token) else None
 
 
 class SnapshotWriter:
@@ -207,12 +198,12 @@ class SnapshotWriter:
         """Check every bit of the snapshot, and rewrite it if it is damaged or stale."""
         damaged = False
         with self._readers.reading() as connection:
-            self._behind = last_row(connection)
+            self._behind = queries.last_row(connection)
             try:
                 snapshot = open_snapshot(self._folder, connection)
                 if snapshot is not None:
                     self._count = max(len(snapshot.arrays(modality)[0]) for modality in MODALITIES)
-                    since = changes_since(connection, snapshot.stamp.seq)
+                    since = queries.changes_since(connection, snapshot.stamp.seq)
                     self._behind = sum(last - first + 1 for _, first, last in since)
             except FormatError as error:
                 _log.warning("%s; it is rewritten", error)

@@ -21,17 +21,7 @@ from rmsh.codes import to_words
 from rmsh.core.errors import FormatError
 from rmsh.core.types import MODALITIES
 from rmsh.index.base import FAR, check_k, to_hits, to_keys, to_neighbours
-from rmsh.library.queries import (
-    changes_since,
-    code_blocks,
-    generation_of,
-    has_change,
-    is_removed,
-    labels_by_name,
-    last_change,
-    rows_of_label,
-    stack_vectors,
-)
+from rmsh.library import queries
 from rmsh.library.snapshot import is_stale, open_snapshot
 
 if TYPE_CHECKING:
@@ -114,7 +104,7 @@ class KeptVectors:
             return {modality: kept.get(modality, np.zeros((len(rows), 0), np.int8)) for modality in MODALITIES}
         missing = rows[~known].tolist()
         for modality, vectors in read(missing).items():
-            new = stack_vectors(missing, vectors)
+            new = queries.stack_vectors(missing, vectors)
             found[modality] = kept.get(modality, np.zeros((len(rows), new.shape[1]), np.int8))
             found[modality][~known] = new if new.size else 0
         present = ~known & np.logical_or.reduce([vectors.any(axis=1) for vectors in found.values()])
@@ -229,22 +219,24 @@ class Views:
             if name in labels and name not in kept:
                 if sum(map(len, kept.values())) > _MOST_LABELLED:
                     kept.clear()
-                kept[name] = np.concatenate([np.empty(0, dtype=np.int64), *rows_of_label(connection, labels[name])])
+                kept[name] = np.concatenate(
+                    [np.empty(0, dtype=np.int64), *queries.rows_of_label(connection, labels[name])]
+                )
             found += [kept[name]] if name in labels else []
         return found
 
     def _labels_at(self, connection: sqlite3.Connection) -> tuple[Mapping[str, LabelEntry], dict[str, IntArray]]:
         """The labels in the state that a connection sees, and the rows of those that were used."""
-        change = last_change(connection)
+        change = queries.last_change(connection)
         known = self._labels
         if known is None or known[0] != change:
-            known = self._labels = change, labels_by_name(connection), {}
+            known = self._labels = change, queries.labels_by_name(connection), {}
         return known[1:]
 
     def at(self, connection: sqlite3.Connection, modality: Modality) -> View:
         """The view of the state that a connection sees; its transaction may be restarted."""
         view = self._newest.get(modality)
-        change = last_change(connection)
+        change = queries.last_change(connection)
         if view is not None and (view.seq, view.token) == change and view.is_valid():
             return view
         with self._lock:
@@ -257,7 +249,7 @@ class Views:
                 # replaced only under this lock, so a transaction that starts now sees at least their state.
                 connection.rollback()
                 connection.execute("BEGIN")
-                change = last_change(connection)
+                change = queries.last_change(connection)
             if view is None or (view.seq, view.token) != change:
                 view = self._newest[modality] = self._advance(view, connection, modality)
             return view
@@ -275,17 +267,17 @@ class Views:
     def _with_changes(self, view: View, connection: sqlite3.Connection, modality: Modality) -> View:
         """An earlier view with the changes since; FormatError if the log of changes is damaged."""
         base, tail = view.base, view.tail
-        removed = is_removed(connection, base.rows, since=view.seq)
+        removed = queries.is_removed(connection, base.rows, since=view.seq)
         if removed.any():
             base = replace(base, alive=~removed if base.alive is None else base.alive & ~removed)
         last_row = max([*base.rows[-1:].tolist(), *tail.rows[-1:].tolist()], default=0)
         rows, words = self._read(connection, modality, after=last_row)
-        kept = ~is_removed(connection, tail.rows, since=view.seq)
+        kept = ~queries.is_removed(connection, tail.rows, since=view.seq)
         if len(rows) or not kept.all():
             words = np.concatenate((tail.words[kept], words))
             index = self._engine.over(words, view.generation.bits)
             tail = Segment(np.concatenate((tail.rows[kept], rows)), words, index)
-        seq, token = last_change(connection)
+        seq, token = queries.last_change(connection)
         return replace(view, seq=seq, token=token, base=base, tail=tail)
 
     def _can_advance(self, view: View, connection: sqlite3.Connection) -> bool:
@@ -294,9 +286,9 @@ class Views:
         The database may have been restored from a backup: the token shows whether its history includes that of the
         view.
         """
-        if not has_change(connection, view.seq, view.token):
+        if not queries.has_change(connection, view.seq, view.token):
             return False
-        if any(kind == "recode" for kind, _, _ in changes_since(connection, view.seq)):
+        if any(kind == "recode" for kind, _, _ in queries.changes_since(connection, view.seq)):
             return False
         if not is_stale(len(view.tail.rows) + view.base.removed, len(view.base.rows)):
             return True
@@ -308,7 +300,7 @@ class Views:
 
     def load(self, connection: sqlite3.Connection, modality: Modality, *, with_snapshot: bool = True) -> View:
         """A view of the snapshot, or else of the current state."""
-        generation, (seq, token) = generation_of(connection), last_change(connection)
+        generation, (seq, token) = queries.generation_of(connection), queries.last_change(connection)
         snapshot, arrays = None, None
         try:
             snapshot = open_snapshot(self._folder, connection) if with_snapshot else None
@@ -325,11 +317,11 @@ class Views:
 
     def _read(self, connection: sqlite3.Connection, modality: Modality, *, after: int) -> tuple[IntArray, WordArray]:
         """Rows greater than ``after`` and their words, from the database, without damaged ones."""
-        generation = generation_of(connection)
+        generation = queries.generation_of(connection)
         rows: list[IntArray] = [np.empty(0, dtype=np.int64)]
         words: list[WordArray] = [np.empty((0, -(-generation.bits // 64)), dtype=np.uint64)]
         damaged: list[str] = []
-        blocks = code_blocks(connection, modality, generation=generation, after=after, on_damage=damaged.append)
+        blocks = queries.code_blocks(connection, modality, generation=generation, after=after, on_damage=damaged.append)
         for found, packed in blocks:
             rows.append(found)
             words.append(to_words(packed))

@@ -36,12 +36,7 @@ METHODS = Registry(
 
 
 def method_class(name: str) -> type[Method]:
-    """The class of a method by name.
-
-    Raises:
-        ConfigError: the name is unknown.
-        MissingExtraError: the method needs torch.
-    """
+    """The class of a method by name; ConfigError if it is unknown, MissingExtraError if it needs torch."""
     try:
         cls: type[Method] = METHODS.load(name)
     except ModuleNotFoundError as error:

@@ -118,11 +118,7 @@ class Method(ABC):
 
     @classmethod
     def learns_from(cls, pairs: Pairs) -> BitArray:
-        """(n,) which items are complete; raw items count as well.
-
-        Raises:
-            DataError: too few are.
-        """
+        """(n,) which items are complete, raw ones included; DataError if too few are."""
         complete: BitArray = np.logical_and.reduce(list(cls._required(pairs).values()))
         for modality, noun in _NOUNS.items():
             count = int((complete & pairs.has(modality)).sum())
@@ -148,11 +144,7 @@ class Method(ABC):
 
     @property
     def model(self) -> Model:
-        """The fitted model.
-
-        Raises:
-            InputError: the method is not fitted.
-        """
+        """The fitted model; InputError if the method is not fitted."""
         if self.model_ is None:
             raise InputError(f"This {self.name} is not fitted; call fit(pairs) first.")
         return self.model_

@@ -151,11 +151,7 @@ class CMFH(Method):
         return functions(last.w)
 
     def encode_database(self, pairs: Pairs, modality: Modality) -> Codes:
-        """The codes of one modality, or sgn(V) of both with ``database_codes="unified"``.
-
-        Raises:
-            DataError: unified codes are requested and an item has only one modality.
-        """
+        """The codes of one modality, or sgn(V) of both; DataError if an item has only one of them."""
         codes = super().encode_database(pairs, modality)
         if self.config.database_codes == "view":
             return codes

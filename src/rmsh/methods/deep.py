@@ -39,13 +39,9 @@ class DeepConfig(MethodConfig):
 
 
 class HashObjective(nn.Module):
-    """Two hash networks; a method adds its loss, and further networks if it has any.
+    """Two hash networks, each with ``outputs`` values; a method adds its loss, and further networks if it has any.
 
-    Args:
-        data: determines the widths and the scaling of the inputs.
-        outputs: the number of values each network returns.
-        scaling: of the inputs.
-        network: further arguments of ``HashNetwork``.
+    ``data`` determines the widths and the scaling of the inputs.
     """
 
     def __init__(self, data: TrainingSet, outputs: int, *, scaling: Scaling = "standardise", **network: Any) -> None:

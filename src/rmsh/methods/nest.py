@@ -269,12 +269,8 @@ class Targets:
     A query without labels ranks the items by the similarity of their texts to its own, and its counterpart first. In
     both cases the counterpart has a further share, which depends on the length.
 
-    Args:
-        batch: the items.
-        weights: (n,) how probable the labels of each item are, 0 without labels.
-        images: rows of the batch with an image.
-        texts: rows of the batch with a text.
-        gain: base of the gains.
+    ``weights`` (n,) is how probable the labels of each item are, 0 without labels; ``images`` and ``texts`` are the
+    rows of the batch with an image and with a text; ``gain`` is the base of the gains.
     """
 
     def __init__(self, batch: Batch, weights: Tensor, images: Tensor, texts: Tensor, *, gain: float) -> None:
@@ -297,13 +293,9 @@ class Targets:
     def loss(self, z_images: Tensor, z_texts: Tensor, *, own: float) -> Tensor:
         """Cross-entropy of softmax(-distance / temperature) with the targets, summed over both directions.
 
-        Both softmaxes are normalised from one matrix of exponentials; a labelled query counts labelled items only,
-        because whether others are relevant is not known.
-
-        Args:
-            z_images: (n, L) relaxed codes, or prefixes of them.
-            z_texts: (m, L).
-            own: share of the counterpart at short lengths.
+        The relaxed codes, (n, L) of images and (m, L) of texts, may be prefixes; ``own`` is the share of the
+        counterpart at short lengths. Both softmaxes are normalised from one matrix of exponentials; a labelled query
+        counts labelled items only, because whether others are relevant is not known.
         """
         length = z_images.shape[1]
         finer = max(0.0, math.log2(length / _SHORT))  # long prefixes have room for finer meanings

@@ -70,11 +70,7 @@ class SVHN(DeepMethod):
         return objective
 
     def encode_database(self, pairs: Pairs, modality: Modality) -> Codes:
-        """The codes of one modality, or of the items' labels with ``database_codes="labels"``.
-
-        Raises:
-            DataError: codes of labels are requested and an item has no label.
-        """
+        """The codes of one modality, or of the items' labels; DataError if an item then has no label."""
         codes = super().encode_database(pairs, modality)
         if self.config.database_codes == "modality":
             return codes

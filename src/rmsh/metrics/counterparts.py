@@ -49,13 +49,7 @@ def recall_score(places: Places, k: int) -> Score:
 
 
 def rank_codes(query: Codes, items: Codes) -> Places:
-    """The places of counterparts by Hamming distance.
-
-    Example:
-        >>> from rmsh.codes import Codes
-        >>> rank_codes(Codes.from_values([[1, 1], [-1, 1]]), Codes.from_values([[1, -1], [-1, 1]]))
-        Places(closer=array([0, 0]), tied=array([2, 1]))
-    """
+    """The places of counterparts by Hamming distance."""
     if query.bits != items.bits:
         raise CodesError(f"The codes have {query.bits} and {items.bits} bits; encode both with the same model.")
     words = items.words()

@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 
 def modalities(direction: Direction) -> tuple[Modality, Modality]:
-    """The modality of the queries and that of the database.
-
-    Example:
-        >>> modalities("i2t")
-        ('image', 'text')
-    """
+    """The modality of the queries and that of the database: ("image", "text") for "i2t"."""
     if direction not in DIRECTIONS:
         raise ConfigError(f"There is no direction {direction!r}; give one of {', '.join(DIRECTIONS)}.")
     names: dict[str, Modality] = {"i": "image", "t": "text"}
@@ -34,13 +29,7 @@ def modalities(direction: Direction) -> tuple[Modality, Modality]:
 
 
 def default_directions(query: Side, database: Side) -> list[Direction]:
-    """The directions across modalities, or within the only modality that both sides have.
-
-    Example:
-        >>> both = {"image": ..., "text": ...}
-        >>> default_directions({"text": ...}, both), default_directions({"text": ...}, {"text": ...})
-        (['t2i'], ['t2t'])
-    """
+    """The directions across modalities, or within the only modality that both sides have."""
     possible = [d for d in DIRECTIONS if modalities(d)[0] in query and modalities(d)[1] in database]
     return [d for d in possible if modalities(d)[0] != modalities(d)[1]] or possible
 

@@ -29,12 +29,7 @@ _BLOCK = 8  # queries at a time, when vectors are compared
 
 
 class Definitions(Config):
-    """The parameters of the measures, and their definitions in words; both are stored in every result.
-
-    Example:
-        >>> Definitions(map_k=50).names()["map"]
-        'mAP@50'
-    """
+    """The parameters of the measures, and their definitions in words; both are stored in every result."""
 
     k: int = Field(default=500, ge=1)  # rank at which NDCG and precision are cut
     further_k: tuple[Annotated[int, Field(ge=1)], ...] = ()  # further ranks at which NDCG is cut

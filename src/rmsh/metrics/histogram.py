@@ -47,12 +47,7 @@ class LabelledCodes:
 
 
 def label_words(labels: LabelArray) -> WordArray:
-    """Labels as 64-bit words (n, ceil(classes / 64)), so that a bitwise and gives the shared labels.
-
-    Example:
-        >>> label_words(np.array([[1, 0, 1]], dtype=np.uint8))
-        array([[5]], dtype=uint64)
-    """
+    """Labels as 64-bit words (n, ceil(classes / 64)), so that a bitwise and gives the shared labels."""
     return to_words(pack(labels.astype(np.bool_)))
 
 
@@ -62,12 +57,7 @@ def shared_labels(a: LabelArray, b: LabelArray) -> IntArray:
 
 
 def gains(most: int) -> ScoreArray:
-    """The gain 2^r - 1 for r = 0 .. ``most`` shared labels, in float64 because integers would overflow.
-
-    Example:
-        >>> gains(3)
-        array([0., 1., 3., 7.])
-    """
+    """The gain 2^r - 1 for r = 0 .. ``most`` shared labels, in float64 because integers would overflow."""
     return np.exp2(np.arange(most + 1, dtype=np.float64)) - 1
 
 

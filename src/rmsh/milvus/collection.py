@@ -40,12 +40,12 @@ from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError, InputError
 from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import read_credit
-from rmsh.index.base import check_k, check_radius
+from rmsh.index.base import check_k
 from rmsh.index.filters import And, Filter, Id, Label, Not, Or
 from rmsh.library.items import Candidates, Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.queries import Generation, stack_vectors
 from rmsh.milvus.connection import Address
-from rmsh.milvus.table import MAX_BYTES, MAX_FOUND, MAX_LABELS, Consistency, Found, Table
+from rmsh.milvus.table import MAX_BYTES, MAX_FOUND, MAX_LABELS, Consistency, Table
 from rmsh.model import Model, load
 
 if TYPE_CHECKING:
@@ -151,11 +151,6 @@ class Collection:
 
     Several threads may share it. It keeps reading the codes of the model it was opened with: after a push with another
     model, open it again.
-
-    Args:
-        table: the codes and items.
-        model: the model that computed the codes.
-        pictures: the image folder, if there is one on this machine.
     """
 
     def __init__(self, table: Table, model: Model, *, pictures: Path | None = None) -> None:
@@ -173,7 +168,6 @@ class Collection:
         *,
         pictures: Path | None = None,
         consistency: Consistency = "Bounded",
-        probes: int | None = None,
     ) -> Self:
         """Open a collection; credentials come from the environment (see connection.py).
 
@@ -182,16 +176,15 @@ class Collection:
             model: folder of the model that computed its codes.
             pictures: the image folder; without it images have no path.
             consistency: "Bounded" does not wait, and sees a push after some seconds; "Strong" waits for it.
-            probes: number of lists that a search in an approximate collection visits; None visits an eighth of them.
 
         Raises:
             InputError: the address is invalid, or there is no model.
             RmshError: the server is unreachable or rejects the credentials, or there is no such collection.
-            FormatError: the collection was made by another program, or by a newer rmsh.
+            FormatError: the collection was made by another program, by a newer rmsh, or for approximate search.
             CodesError: another model computed its codes.
         """
         parsed, loaded = Address.parse(address), load(model)
-        table = Table(parsed, consistency=consistency, probes=probes)
+        table = Table(parsed, consistency=consistency)
         try:
             if "library" not in table.about:
                 raise FormatError(
@@ -270,7 +263,8 @@ class Collection:
             InputError: the filter has a condition on texts, which are not supported, or k is too large.
         """
         condition = self._check_query(codes, to, model=model, where=where)
-        return _hits(self._table.nearest(codes.packed, check_k(k), where=condition, fields=_ITEM_FIELDS, partition=to))
+        found = self._table.nearest(codes.packed, check_k(k), where=condition, fields=_ITEM_FIELDS, partition=to)
+        return [[Hit(item_of(one.fields), one.distance, row_of(one.key)) for one in hits] for hits in found]
 
     def candidates(
         self,
@@ -326,20 +320,8 @@ class Collection:
         matches = {row_of(int(entity["key"])): len({*labels} & {*entity["labels"]}) for entity in found}
         return sorted(matches, key=lambda row: (-matches[row], row))[:count]
 
-    def within(
-        self, codes: Codes, radius: int, *, to: Modality, model: str, where: Filter | None = None
-    ) -> list[list[Hit]]:
-        """Like :meth:`Library.within`; texts cannot be filtered."""
-        condition = self._check_query(codes, to, model=model, where=where)
-        limit = min(check_radius(radius), self._table.bits)
-        return _hits(self._table.within(codes.packed, limit, where=condition, fields=_ITEM_FIELDS, partition=to))
-
     def _check_query(self, codes: Codes, to: Modality, *, model: str, where: Filter | None) -> str:
         """Check a query, and return its filter as an expression."""
         check_modality(to)
         self._generation.check(model, codes)
         return "" if where is None else to_expression(where)
-
-
-def _hits(found: list[list[Found]]) -> list[list[Hit]]:
-    return [[Hit(item_of(one.fields), one.distance, row_of(one.key)) for one in hits] for hits in found]

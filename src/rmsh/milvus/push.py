@@ -41,32 +41,20 @@ class Pushed:
     former: list[str] = field(default_factory=list)  # remaining collections of other models
 
 
-def push(
-    library: Library,
-    address: str,
-    *,
-    lists: int | None = None,
-    drop_former: bool = False,
-    on_progress: OnProgress = ignore,
-) -> Pushed:
+def push(library: Library, address: str, *, drop_former: bool = False, on_progress: OnProgress = ignore) -> Pushed:
     """Make a collection equal to the library; codes of a new model become visible only when all of them are stored.
 
-    Args:
-        library: an open library.
-        address: ``http(s)://HOST:PORT/NAME``.
-        lists: 0 for an exact collection, otherwise the number of lists of an approximate one; None keeps the existing
-            kind, and is exact for a new collection.
-        drop_former: drop collections of former models of this library; readers that have one open will fail.
-        on_progress: called with a Progress after each block.
+    ``drop_former`` drops collections of former models of this library; readers that have one open will fail.
 
     Raises:
         InputError: the address is invalid or belongs to another library, or an item is too large.
+        FormatError: the collection was made by another program, or for approximate search by an older rmsh.
         RmshError: the server is unreachable or reports an error; repeat the push to continue.
     """
     alias = Address.parse(address)
     with library.reading() as connection:
         owner = library_id(connection)
-        table = _open_table(alias, generation_of(connection), owner=owner, lists=lists)
+        table = _open_table(alias, generation_of(connection), owner=owner)
         try:
             done = _copy(table, connection, on_progress)
             table.flush()
@@ -77,7 +65,7 @@ def push(
     return done
 
 
-def _open_table(alias: Address, generation: Generation, *, owner: str, lists: int | None) -> Table:
+def _open_table(alias: Address, generation: Generation, *, owner: str) -> Table:
     """Open or create the collection to fill."""
     current = Table.find(alias)
     if current is not None and current.about.get("library") != owner:
@@ -86,12 +74,7 @@ def _open_table(alias: Address, generation: Generation, *, owner: str, lists: in
     table = Table.find(target)
     if table is None:
         about = {"model": generation.fingerprint, "generation": generation.number, "library": owner}
-        return Table.create(target, generation.bits, lists=lists or 0, **about)
-    if lists is not None and table.about["lists"] != lists:
-        raise InputError(
-            f"{target} has {table.about['lists']} lists, but {lists} were requested; leave out the number of lists, or "
-            "drop the collection in Milvus first."
-        )
+        return Table.create(target, generation.bits, **about)
     table.prepare()
     return table
 

@@ -3,8 +3,6 @@
 An entity has an int64 ``key``, its packed ``code`` (see codes.py), padded with zeros to whole bytes, which changes no
 distance, and the fields in ``COLUMNS``. Image and text codes are in two partitions. The description of the collection
 is a JSON object with its format, the number of bits and what else rmsh must know about it.
-
-Milvus returns at most 16,384 entities per call. If more are within a radius, the keys are split until fewer are.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
-from rmsh.core.errors import InputError, require
+from rmsh.core.errors import FormatError, InputError, require
 from rmsh.core.files import checked_format
 from rmsh.core.types import MODALITIES
 from rmsh.milvus.connection import Address, Settings, connect, translate_errors
@@ -43,18 +41,25 @@ COLUMNS: dict[str, tuple[str, Mapping[str, Any]]] = {  # name: type in Milvus an
     "vector": ("VARCHAR", _STRING),  # a second vector field needs Milvus 2.4
 }
 _INDEXED = ("code", "id")
+_EXACT = {"metric_type": "HAMMING", "index_type": "BIN_FLAT"}
 
 Consistency: TypeAlias = Literal["Strong", "Bounded"]
 
 
 def read_description(description: str, place: str) -> dict[str, Any]:
-    """What rmsh must know about a collection; FormatError if another program or a newer rmsh made it."""
+    """What rmsh must know about a collection; FormatError if another program or another rmsh made it."""
     try:
         about = json.loads(description)
     except ValueError:
         about = None
     hint = "another program made it: give a collection made by rmsh, or a new name"
-    return checked_format(about, place, name=FORMAT, version=VERSION, hint=hint)
+    checked = checked_format(about, place, name=FORMAT, version=VERSION, hint=hint)
+    if lists := checked.get("lists"):
+        raise FormatError(
+            f"{place} has {lists} lists for approximate search, which an older rmsh offered; drop it in Milvus and run "
+            "`rmsh library push` again, for exact search."
+        )
+    return checked
 
 
 class Found(NamedTuple):
@@ -72,17 +77,11 @@ class Table:
     """An open collection, given by its name or an alias; credentials come from the environment (see connection.py).
 
     With consistency "Strong", a read waits, about 0.2 s, until all earlier writes are visible; with "Bounded" it sees
-    them after some seconds. A collection with lists is approximate: a search visits ``probes`` of them, by default an
-    eighth.
+    them after some seconds.
     """
 
     def __init__(
-        self,
-        address: Address,
-        *,
-        about: Mapping[str, Any] | None = None,
-        consistency: Consistency = "Strong",
-        probes: int | None = None,
+        self, address: Address, *, about: Mapping[str, Any] | None = None, consistency: Consistency = "Strong"
     ) -> None:
         self._settings = Settings.read()
         self._client = connect(address.server, self._settings)
@@ -93,17 +92,15 @@ class Table:
             found = self._call("describe_collection")
             columns = {field["name"] for field in found["fields"]}
             self.address = Address(address.server, found["collection_name"])
-            about = read_description(found["description"], str(address))
+            about = read_description(found["description"], str(self.address))
         self.about = about
         self.has_vectors = "vector" in columns  # not in collections of older versions
         self.bits = int(about["bits"])
-        self._lists = int(about["lists"])
-        self._probes = min(self._lists, probes or -(-self._lists // 8))
 
     @classmethod
-    def create(cls, address: Address, bits: int, *, lists: int = 0, **about: Any) -> Self:
-        """Create a collection and load it: an exact ``BIN_FLAT``, or ``BIN_IVF_FLAT`` with a number of lists."""
-        table = cls(address, about={"bits": bits, "lists": lists, **about})
+    def create(cls, address: Address, bits: int, **about: Any) -> Self:
+        """Create a collection and load it."""
+        table = cls(address, about={"bits": bits, "lists": 0, **about})  # older versions read the number of lists
         description = json.dumps({"format": FORMAT, "version": VERSION, **table.about})
         schema = _make_schema(bits, description=description)
         table._call("create_collection", schema=schema, consistency_level="Bounded")
@@ -133,17 +130,11 @@ class Table:
             self._call("create_partition", name)
         missing = sorted(set(_INDEXED) - set(self._call("list_indexes")))
         if missing:
-            self._call("create_index", self._make_indexes(missing), sync=False)
+            indexes = self._client.prepare_index_params()
+            for field in missing:  # an index of ids is the server's default: which kinds it has depends on its version
+                indexes.add_index(field, **(_EXACT if field == "code" else {}))
+            self._call("create_index", indexes, sync=False)
         self._call("load_collection")
-
-    def _make_indexes(self, names: Sequence[str]) -> Any:
-        kind: dict[str, Any] = {"metric_type": "HAMMING", "index_type": "BIN_FLAT"}
-        if self._lists:
-            kind |= {"index_type": "BIN_IVF_FLAT", "params": {"nlist": self._lists}}
-        indexes = self._client.prepare_index_params()
-        for name in names:  # an index of ids is the server's default: which kinds it has depends on its version
-            indexes.add_index(name, **(kind if name == "code" else {}))
-        return indexes
 
     def flush(self) -> None:
         """Make the server write its data to storage and index it."""
@@ -198,44 +189,12 @@ class Table:
         if k > MAX_FOUND and self.count(where, partition=partition) > MAX_FOUND:
             raise InputError(f"Got k = {k:,}; Milvus returns at most {MAX_FOUND:,} neighbours: give a smaller k.")
         scope = {"filter": where, "output_fields": ["key", *fields], **self._scope(partition)}
+        scope |= {"anns_field": "code", "search_params": {"metric_type": "HAMMING"}}
         found: list[list[Found]] = []
         for some in _blocks(packed, max(1, MAX_FOUND // limit)):
-            hits = self._search(some, limit, {"nprobe": self._probes} if self._lists else {}, scope)
-            if self._probes < self._lists and min(map(len, hits)) < limit:  # these lists have fewer than k
-                hits = self._search(some, limit, {"nprobe": self._lists}, scope)
-            found += hits
+            results = self._call("search", [bytes(code) for code in some], limit=limit, **scope)
+            found += [sorted(map(_found, hits), key=_order) for hits in results]
         return found
-
-    def within(
-        self, packed: PackedArray, radius: int, *, partition: str, where: str = "", fields: Sequence[str] = ()
-    ) -> list[list[Found]]:
-        """All entities at a distance of at most ``radius`` from each query, uint8 (Q, bytes); by distance, then key."""
-        scope = {"output_fields": ["key", *fields], **self._scope(partition)}
-        queries = (packed[start : start + 1] for start in range(len(packed)))
-        return [sorted(self._within(query, radius, scope=scope, where=where), key=_order) for query in queries]
-
-    def _within(self, query: PackedArray, radius: int, *, scope: Mapping[str, Any], where: str) -> list[Found]:
-        """All hits of one query; if a call returns the maximum, each half of the keys is searched separately.
-
-        The radius of Milvus is exclusive. With a radius, ``BIN_IVF_FLAT`` stops after lists without near codes, so
-        there we search for the nearest instead.
-        """
-        params = {"nprobe": self._lists} if self._lists else {"radius": radius + 1}
-        (found,) = self._search(query, MAX_FOUND, params, {**scope, "filter": where})
-        near = [hit for hit in found if hit.distance <= radius]
-        if len(near) < MAX_FOUND:
-            return near
-        middle = sorted(hit.key for hit in near)[MAX_FOUND // 2]
-        halves = (both(where, f"key {side} {middle}") for side in ("<", ">="))
-        return [hit for half in halves for hit in self._within(query, radius, scope=scope, where=half)]
-
-    def _search(
-        self, packed: PackedArray, limit: int, params: Mapping[str, Any], scope: Mapping[str, Any]
-    ) -> list[list[Found]]:
-        search_params = {"metric_type": "HAMMING", "params": dict(params)}
-        data = [bytes(code) for code in packed]
-        found = self._call("search", data, limit=limit, anns_field="code", search_params=search_params, **scope)
-        return [sorted((_found(hit) for hit in hits), key=_order) for hits in found]
 
     def _scope(self, partition: str) -> dict[str, Any]:
         partitions = {"partition_names": [partition]} if partition else {}

@@ -33,11 +33,7 @@ def save_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer, *, histo
 
 
 def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer, *, fingerprint: str) -> History:
-    """Restore the model and the optimiser from a file, and return the history.
-
-    Raises:
-        FormatError: the file is damaged, has a newer format, or belongs to another run.
-    """
+    """Restore model and optimiser, and return the history; FormatError if it is damaged, newer or of another run."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             meta: dict[str, Any] = json.loads(file.metadata()["rmsh"])

@@ -73,13 +73,7 @@ class Centred:
 
 
 def cross_products(x: Centred, y: Centred) -> ScoreArray:
-    """The sum of x_i y_i^T over the items, float64 (d, d'): n times the covariance.
-
-    Example:
-        >>> x = Centred.of(np.array([[0.0], [2.0]], dtype=np.float32))
-        >>> cross_products(x, x)
-        array([[2.]])
-    """
+    """The sum of x_i y_i^T over the items, float64 (d, d'): n times the covariance."""
     total = np.zeros((x.width, y.width))
     for (_, x_block), (_, y_block) in zip(x.blocks(), y.blocks(), strict=True):
         left = x_block - x.mean  # float64, because the result is inverted
@@ -88,13 +82,7 @@ def cross_products(x: Centred, y: Centred) -> ScoreArray:
 
 
 def ridge(products: ScoreArray, share: float) -> ScoreArray:
-    """Add ``share`` of the mean diagonal to the diagonal of a square matrix, which makes it safe to invert.
-
-    Example:
-        >>> ridge(np.diag([1.0, 3.0]), 0.5)
-        array([[2., 0.],
-               [0., 4.]])
-    """
+    """Add ``share`` of the mean diagonal to the diagonal of a square matrix, which makes it safe to invert."""
     level = max(float(np.trace(products)) / len(products), 1e-12)  # constant features give a zero matrix
     return products + share * level * np.eye(len(products))
 

@@ -39,17 +39,13 @@ class LabelModel(NamedTuple):
 def fit_label_model(logits: Tensor, labels: Tensor, present: Tensor | None = None) -> LabelModel:
     """Estimate the share of items with correct labels.
 
-    Args:
-        logits: (M, n, C) of M classifiers.
-        labels: (n, C) 0 or 1, possibly wrong.
-        present: (M, n) which items each classifier has features for; None: all.
+    ``logits`` are (M, n, C) of M classifiers, ``labels`` (n, C) 0 or 1, possibly wrong. ``present``, (M, n), says which
+    items each classifier has features for, by default all.
 
     Example:
-        Ten items of each kind, of which the last has the wrong label:
-
         >>> logits = torch.tensor([[4.0, -4.0]] * 10 + [[-4.0, 4.0]] * 10)
         >>> labels = (logits > 0).float()
-        >>> labels[19] = labels[0]
+        >>> labels[19] = labels[0]  # the last of ten items of each kind has the wrong label
         >>> round(fit_label_model(logits[None], labels).correct, 1)
         0.9
     """
@@ -64,15 +60,7 @@ def fit_label_model(logits: Tensor, labels: Tensor, present: Tensor | None = Non
 
 
 def probability_correct(logits: Tensor, labels: Tensor, model: LabelModel, present: Tensor | None = None) -> Tensor:
-    """The probability that each item has its own labels, (n,); arguments as for :func:`fit_label_model`.
-
-    Example:
-        A classifier predicts the first label for both items, and the second item has another:
-
-        >>> model = LabelModel(torch.tensor([0.5, 0.5]), torch.tensor([[1.0, 0.0, 0.0]]), correct=0.8)
-        >>> probability_correct(torch.tensor([[[1.4, -1.4]] * 2]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]), model)
-        tensor([0.9..., 0.1...])
-    """
+    """The probability that each item has its own labels, (n,); arguments as for :func:`fit_label_model`."""
     frequencies, correct = model.frequencies, model.correct
     own = (model.probabilities(logits) - (1 - correct) * frequencies) / correct
     own = own.clamp(_MIN_PROBABILITY, 1 - _MIN_PROBABILITY)

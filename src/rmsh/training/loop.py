@@ -182,8 +182,7 @@ def train(
     over all items, or another stage of training. State that lasts longer than an epoch belongs in buffers, which the
     checkpoint contains. A step leaves parameters unchanged that none of its terms depends on.
 
-    Returns:
-        The mean of each loss term, one entry per epoch.
+    Returns the mean of each loss term, one entry per epoch.
 
     Raises:
         TrainingError: the loss is not finite.

@@ -19,10 +19,7 @@ from torch import Tensor
 def classification_loss(logits: Tensor, labels: Tensor, *, positive_weight: Tensor | None = None) -> Tensor:
     """Eq. (classification_loss) of RMSH: weighted cross-entropy, summed over the classes, (..., n).
 
-    Args:
-        logits: (..., n, C) before the sigmoid.
-        labels: (n, C) 0 or 1.
-        positive_weight: w_p, one weight per class (C,); it multiplies the positive term only. None: 1.
+    ``logits`` are (..., n, C), ``labels`` (n, C); ``positive_weight``, w_p (C,), multiplies the positive term only.
     """
     weight = torch.ones(()) if positive_weight is None else positive_weight
     terms = F.binary_cross_entropy_with_logits(logits, labels.expand_as(logits), pos_weight=weight, reduction="none")
@@ -41,22 +38,12 @@ def signs(z: Tensor) -> Tensor:
 
 
 def share_a_label(labels: Tensor, others: Tensor) -> Tensor:
-    """S (n, m): 1 where items with labels (n, C) and (m, C) share one, else 0.
-
-    Example:
-        >>> share_a_label(torch.tensor([[1.0, 1.0, 0.0]]), torch.tensor([[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]])).tolist()
-        [[1.0, 0.0]]
-    """
+    """S (n, m): 1 where items with labels (n, C) and (m, C) share one, else 0."""
     return (labels @ others.T).clamp_max_(1.0)
 
 
 def half_products(codes: Tensor, others: Tensor) -> Tensor:
-    """Theta (n, m), half the inner products of codes (n, K) and (m, K).
-
-    Example:
-        >>> half_products(torch.tensor([[1.0, -1.0]]), torch.tensor([[1.0, -1.0], [3.0, 1.0]])).tolist()
-        [[1.0, 1.0]]
-    """
+    """Theta (n, m), half the inner products of codes (n, K) and (m, K)."""
     return 0.5 * codes @ others.T
 
 
@@ -97,10 +84,8 @@ def target_shares(shared: Tensor, *, base: float, weights: Tensor | None = None)
 
     Rows sum to 1, except that a query that shares no label with any item has a row of zeros.
 
-    Args:
-        shared: r, (n, m), the number of labels two items share.
-        base: above 1; roughly the factor by which one more shared label raises the target.
-        weights: (m,) factors of the gain of each other item, such as how probable its labels are.
+    ``shared`` is r, (n, m), the number of labels two items share; ``base`` is above 1, roughly the factor by which one
+    more shared label raises the target; ``weights`` (m,) are factors of the gain of each other item.
 
     Example:
         >>> target_shares(torch.tensor([[2.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]), base=2.0).tolist()
@@ -114,16 +99,12 @@ def target_shares(shared: Tensor, *, base: float, weights: Tensor | None = None)
 
 
 def listwise_loss(distances: Tensor, shares: Tensor, *, temperature: float) -> Tensor:
-    """Cross-entropy of softmax(-distance / temperature) with the target shares, averaged over the rows.
+    """Cross-entropy of softmax(-distance / temperature) with the target shares (n, m), averaged over the rows.
 
-    Args:
-        distances: (n, m), in bits.
-        shares: (n, m) the target; a row of zeros has no loss.
-        temperature: the number of bits that lowers an item's share by the factor e.
+    ``distances`` are (n, m), in bits; a row of ``shares`` that is zero has no loss.
 
     Example:
-        >>> far = torch.tensor([[0.0, 100.0]])
-        >>> listwise_loss(far, torch.tensor([[0.75, 0.25]]), temperature=4.0).item()
+        >>> listwise_loss(torch.tensor([[0.0, 100.0]]), torch.tensor([[0.75, 0.25]]), temperature=4.0).item()
         6.25
     """
     return -(shares * F.log_softmax(distances / -temperature, dim=1)).sum() / len(shares)

@@ -29,12 +29,10 @@ INPUT_NORM = 10.0
 
 
 class InputScaling(nn.Module):
-    """x -> x * scale + offset, computed from the training features and then fixed.
+    """x -> x * scale + offset, computed from the training features (n, d) and then fixed.
 
-    Args:
-        features: (n, d), dense or sparse.
-        scaling: "standardise" gives every feature mean 0 and the same deviation; "norm" multiplies all features by one
-            number. Both give inputs a Euclidean norm of about ``INPUT_NORM``.
+    "standardise" gives every feature mean 0 and the same deviation; "norm" multiplies all features by one number. Both
+    give inputs a Euclidean norm of about ``INPUT_NORM``.
     """
 
     scale: Tensor
@@ -73,14 +71,7 @@ def dropout_mask(like: Tensor, rate: float) -> Tensor:
 class HashNetwork(nn.Module):
     """D -> hidden -> K: the hash function of one modality.
 
-    Args:
-        scaling: of the input.
-        bits: K.
-        hidden: width of the hidden layer.
-        activation: of the hidden layer.
-        output: activation of the last layer.
-        batch_norm: normalise over the batch before the last activation, which prevents constant bits.
-        dropout: rate in the hidden layer.
+    ``batch_norm`` before the last activation, ``output``, prevents constant bits; ``dropout`` is in the hidden layer.
     """
 
     steepness: Tensor

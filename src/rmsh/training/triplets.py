@@ -45,35 +45,21 @@ def draw(n: int, per_item: int = 1) -> Tensor:
 
 
 def similarity(shared: Tensor, sizes_a: Tensor, sizes_b: Tensor) -> Tensor:
-    """S = |a and b| / max(|a|, |b|), and 0 where both are empty.
-
-    Example:
-        >>> similarity(torch.tensor(2.0), torch.tensor(2.0), torch.tensor(4.0)).item()
-        0.5
-    """
+    """S = |a and b| / max(|a|, |b|), and 0 where both are empty."""
     return shared / torch.maximum(sizes_a, sizes_b).clamp_min(1.0)
 
 
 def pairs_of(members: Tensor) -> tuple[Tensor, Tensor]:
-    """The first and second member of each pair, both (..., 3, t), of triplets (..., 3, t).
-
-    Example:
-        >>> first, second = pairs_of(torch.tensor([[7], [8], [9]]))
-        >>> first.T.tolist(), second.T.tolist()
-        ([[7, 7, 8]], [[8, 9, 9]])
-    """
+    """The first and second member of each pair, both (..., 3, t), of triplets (..., 3, t)."""
     of_member = members.unbind(dim=-2)
     first, second = zip(*((of_member[a], of_member[b]) for a, b in MEMBERS_OF_PAIR), strict=True)
     return torch.stack(first, dim=-2), torch.stack(second, dim=-2)
 
 
 def order_by(reference: Tensor, similarities: Tensor) -> Order:
-    """Order the two pairs of the reference by similarity; of equals, the first is the near one.
+    """Order the two pairs of the reference by their similarities (3, t); of equals, the first is the near one.
 
-    Args:
-        reference: (..., t) index of a member. The paper takes the one with most tags, the first of equals:
-            ``sizes.argmax(dim=0)``.
-        similarities: (3, t) of each pair.
+    ``reference`` (..., t) is the index of a member. The paper takes the one with most tags, the first of equals.
 
     Example:
         >>> order_by(torch.tensor([1]), torch.tensor([[0.3], [0.0], [0.6]])).near.tolist()
@@ -113,12 +99,9 @@ def margin_triplet_loss(distances: Tensor, order: Order, *, delta: float, mask_e
     Two similar partners must keep their order with the margin delta * (S_near - S_far); a partner that shares no label
     must be at least delta away.
 
-    Args:
-        distances: (..., 3, t), of the pairs of each triplet.
-        order: which pairs are compared.
-        delta: the robust parameter, in the unit of the distances.
-        mask_equal: omit the ranking term of two equally similar partners. The formula in the paper penalises their
-            arbitrary order; its goal (1) is stated for a strict inequality.
+    ``distances`` (..., 3, t) are those of the pairs of each triplet, ``delta`` has their unit. ``mask_equal`` omits the
+    ranking term of two equally similar partners. The formula in the paper penalises their arbitrary order; its goal (1)
+    is stated for a strict inequality.
     """
     near, far = _gather(distances, order.near), _gather(distances, order.far)
     higher, lower = order.near_similarity, order.far_similarity

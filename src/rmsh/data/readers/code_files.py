@@ -1,13 +1,11 @@
 """Codes and labels in matrix files of other programs: the key says which array is which, the values how it is coded.
 
-A key names a part (query, database, or neither: all items) and a kind (codes, image codes, text codes, labels) in the
-usual spellings: ``qB``/``rB``, ``query``/``database``, ``qBX``/``rBY``, ``L_te``. Codes may be packed, 0/1, ±1 or real;
-labels may be multi-hot or class numbers. Notes say how each array was read; ambiguous values are refused.
+Codes may be packed, 0/1, ±1 or real; labels may be multi-hot or class numbers. Notes say how each array was read;
+ambiguous values are refused.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -18,8 +16,7 @@ from rmsh.codes import MAX_BITS, Codes, pack
 from rmsh.core.errors import CodesError, DataError
 from rmsh.data.labels import unpack_labels
 from rmsh.data.pairs import checked_labels
-from rmsh.data.readers.feature_files import role_of_key
-from rmsh.data.readers.matrix_files import MatrixKey, list_matrices, matrix_files, read_matrix
+from rmsh.data.readers.matrix_files import Kind, MatrixKey, Part, list_matrices, matrix_files, read_matrix
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,37 +107,17 @@ def _dense(values: Any) -> NDArray[Any]:
     return values.toarray() if sparse.issparse(values) else np.asarray(values)
 
 
-Part: TypeAlias = Literal["all", "query", "database"]
-Kind: TypeAlias = Literal["codes", "image", "text", "labels"]
-Meaning: TypeAlias = tuple[Part, Kind]
+CodeKind: TypeAlias = Literal["codes", "image", "text", "labels"]
+Meaning: TypeAlias = tuple[Part, CodeKind]
 
-_PARTS: dict[Part, tuple[str, ...]] = {
-    "all": ("",),
-    "query": ("query", "queries", "q", "qu", "test", "te"),
-    "database": ("database", "retrieval", "gallery", "db", "re", "r"),
+_KINDS: dict[Kind, CodeKind] = {
+    "codes": "codes",
+    "image codes": "image",
+    "images": "image",
+    "text codes": "text",
+    "texts": "text",
+    "labels": "labels",
 }
-_KINDS: dict[Kind, tuple[str, ...]] = {
-    "codes": ("", "b", "code", "codes", "bits", "binary", "hash", "hashes", "hashcodes"),
-    "image": ("image", "images", "img", "i", "bi", "bx", "imagecodes", "imgcodes"),
-    "text": ("text", "texts", "txt", "t", "bt", "by", "textcodes", "txtcodes"),
-    "labels": ("l", "label", "labels", "target", "targets"),
-}
-
-
-_KNOWN_KEYS: dict[str, Meaning] = {
-    key: (part, kind)
-    for part, names in _PARTS.items()
-    for kind, words in _KINDS.items()
-    for name in names
-    for word in words
-    for key in (name + word, word + name)
-    if key
-}
-
-
-def key_meaning(key: str) -> Meaning | None:
-    """The part and the kind that a key implies, or None."""
-    return _KNOWN_KEYS.get(re.sub(r"[^a-z0-9]", "", key.lower()))
 
 
 class FoundLabels(NamedTuple):
@@ -172,8 +149,8 @@ def find_codes(path: Path, *, bits: int | None = None) -> tuple[dict[Meaning, Co
 def find_labels(path: Path) -> FoundLabels:
     """Read the labels of a matrix file; class numbers become one column per class, the same for all parts."""
     found, matrices = _select(path, "labels")
-    lists = {role_of_key(matrix.key): matrix for matrix in reversed(matrices) if len(matrix.shape) == 1}
-    names, ids = lists.get(("class_names", "all")), lists.get(("ids", "all"))
+    lists = {matrix.meaning: matrix for matrix in reversed(matrices) if len(matrix.shape) == 1}
+    names, ids = lists.get(("all", "class_names")), lists.get(("all", "ids"))
     classes = None if names is None else names.shape[0]
     labels, readings, notes = {}, {}, []
     for (part, _), matrix in found.items():
@@ -193,10 +170,11 @@ def _select(path: Path, wanted: Literal["codes", "labels"]) -> tuple[dict[Meanin
     matrices = list_matrices(*matrix_files(path))
     named: dict[Meaning, MatrixKey] = {}
     for matrix in matrices:
-        meaning = key_meaning(matrix.key)
-        if meaning in named:
-            raise DataError(f"Two keys match {_described(meaning)}: {named[meaning]} and {matrix}; remove one.")
-        if meaning is not None:
+        part, kind = matrix.meaning or ("all", "ids")
+        if kind in _KINDS and part != "train":
+            meaning = part, _KINDS[kind]
+            if meaning in named:
+                raise DataError(f"Two keys match {_described(meaning)}: {named[meaning]} and {matrix}; remove one.")
             named[meaning] = matrix
     found = {(part, kind): m for (part, kind), m in named.items() if (kind == "labels") == (wanted == "labels")}
     if not found and wanted == "labels":  # a file of labels alone may call them "query" and "database"
@@ -204,8 +182,8 @@ def _select(path: Path, wanted: Literal["codes", "labels"]) -> tuple[dict[Meanin
     if found:
         return found, matrices
     # The only array that can be meant, whatever its key; labels may be class numbers.
-    dimensions, lists = (1, 2) if wanted == "labels" else (2,), (("ids", "all"), ("class_names", "all"))
-    fitting = [m for m in matrices if len(m.shape) in dimensions and role_of_key(m.key) not in lists]
+    dimensions, lists = (1, 2) if wanted == "labels" else (2,), (("all", "ids"), ("all", "class_names"))
+    fitting = [m for m in matrices if len(m.shape) in dimensions and m.meaning not in lists]
     if len(fitting) != 1:
         keys = f"its keys are {', '.join(map(str, matrices)) or 'none'}"
         names = f"{wanted!r}, or two arrays 'query_{wanted}' and 'database_{wanted}'"

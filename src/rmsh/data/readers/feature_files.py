@@ -1,63 +1,26 @@
-"""Pairs from matrix files: find the matrix of each role (images, texts, labels, ...), check that rows match, read.
-
-The role of a matrix follows from its key, compared without case and punctuation. Published files call image features
-XAll, pixels IAll, tags YAll, labels LAll and file names FAll; others come in parts, such as I_tr and I_te.
-"""
+"""Pairs from matrix files: find the matrix of each role (images, texts, labels, ...), check that rows match, read."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy import sparse
 
 from rmsh.core.errors import DataError
-from rmsh.data.pairs import Column, Pairs, checked_column, checked_ids, checked_labels, rows_by_id
-from rmsh.data.readers.matrix_files import SUFFIXES, MatrixKey, list_matrices, matrix_files, read_matrix
+from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels
+from rmsh.data.readers.matrix_files import MatrixKey, Part, list_matrices, read_matrix
 from rmsh.data.splits import Split
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rmsh.core.types import IdArray, IntArray
-
 Role: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names"]
-Part: TypeAlias = Literal["all", "database", "train", "query"]
 ROLES: tuple[Role, ...] = get_args(Role)
 BAG_DENSITY = 0.1  # a binary matrix with a smaller share of ones is a bag of words and is kept sparse
-
-# A single letter is ambiguous unless it has an ending; only L alone always means labels.
-_STEMS: dict[Role, tuple[str, ...]] = {
-    "images": ("images", "image", "imgs", "img", "imagefeatures", "i"),
-    "texts": ("texts", "text", "txt", "tags", "captions", "textfeatures", "t"),
-    "labels": ("labels", "label", "l"),
-    "ids": ("ids", "id"),
-    "class_names": ("classnames", "names", "labelnames"),
-}
-_ENDINGS: dict[Part, tuple[str, ...]] = {
-    "all": ("", "all"),
-    "database": ("db", "database", "retrieval"),
-    "train": ("tr", "train"),
-    "query": ("te", "test", "query"),
-}
-_KNOWN_NAMES: dict[str, tuple[Role, Part]] = {
-    stem + ending: (role, part)
-    for role, stems in _STEMS.items()
-    for part, endings in _ENDINGS.items()
-    for stem in stems
-    for ending in endings
-    if stem + ending not in ("i", "t")
-} | {"xall": ("images", "all"), "yall": ("texts", "all"), "fall": ("ids", "all")}
-
-
-def role_of_key(key: str) -> tuple[Role, Part] | None:
-    """The role and the part that a key's name implies, or None if it is unknown."""
-    return _KNOWN_NAMES.get(re.sub(r"[^a-z0-9/]", "", key.lower()))
-
 
 Selection: TypeAlias = Mapping[Role, Mapping[Part, MatrixKey]]  # "all", or the database (or "train") and the queries
 
@@ -65,23 +28,43 @@ Selection: TypeAlias = Mapping[Role, Mapping[Part, MatrixKey]]  # "all", or the 
 def select_matrices(
     matrices: Sequence[MatrixKey], *, skip: Collection[Role] = (), source: str
 ) -> tuple[Selection, list[str]]:
-    """Select a matrix, or its parts, for each role except the skipped ones, by well-known names.
+    """Select a matrix, or its parts, for each role except the skipped ones, by the meaning of their keys.
 
     Also returns notes on what was guessed and what is not used.
     """
-    notes: list[str] = []
-    guessed = {role: _guess(matrices, role, notes) for role in ROLES if role not in skip}
-    found = {role: by_part for role, by_part in guessed.items() if by_part}
-    if "labels" not in found:
-        found.pop("class_names", None)
-    by_item = _by_item(found)
+    found: dict[Role, dict[Part, MatrixKey]] = {role: {} for role in ROLES}
+    notes, unused = [], []
+    for matrix in matrices:
+        part, role = matrix.meaning or ("all", None)
+        if role not in found or matrix.key.lower() in ("i", "t"):  # without a part, these letters may mean anything
+            unused.append(f"{matrix} was not used")
+        elif role in skip:
+            continue
+        elif len(matrix.shape) > 2:
+            notes.append(f"{matrix} was skipped: it has {len(matrix.shape)} dimensions, like pixels; features have 2")
+        elif clash := next((m for other, m in found[role].items() if part == other or "all" in (part, other)), None):
+            raise DataError(f"Two keys match the {role}: {clash} and {matrix}; remove one of them.")
+        else:
+            found[role][part] = matrix
+    superfluous = [parts.pop("train") for parts in found.values() if {"database", "train"} <= parts.keys()]
+    notes += [
+        f"{matrix} was skipped: training uses the database, which usually has these rows" for matrix in superfluous
+    ]
+    if not found["labels"]:
+        found["class_names"].clear()
+    # The parts of a role in the order of their type: the database or the training rows, then the queries.
+    selected = {
+        r: {part: parts[part] for part in get_args(Part) if part in parts} for r, parts in found.items() if parts
+    }
+    by_item = _by_item(selected)
     if not by_item:
-        keys = f"the keys are {_described(matrices)}"
+        keys = f"the keys are {', '.join(map(str, matrices)) or 'none'}"
         raise DataError(f"{source}: no key is named like images, texts or labels; {keys}. Rename them.")
     if len({tuple(by_part) for by_part in by_item.values()}) > 1:
         shown = ", ".join(f"{role} for {' and '.join(by_part)}" for role, by_part in by_item.items())
         raise DataError(f"{source}: the matrices come in different parts ({shown}); all need the same parts.")
-    return found, notes + [f"{matrix} was not used" for matrix in matrices if role_of_key(matrix.key) is None]
+    notes += [f"{role} were taken from {matrix}" for role, parts in selected.items() for matrix in parts.values()]
+    return selected, notes + unused
 
 
 def _by_item(selected: Selection) -> Selection:
@@ -89,57 +72,12 @@ def _by_item(selected: Selection) -> Selection:
     return {role: by_part for role, by_part in selected.items() if role != "class_names"}
 
 
-def _described(matrices: Sequence[MatrixKey]) -> str:
-    return ", ".join(map(str, matrices)) or "none"
-
-
-def _guess(matrices: Sequence[MatrixKey], role: Role, notes: list[str]) -> dict[Part, MatrixKey]:
-    """The matrices whose names imply a role: one, or one each for the database and the queries."""
-    found: dict[Part, MatrixKey] = {}
-    for matrix in matrices:
-        implied = role_of_key(matrix.key)
-        if implied is None or implied[0] != role:
-            continue
-        if len(matrix.shape) > 2:
-            notes.append(f"{matrix} was skipped: it has {len(matrix.shape)} dimensions, like pixels; features have 2")
-            continue
-        for other in found:
-            if implied[1] == other or "all" in (implied[1], other):
-                raise DataError(f"Two keys match the {role}: {found[other]} and {matrix}; remove one of them.")
-        found[implied[1]] = matrix
-    if "database" in found and "train" in found:
-        notes.append(f"{found.pop('train')} was skipped: training uses the database, which usually has these rows")
-    notes += [f"{role} were taken from {matrix}" for matrix in found.values()]
-    return {part: found[part] for part in get_args(Part) if part in found}
-
-
-def locate(text: str, role: Role) -> MatrixKey:
-    """The matrix named by "FILE" or "FILE:KEY"; FILE alone must have one matrix, or one with a name for the role."""
-    file, colon, key = text.rpartition(":")
-    # A drive letter has a colon too, so that the part before it must be a matrix file.
-    path, key = (Path(file), key) if colon and Path(file).suffix.lower() in SUFFIXES else (Path(text), "")
-    matrices = list_matrices(*matrix_files(path))
-    if key:
-        same = [matrix for matrix in matrices if matrix.key == key]
-        same = same or [matrix for matrix in matrices if matrix.key.lower() == key.lower()]
-        if len(same) == 1:
-            return same[0]
-        found = f"several keys match {key!r}: {_described(same)}" if same else f"there is no key {key!r}"
-        raise DataError(f"{path}: {found}; the keys are {_described(matrices)}.")
-    if len(matrices) == 1:
-        return matrices[0]
-    guessed = _guess(matrices, role, [])
-    if tuple(guessed) != ("all",):
-        raise DataError(f"{path}: several keys may be the {role}: {_described(matrices)}. Write '{text}:KEY'.")
-    return guessed["all"]
-
-
 def read_matrix_pairs(
     files: Sequence[Path], *, skip: Collection[Role] = (), source: str
 ) -> tuple[Pairs, Split | None, tuple[str, ...]]:
     """Pairs from matrix files, their split if the matrices come in parts, and notes on what was guessed."""
     selected, notes = select_matrices(list_matrices(*files), skip=skip, source=source)
-    pairs, sizes = _read_pairs(selected, source)
+    pairs, sizes = read_selected(selected, source)
     texts: Any = pairs.texts
     empty = np.count_nonzero(np.diff(texts.indptr) == 0) if sparse.issparse(texts) else 0
     if empty:
@@ -151,7 +89,7 @@ def read_matrix_pairs(
     return pairs, split, tuple(notes)
 
 
-def _read_pairs(selected: Selection, source: str) -> tuple[Pairs, list[int]]:
+def read_selected(selected: Selection, source: str) -> tuple[Pairs, list[int]]:
     """Pairs, and the number of items of each part; items without IDs are numbered."""
     by_item = _by_item(selected)
     parts = next(iter(by_item.values()))
@@ -225,29 +163,3 @@ def _strings(values: Any, source: str) -> NDArray[np.str_]:
     if flat.dtype.kind not in "Uiu":
         raise DataError(f"{source}: the dtype is {values.dtype}; strings or integers are expected.")
     return np.asarray(flat, dtype=np.str_)
-
-
-def read_features(
-    text: str, role: Role, ids: IdArray, *, wanted: IntArray, canonical_id: Callable[[str], str]
-) -> tuple[Column, str]:
-    """Features (m, d) of the ``wanted`` rows of ``ids`` from "FILE" or "FILE:KEY", and a note on their origin.
-
-    Rows are found by the IDs in the file, spelt as ``canonical_id`` returns them; a file without IDs must have one row
-    for each of ``ids``, in their order.
-    """
-    matrix = locate(text, role)
-    id_lists = [other for other in list_matrices(matrix.path) if role_of_key(other.key) == ("ids", "all")]
-    selected: dict[Role, dict[Part, MatrixKey]] = {role: {"all": matrix}}
-    if id_lists:
-        selected["ids"] = {"all": id_lists[0]}
-    pairs, _ = _read_pairs(selected, matrix.where)
-    column = cast("Column", pairs.images if role == "images" else pairs.texts)
-    if id_lists:
-        rows = rows_by_id((canonical_id(str(name)) for name in pairs.ids), ids[wanted], matrix.where)
-        return column[rows], f"{role} are features from {matrix}, rows by id"
-    if len(pairs) != len(ids):
-        rows_found = f"has {len(pairs):,} rows without ids for {len(ids):,} items"
-        raise DataError(
-            f"{matrix.where} {rows_found}; add the key 'ids', or give one row per item in the published order."
-        )
-    return column[wanted], f"{role} are features from {matrix}, rows in the published order"

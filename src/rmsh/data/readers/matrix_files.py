@@ -1,6 +1,9 @@
-"""Matrix files: list the arrays of an .npy, .npz, .mat or HDF5 file by key and shape, and read one of them.
+"""Matrix files: list the arrays of an .npy, .npz, .mat or HDF5 file by key, meaning and shape, and read one of them.
 
 A file with a single unnamed matrix uses the file's stem as its key. Pickles are never loaded.
+
+A key names a kind of array and perhaps a part of the items, in any order, case and punctuation: ``image_features``,
+``LAll``, ``I_tr``, ``query_labels``, ``qB``. Published files call image features XAll, tags YAll and file names FAll.
 
 MATLAB up to version 7.2 has its own format; version 7.3 is HDF5 and marks its objects with the attribute
 ``MATLAB_class``. Its dense matrices are stored by column, so HDF5 sees them transposed; its sparse matrices are groups
@@ -11,12 +14,13 @@ characters are numbers, and its cells are references to other datasets.
 from __future__ import annotations
 
 import math
+import re
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import io, sparse
@@ -24,6 +28,8 @@ from scipy import io, sparse
 from rmsh.core.errors import DataError, RmshError, require
 from rmsh.core.files import open_regular
 
+Part: TypeAlias = Literal["all", "database", "train", "query"]
+Kind: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names", "codes", "image codes", "text codes"]
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 SUFFIXES = (".npz", ".npy", ".mat", ".h5", ".hdf5")
@@ -31,6 +37,32 @@ HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USER_BLOCK = 512  # bytes of MATLAB's header in front of the HDF5 part of a version 7.3 file
 MOST_UNPACKED = 16 << 30  # bytes of compressed matrices
 SPARSE_MEMBERS = {"format", "shape", "data"}  # written by scipy.sparse.save_npz for every sparse format
+
+_PARTS: dict[Part, tuple[str, ...]] = {
+    "all": ("", "all"),
+    "database": ("database", "retrieval", "gallery", "db", "re", "r"),
+    "train": ("train", "tr"),
+    "query": ("query", "queries", "test", "te", "qu", "q"),
+}
+_KINDS: dict[Kind, tuple[str, ...]] = {
+    "images": ("images", "image", "imgs", "img", "imagefeatures", "i"),
+    "texts": ("texts", "text", "txt", "tags", "captions", "textfeatures", "t"),
+    "labels": ("labels", "label", "l", "targets", "target"),
+    "ids": ("ids", "id"),
+    "class_names": ("classnames", "names", "labelnames"),
+    "codes": ("", "codes", "code", "b", "bits", "binary", "hash", "hashes", "hashcodes"),
+    "image codes": ("imagecodes", "imgcodes", "bi", "bx"),
+    "text codes": ("textcodes", "txtcodes", "bt", "by"),
+}
+_MEANINGS: dict[str, tuple[Part, Kind]] = {
+    key: (part, kind)
+    for part, names in _PARTS.items()
+    for kind, words in _KINDS.items()
+    for name in names
+    for word in words
+    for key in (name + word, word + name)
+    if word or part in ("query", "database")  # "query" alone names the codes of the queries
+} | {"xall": ("all", "images"), "yall": ("all", "texts"), "fall": ("all", "ids")}
 
 
 @dataclass(frozen=True)
@@ -44,6 +76,11 @@ class MatrixKey:
     def __str__(self) -> str:
         size = " x ".join(f"{length:,}" for length in self.shape) or "a single value"
         return f"key {self.key!r} ({size}) of {self.path.name}"
+
+    @property
+    def meaning(self) -> tuple[Part, Kind] | None:
+        """The part and the kind that the key names, or None."""
+        return _MEANINGS.get(re.sub(r"[^a-z0-9]", "", self.key.lower()))
 
     @property
     def where(self) -> str:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lab.benchmarks.declarations import BENCHMARKS
+from lab.benchmarks.prepare import prepare
+from lab.benchmarks.published import read_mscoco as read
+from lab.benchmarks.published import stream_elements
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.base import BENCHMARKS
-from rmsh.data.benchmarks.prepare import prepare
-from rmsh.data.benchmarks.published import read_mscoco as read
-from rmsh.data.benchmarks.published import stream_elements
 from rmsh.data.open import open_pairs
 
 CATEGORIES = [{"id": 90, "name": "toothbrush"}, {"id": 1, "name": "person"}, {"id": 18, "name": "dog"}]

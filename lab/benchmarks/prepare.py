@@ -5,27 +5,56 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import pyarrow as pa
+import typer
+from pyarrow import parquet
+from scipy import sparse
 
-from rmsh.core.errors import ConfigError, DataError
-from rmsh.core.files import sha256
-from rmsh.data.benchmarks.base import BENCHMARKS, IMAGE_WIDTH, Benchmark, Protocol, find
-from rmsh.data.benchmarks.published import TOPICS, Source, read_mirflickr25k, read_mscoco, read_nuswide
+from lab.benchmarks.declarations import BENCHMARKS, IMAGE_WIDTH, Benchmark, Protocol, find
+from lab.benchmarks.matrices import matrix_files_below, read_features, read_matrices
+from lab.benchmarks.published import Source, read_mirflickr25k, read_mscoco, read_nuswide
+from lab.benchmarks.splits import draw_split
+from lab.console import Seed  # noqa: TC001  # typer reads it
+from rmsh.core.errors import ConfigError, DataError, InputError
+from rmsh.core.files import atomic, sha256, write_json
+from rmsh.data.open import ITEMS, MANIFEST, PREPARED, PREPARED_VERSION, RAW, SPLIT
 from rmsh.data.pairs import Pairs, is_raw
-from rmsh.data.readers.feature_files import Role, read_features, read_matrix_pairs
-from rmsh.data.readers.matrix_files import SUFFIXES, list_matrices
-from rmsh.data.readers.prepared import refuse_finished, write_prepared
-from rmsh.data.splits import Split
+from rmsh.data.splits import PARTS, Split
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rmsh.core.types import BitArray, IntArray, LabelArray
+    from rmsh.core.types import IntArray
+    from rmsh.data.readers.feature_files import Role
 
 READERS = {"mirflickr25k": read_mirflickr25k, "nuswide": read_nuswide, "mscoco": read_mscoco}
-FILE_NAMES_KEY = "fall"  # the key of file names as ids in some matrix files, in lower case
+
+
+def main(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="mirflickr25k, nuswide or mscoco.")] = None,
+    *,
+    root: Annotated[Path, typer.Option(help="Folder with the publisher's files, or with feature matrices.")] = Path(),
+    out: Annotated[Path, typer.Option(help="Folder to write the pairs to.")] = Path("pairs"),
+    split: Annotated[str, typer.Option(help="Split to draw.")] = "paper",
+    seed: Seed = 0,
+    stratified: Annotated[bool, typer.Option(help="Sample each class in proportion.")] = False,
+    images: Annotated[str | None, typer.Option(metavar="FILE", help="Image features by ID.")] = None,
+    texts: Annotated[str | None, typer.Option(metavar="FILE", help="Text features by ID.")] = None,
+    without_images: Annotated[bool, typer.Option(help="Prepare without images and image features.")] = False,
+    paper_inputs: Annotated[bool, typer.Option(help="Require features of the same width as in the paper.")] = False,
+) -> None:
+    """Write pairs that every command of rmsh opens; without NAME, print the benchmarks and their splits."""
+    if name is None:
+        for benchmark in BENCHMARKS.values():
+            print("\n".join(benchmark.sentences))
+        return
+    options: dict[str, Any] = {"split": split, "seed": seed, "stratified": stratified, "images": images, "texts": texts}
+    manifest = prepare(name, root, out=out, without_images=without_images, paper_inputs=paper_inputs, **options)
+    for note in manifest["notes"]:
+        print(note)
+    parts = ", ".join(f"{part} {count:,}" for part, count in manifest["split"].items() if part != "name")
+    print(f"{out}: {manifest['items']:,} pairs: {parts}; {SPLIT}: SHA-256 {manifest['splits'][SPLIT]}")
 
 
 def prepare(
@@ -52,7 +81,7 @@ def prepare(
         raise ConfigError(f"There is no benchmark {name!r}; known are {', '.join(BENCHMARKS)}.")
     benchmark = BENCHMARKS[name]
     protocol = benchmark.protocol(split) if isinstance(split, str) else split
-    refuse_finished(out)
+    _refuse_finished(out)
     source = _with_frequent_classes(_read_source(benchmark, root), protocol.classes)
     whole = source.pairs
     usable = (whole.labelled | (not protocol.labelled)) & (source.worded | (not protocol.worded))
@@ -96,32 +125,6 @@ def _read_source(benchmark: Benchmark, root: Path) -> Source:
     return READERS[benchmark.name](root)
 
 
-def matrix_files_below(root: Path) -> list[Path]:
-    """The matrix files of a folder and of its subfolders."""
-    return sorted(path for pattern in ("*", "*/*") for path in root.glob(pattern) if path.suffix.lower() in SUFFIXES)
-
-
-def read_matrices(root: Path) -> Source:
-    """Read matrices of features, tags and labels, such as mirflickr25k-*.mat; pixels are ignored."""
-    files = matrix_files_below(root)
-    pairs, split, notes = read_matrix_pairs(files, source=str(root))
-    labels = pairs.labels
-    if labels is None:
-        raise DataError(f"{root}: the matrices have no labels, which a benchmark needs. Add the file with LAll.")
-    if any(matrix.key.lower() == FILE_NAMES_KEY for matrix in list_matrices(*files)):
-        pairs = replace(pairs, ids=np.array([_image_name(name) for name in pairs.ids]))
-    if labels.shape[1] == len(TOPICS):
-        pairs = replace(pairs, class_names=TOPICS)
-        notes += ("the 24 label columns are assumed to be the topics of MIRFLICKR-25K in alphabetical order",)
-    if split is not None:
-        notes += ("the parts of the files were joined, and a new split is drawn",)
-    return Source(pairs, notes=notes, inputs=tuple(files), canonical_id=_image_name)
-
-
-def _image_name(name: str) -> str:
-    return name.rpartition("/")[2].removesuffix(".jpg")
-
-
 def _with_frequent_classes(source: Source, count: int | None) -> Source:
     """The same items with only the most frequent classes, in their order."""
     labels = np.asarray(source.pairs.labels)
@@ -161,65 +164,37 @@ def _width_notes(pairs: Pairs, benchmark: Benchmark, *, strict: bool) -> list[st
     return notes
 
 
-def draw_split(
-    protocol: Protocol,
-    labels: LabelArray,
-    *,
-    usable: BitArray,
-    part: NDArray[np.str_] | None = None,
-    seed: int = 0,
-    stratified: bool = False,
-) -> Split:
-    """Draw the queries, then the database from the rest, then the training rows from the database.
-
-    Only ``usable`` rows (n,) are drawn. ``part`` (n,) is the published part of each row, if the protocol names parts.
-    A ``stratified`` split keeps the share of each class.
-    """
-    of_database = of_query = np.flatnonzero(usable)
-    if protocol.parts is not None:
-        if part is None:
-            parts = ", ".join(protocol.parts)
-            raise DataError(
-                f"The split {protocol.name!r} needs the published parts ({parts}); give the published files, or use "
-                "another split."
-            )
-        of_database, of_query = (np.flatnonzero(usable & (part == name)) for name in protocol.parts)
-    candidates = of_query[labels[of_query].any(axis=1)]
-    queries = protocol.queries or max(1, len(candidates) // 10)
-    needed = max(protocol.database or 1, protocol.train or 1)
-    if len(candidates) < queries or len(of_database) - (0 if protocol.parts else queries) < needed:
-        found = f"there are {len(candidates):,} and {len(of_database):,} pairs to draw from"
-        raise DataError(
-            f"The split {protocol.name!r} needs {queries:,} queries and {needed:,} other pairs, but {found}; give the "
-            "whole data set, or use the split 'tenth'."
-        )
-    rng = np.random.default_rng(seed)
-
-    def pick(rows: IntArray, count: int) -> IntArray:
-        if protocol.in_order:
-            return rows[:count]
-        if stratified:
-            return stratified_rows(rows, count, labels=labels, rng=rng)
-        return np.sort(rng.choice(rows, count, replace=False))
-
-    query = pick(candidates, queries)
-    rest = np.setdiff1d(of_database, query)
-    database = rest if protocol.database is None else pick(rest, protocol.database)
-    train = database if protocol.train is None else pick(database, protocol.train)
-    return Split(protocol.name + ("-stratified" if stratified else ""), database, query, train)
+def _refuse_finished(folder: Path) -> None:
+    if (folder / MANIFEST).exists():
+        raise InputError(f"{folder} already contains prepared pairs; give another folder, or remove this one.")
 
 
-def stratified_rows(rows: IntArray, count: int, *, labels: LabelArray, rng: np.random.Generator) -> IntArray:
-    """Draw rows in proportion to each stratum; the largest remainders are rounded up.
-
-    The stratum of a row is its least frequent label, so that rare classes keep their share; -1 without labels.
-    """
-    frequency = labels.sum(axis=0, dtype=np.int64)
-    rarest = np.where(labels, frequency, len(labels) + 1).argmin(axis=1)
-    stratum = np.where(labels.any(axis=1), rarest, -1)
-    strata, member, sizes = np.unique(stratum[rows], return_inverse=True, return_counts=True)
-    shares = sizes * count / len(rows)
-    quota = np.floor(shares).astype(np.int64)
-    quota[np.argsort(quota - shares, kind="stable")[: count - quota.sum()]] += 1
-    drawn = [rng.choice(rows[member == s], quota[s], replace=False) for s in range(len(strata))]
-    return np.sort(np.concatenate(drawn))
+def write_prepared(folder: Path, pairs: Pairs, split: Split, *, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Write pairs and their split, and return the manifest: ``facts`` with counts and hashes."""
+    _refuse_finished(folder)
+    columns: dict[str, Any] = {"labels": pairs.labels, "images": pairs.images, "texts": pairs.texts}
+    columns = {name: column for name, column in columns.items() if column is not None}
+    raw = {RAW[name]: columns.pop(name) for name in RAW if name in columns and is_raw(columns[name])}
+    items = {"id": pairs.ids, "has_image": pairs.has_image, "has_text": pairs.has_text, **raw}
+    with atomic(folder / ITEMS) as file:
+        parquet.write_table(pa.table({name: pa.array(column) for name, column in items.items()}), file)
+    files = [ITEMS]
+    for name, column in columns.items():
+        files.append(f"{name}.npz" if sparse.issparse(column) else f"{name}.npy")
+        with atomic(folder / files[-1]) as file:
+            if sparse.issparse(column):
+                sparse.save_npz(file, column)
+            else:
+                np.save(file, column, allow_pickle=False)
+    manifest = {
+        "format": PREPARED,
+        "version": PREPARED_VERSION,
+        **facts,
+        "items": len(pairs),
+        "class_names": list(pairs.class_names),
+        "split": {"name": split.name, **{part: len(getattr(split, part)) for part in PARTS}},
+        "splits": {SPLIT: split.save(folder / SPLIT, pairs.ids)},
+        "files": {name: sha256(folder / name) for name in files},
+    }
+    write_json(folder / MANIFEST, manifest)
+    return manifest

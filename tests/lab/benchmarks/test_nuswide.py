@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from scipy import sparse
 
+from lab.benchmarks.declarations import Protocol
+from lab.benchmarks.prepare import prepare
+from lab.benchmarks.published import read_nuswide as read
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.base import Protocol
-from rmsh.data.benchmarks.prepare import prepare
-from rmsh.data.benchmarks.published import read_nuswide as read
 
 
 @pytest.fixture

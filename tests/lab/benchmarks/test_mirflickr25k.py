@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from scipy import sparse
 
+from lab.benchmarks.prepare import prepare
+from lab.benchmarks.published import TOPICS
+from lab.benchmarks.published import read_mirflickr25k as read
 from rmsh.core.errors import DataError
-from rmsh.data.benchmarks.prepare import prepare
-from rmsh.data.benchmarks.published import TOPICS
-from rmsh.data.benchmarks.published import read_mirflickr25k as read
 
 # Windows line ends, trailing blanks, a doubled tag, a tag outside ASCII, an empty file, Latin-1 bytes
 TAGS = {

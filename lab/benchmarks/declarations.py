@@ -56,6 +56,19 @@ class Benchmark(Config):
         """Where to get the files."""
         return f"{self.title} is published here: {self.published}. rmsh downloads nothing; download and unpack it."
 
+    @property
+    def sentences(self) -> list[str]:
+        """The declaration for people, including what the paper leaves open."""
+        return [
+            f"{self.name}: {self.title}",
+            f"  published: {self.published}",
+            f"  licence: {self.licence}",
+            f"  cite: {self.citation}",
+            f"  files: {self.layout}",
+            *(f"  split {protocol.name}: {protocol.about}" for protocol in self.protocols),
+            *(f"  open: {point}" for point in self.open_points),
+        ]
+
     def find_files(self, root: Path, files: Mapping[str, Sequence[str]]) -> dict[str, Path]:
         """The path of each published file (shown name -> possible names), or a DataError that lists missing ones."""
         found = {name: find(root, *names) for name, names in files.items()}

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
+import ijson
 import numpy as np
 from scipy import sparse
 
+from lab.benchmarks.declarations import BENCHMARKS, find
 from rmsh.core.errors import DataError
 from rmsh.core.files import open_regular
-from rmsh.data.benchmarks.base import BENCHMARKS, find
 from rmsh.data.pairs import Pairs, bag_of_words
 
 if TYPE_CHECKING:
@@ -216,8 +217,6 @@ def _fields(path: Path, key: str, *names: str) -> Iterator[Any]:
 
 def stream_elements(path: Path, key: str) -> Iterator[Any]:
     """The elements of a top-level array of a JSON object, in the memory of one element."""
-    import ijson
-
     with open_regular(path) as file:
         head = file.read(_CHUNK)
         start = len(BOM_UTF8) if head.startswith(BOM_UTF8) else 0

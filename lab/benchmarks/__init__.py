@@ -1,0 +1,1 @@
+"""The data sets of the paper: their declarations, readers of their published files, and prepared pairs."""

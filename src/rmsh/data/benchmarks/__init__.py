@@ -1,1 +1,0 @@
-"""The benchmarks of the paper: their declarations, and a reader of the published files of each."""
