@@ -28,6 +28,7 @@ FULL: dict[str, Any] = {
     "labels": LABELS,
     "classes": ("a", "b", "c"),
     "split": SPLIT,
+    "trained": np.arange(12) > 5,
     "model": "f00d",
 }
 
@@ -48,9 +49,10 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert (read.ids.tolist(), read.bits, read.classes, read.model) == (IDS, 10, ("a", "b", "c"), "f00d")
     assert read.split is not None
     assert read.split.tolist() == SPLIT
-    for name, wanted in (("image", IMAGE), ("text", TEXT), ("labels", LABELS), ("has_text", has_text)):
-        assert (getattr(read, name) == wanted).all()
+    for name in ("image", "text", "labels", "trained"):
+        assert (getattr(read, name) == FULL[name]).all()
     assert read.has_image.all()
+    assert (read.has_text == has_text).all()
 
 
 def test_a_file_may_contain_one_modality_only(tmp_path: Path) -> None:
@@ -77,6 +79,20 @@ def test_the_first_version_stays_readable() -> None:
     assert read.labels.tolist() == [[1, 0], [0, 1], [1, 1]]
     assert read.has_text.tolist() == [True, True, False]
     assert list(read.part("query")["text"].codes.ids) == ["a"]
+    assert read.trained is None
+
+
+def test_the_second_version_stays_readable() -> None:
+    read = CodesFile.load(SAMPLE.with_name("codes_v2.npz"))
+    assert read.trained is not None
+    assert (read.ids.tolist(), read.trained.tolist()) == (["a", "b"], [False, True])
+
+
+def test_queries_that_the_model_was_trained_on_are_counted() -> None:
+    assert CodesFile(**FULL).leak() == ()
+    assert CodesFile(**{**FULL, "trained": None}).leak() == ()
+    (warning,) = CodesFile(**{**FULL, "trained": np.arange(12) > 0}).leak()
+    assert "trained on 2 of the 3 queries" in warning
 
 
 def test_items_without_a_modality_are_left_out_of_its_codes() -> None:
@@ -97,6 +113,7 @@ def test_items_without_a_modality_are_left_out_of_its_codes() -> None:
         ({"split": SPLIT[:5]}, DataError, "5 roles for 12 items"),
         ({"split": ["train"] * 12}, DataError, "the roles train"),
         ({"has_text": np.ones(3, dtype=np.bool_)}, DataError, "has_text"),
+        ({"trained": np.ones(3, dtype=np.bool_)}, DataError, "trained"),
     ],
 )
 def test_mismatched_arrays_are_refused(changes: dict, error: type[Exception], sentence: str) -> None:
@@ -128,7 +145,7 @@ def test_an_item_without_labels_is_refused() -> None:
 
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = rewritten(tmp_path / "codes.npz", version=VERSION + 1, shape_of_things=np.zeros(3))
-    with pytest.raises(FormatError, match=r"version 2 .*up to version 1"):
+    with pytest.raises(FormatError, match=r"version 3 .*up to version 2"):
         CodesFile.load(path)
 
 

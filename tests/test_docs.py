@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import typer.main
 import yaml
 
 from rmsh import __version__
 from rmsh.cli.main import COMMANDS, app, run
+from rmsh.data.synthetic.generated import generate_pairs
 
 PROJECT = Path(__file__).resolve().parent.parent
 RUNNING = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
@@ -77,6 +79,23 @@ def test_blocks_run_in_their_order(page: Path, tmp_path: Path, monkeypatch: pyte
         else:
             for words in _command_lines(block.source):
                 assert run(words) == 0, f"{page.name}: rmsh {shlex.join(words)}"
+
+
+@pytest.mark.slow
+def test_the_commands_of_readme_work_from_plain_matrices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("features").mkdir()
+    pairs = generate_pairs(1200)
+    for name in ("images", "texts", "labels"):
+        np.save(f"features/{name}.npy", np.asarray(getattr(pairs, name)))
+    blocks = _blocks((PROJECT / "README.md").read_text(encoding="utf-8"), "sh")
+    lines = next(lines for block in blocks if "train" in str(lines := list(_command_lines(block.source))))
+    assert [words[0] for words in lines] == ["bounds", "train", "encode", "evaluate"]
+    for words in lines:
+        assert run(words) == 0, shlex.join(words)
+    assert "1,000 queries" in capsys.readouterr().out
 
 
 @by_name

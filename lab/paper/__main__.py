@@ -10,7 +10,7 @@ import typer
 
 from lab.console import new_app, run, run_line
 from rmsh.cli.console import Console, Json, Quiet
-from rmsh.core.errors import ConfigError
+from rmsh.core.errors import ConfigError, require
 
 HELP = """Run a grid of experiments, then write tables, figures, claims and report.html.
 
@@ -61,6 +61,7 @@ def paper(
     from rmsh.core.cache import cache_folder
 
     console = Console(json=json, quiet=quiet)
+    require("matplotlib", "plots")  # before the runs, which may take days
     content, places = read_grid(grid), parse_places(data or [])
     out = out or Path("build", "paper", grid.stem)
     results = results or out

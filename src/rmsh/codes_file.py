@@ -1,8 +1,8 @@
 """The codes file: codes of images and texts with their labels and split, as written by `rmsh encode`.
 
 One npz without pickles: ``format``, ``version``, ``bits``, ``ids``, ``image`` and ``text`` (packed, see codes.py),
-``has_image`` and ``has_text``, ``labels`` (packed, see data/labels.py), ``classes``, ``split`` and ``model``. Absent
-arrays have no key.
+``has_image`` and ``has_text``, ``labels`` (packed, see data/labels.py), ``classes``, ``split``, ``trained`` (since
+version 2) and ``model``. Absent arrays have no key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-FORMAT, VERSION = "rmsh-codes", 1
+FORMAT, VERSION = "rmsh-codes", 2
 _ROLES = ("database", "query", "")  # "" is neither
 
 
@@ -45,6 +45,7 @@ class CodesFile:
     labels: LabelArray | None = None  # 0/1 (n, classes)
     classes: tuple[str, ...] = ()  # one name per class
     split: NDArray[np.str_] | None = None  # (n,) "database", "query" or "" (neither) for each item
+    trained: BitArray | None = None  # (n,) which items the model was trained on; None if unknown
     model: str = ""  # fingerprint of the model that made the codes; "" if unknown
 
     def __post_init__(self) -> None:
@@ -60,6 +61,8 @@ class CodesFile:
             checked[f"has_{m}"] = checked_mask(getattr(self, f"has_{m}"), m in coded, n, f"codes: has_{m}")
         checked["labels"] = None if self.labels is None else checked_labels(self.labels, n, "codes")
         checked["classes"] = checked_names(self.classes, checked["labels"], "codes")
+        if self.trained is not None:
+            checked["trained"] = checked_mask(self.trained, True, n, "codes: trained")
         if self.split is not None:
             checked["split"] = split = np.asarray(self.split, dtype=np.str_)
             unknown = sorted({str(role) for role in np.unique(split)} - set(_ROLES))
@@ -77,7 +80,8 @@ class CodesFile:
         if self.labels is None:
             raise DataError("The codes have no labels, which scores need; give a file of labels (--labels).")
         if self.split is None:
-            raise DataError("The codes have no split; encode data that has one, or draw queries with `rmsh audit`.")
+            how = "hold queries out with `rmsh train --queries N`, or draw some with `rmsh audit`"
+            raise DataError(f"The codes have no split; {how}.")
         inside = self.split == role
         if not inside.any():
             raise DataError(f"The split of the codes has no {role} items; scores need queries and a database.")
@@ -86,6 +90,13 @@ class CodesFile:
             m: LabelledCodes(Codes(getattr(self, m)[r], self.bits, self.ids[r]), self.labels[r])
             for m, r in rows.items()
         }
+
+    def leak(self) -> tuple[str, ...]:
+        """A warning if the model was trained on queries."""
+        if self.trained is None or self.split is None or not (leaked := self.trained & (self.split == "query")).any():
+            return ()
+        found = f"the model was trained on {leaked.sum():,} of the {(self.split == 'query').sum():,} queries"
+        return (f"Warning: {found}; it scores lower on new items. `rmsh train --queries N` holds queries out.",)
 
     def with_labels(self, labels: LabelArray, ids: IdArray | None = None) -> CodesFile:
         """The same codes with other labels, matched by id, or by row if there are no ids."""

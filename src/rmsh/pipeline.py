@@ -17,7 +17,7 @@ from rmsh.core.types import MODALITIES, IntArray, Modality
 from rmsh.data.pairs import Pairs, is_raw, rows_by_id
 from rmsh.data.readers.coco66k import check_held_out
 from rmsh.data.records import Record, Skipped, to_pairs
-from rmsh.data.splits import PROTOCOLS, hold_out_validation, unseen_split
+from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, random_split, unseen_split
 from rmsh.features import extract
 from rmsh.features.extract import OnSkipped, encode_pairs
 
@@ -30,6 +30,22 @@ if TYPE_CHECKING:
     from rmsh.model import Model
 
 DEFAULT_ENCODERS: Mapping[Modality, str] = {"image": "efficientnet-lite0", "text": "minilm"}
+SPLIT = "split.json"  # in the folder of a model: the items that it was trained on, and the queries held out
+
+
+def with_queries(opened: Opened, queries: int) -> Opened:
+    """The same data with queries drawn at random (seed 0), which are not trained on."""
+    if opened.split is not None:
+        raise ConfigError(f"--queries is {queries}, but {opened.name} has its own queries; omit --queries.")
+    return replace(opened, split=random_split(len(opened.pairs), queries))
+
+
+def split_of_training(folder: Path, opened: Opened) -> Split | None:
+    """The split that a model was trained with, or None if it was trained on items with other IDs."""
+    try:
+        return Split.load(folder / SPLIT, opened.pairs.ids)
+    except DataError:  # other items, or a model of an older version, which has no such file
+        return None
 
 
 def for_protocol(opened: Opened, protocol: str, *, validation: bool = False) -> Opened:
@@ -39,7 +55,7 @@ def for_protocol(opened: Opened, protocol: str, *, validation: bool = False) -> 
     if protocol == "paper" and not validation:
         return opened
     if opened.split is None:
-        raise DataError(f"{opened.name} has no split, so there is no database to take validation queries from.")
+        raise DataError(f"{opened.name} has no split, which protocols are derived from; draw queries (--queries N).")
     if protocol == "paper":
         return replace(opened, split=hold_out_validation(opened.split))
     split = unseen_split(opened.split, validation=validation)
@@ -74,6 +90,14 @@ def _raw_modalities(pairs: Pairs) -> list[Modality]:
     return [m for m in MODALITIES if (column := pairs.column(m)) is not None and is_raw(column)]
 
 
+def check_training(out: Path, encoders: Mapping[Modality, str]) -> None:
+    """Refuse what :func:`learn` would refuse after the data was read: a finished model, an unknown encoder."""
+    if (out / "config.json").exists():
+        raise InputError(f"{out} contains a finished model; choose another folder, or remove this one.")
+    for modality, name in encoders.items():
+        extract.check_encoder(name, modality)
+
+
 def learn(
     method: Method,
     opened: Opened,
@@ -86,14 +110,14 @@ def learn(
     on_progress: OnProgress = ignore,
 ) -> Model:
     """Train on the training rows of some data and write the model folder; an interrupted run is resumed."""
-    if (out / "config.json").exists():
-        raise InputError(f"{out} contains a finished model; choose another folder, or remove this one.")
+    check_training(out, encoders)
     rows = training_rows(opened)
     prepared = prepare_encoders(opened.pairs, encoders, rows=rows)
     pairs = encode_pairs(opened.pairs, prepared, cache=cache, on_skipped=on_skipped, on_progress=on_progress)
     checkpoint = out / "checkpoint.safetensors"
     method.fit(pairs.take(rows), strict=strict, checkpoint=checkpoint, on_progress=on_progress)
     model = method.model.with_encoders({m: e.describe() for m, e in prepared.items()})
+    (opened.split or Split("all", rows, rows[:0], rows)).save(out / SPLIT, opened.pairs.ids)
     model.save(out)
     checkpoint.unlink(missing_ok=True)
     return model
@@ -103,11 +127,15 @@ def code(
     model: Model,
     opened: Opened,
     *,
+    trained: Split | None = None,
     cache: Path | None = None,
     on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> CodesFile:
-    """The codes of all items of some data, with labels and split: the file that `rmsh evaluate` reads."""
+    """The codes of all items of some data, with labels and split: the file that `rmsh evaluate` reads.
+
+    ``trained`` is the split that the model was trained with, if it is known.
+    """
     encoders = restore_encoders(model, opened.pairs)
     pairs = encode_pairs(opened.pairs, encoders, cache=cache, on_skipped=on_skipped, on_progress=on_progress)
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
@@ -126,6 +154,7 @@ def code(
         labels=pairs.labels,
         classes=pairs.class_names,
         split=roles,
+        trained=None if trained is None else np.isin(np.arange(len(pairs)), trained.train),
         model=model.fingerprint,
     )
 

@@ -79,6 +79,7 @@ def read_retrieval_set(
         _refuse_drawing(queries)
         return RetrievalSet(query, database, notes)
     split, note = draw_queries(len(query), queries)
+    note += "; check that the model was not trained on them"
     return RetrievalSet(query.take(split.query), database.take(split.database), (*notes, note))
 
 
@@ -96,6 +97,7 @@ def _from_codes_file(path: Path, labels: Path | None, queries: int | None, direc
         notes.append(note)
     else:
         _refuse_drawing(queries)
+    notes += coded.leak()
     query, database = coded.part("query"), coded.part("database")
     chosen = direction or default_directions(query, database)[0]
     return RetrievalSet(*select_direction(query, database, chosen), notes=(*notes, f"the direction is {chosen}"))

@@ -64,6 +64,11 @@ def test_code_lengths_may_be_written_in_several_ways(
     assert [choice["bits"] for choice in value["choices"]] == [16, 32]
 
 
+def test_code_lengths_with_blanks_between_work_with_a_hint(bounds: Callable[..., Ended], data: Path) -> None:
+    assert "--bits 16,32" in bounds(data, "--bits", "16", "32")[2]
+    assert "--bits" not in bounds(data, "--bits", "16,32")[2]
+
+
 def test_without_bits_the_usual_code_lengths_are_shown(bounds: Callable[..., Ended], data: Path) -> None:
     assert [choice["bits"] for choice in answer(bounds(data, "--json"))["choices"]] == [16, 32, 64, 128]
 
@@ -101,8 +106,8 @@ def test_quiet_prints_no_notes(bounds: Callable[..., Ended], data: Path) -> None
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--bits", "16", "x"], "'x' is not a code length; write DATA first"),
-        (["--bits", "16.5"], "'16.5' is not a code length"),
+        (["--bits", "16", "x"], "--bits got 'x'; write whole numbers with commas"),
+        (["--bits", "16.5"], "--bits got '16.5'"),
         (["--bits", "0"], "cannot have 0 bits"),
         (["--bits", "1024"], "cannot have 1024 bits"),
         (["--confidence", "0.4"], "above 0.5 and below 1"),
@@ -125,7 +130,7 @@ def test_data_without_labels_is_refused(bounds: Callable[..., Ended], tmp_path: 
 
 
 def test_the_published_figures_of_mirflickr_are_printed(bounds: Callable[..., Ended], mirflickr_root: Path) -> None:
-    code, out, _ = bounds(mirflickr_root / "mirflickr25k-lall.mat", "--bits", "16", "64", "128")
+    code, out, _ = bounds(mirflickr_root / "mirflickr25k-lall.mat", "--bits", "16,64,128")
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line.startswith("│")]
     assert code == 0
     assert rows == [

@@ -142,3 +142,20 @@ def test_an_interrupted_build_ends_with_130_and_is_resumed(
     assert "run the same command again" in capsys.readouterr().err
     assert run(["build", str(photos), "--out", "library", *QUICK]) == 0
     assert "train: already done" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        (["--image-encoder", "minilm"], "minilm encodes texts"),
+        (["--text-encoder", "minlm"], "did you mean 'minilm'?"),
+        (["--set", "epoch=3"], "The option 'epoch' is unknown"),
+        (["--method", "rmhs"], "did you mean 'rmsh'?"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_is_read_or_written(
+    option: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["build", "not-there", "--out", str(tmp_path / "library"), *option]) == 2
+    assert sentence in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -67,11 +67,17 @@ def test_queries_without_a_database_are_ranked_among_themselves(tmp_path: Path) 
     assert "i2t: 8 queries, 0 dropped because nothing is relevant; 7 database items" in runner.invoke(app, words).stdout
 
 
-def test_several_ranks_may_be_given(codes: str) -> None:
-    shown = runner.invoke(app, ["evaluate", codes, "--k", "5", "--k", "9"]).stdout
+@pytest.mark.parametrize("ranks", [["-k", "5,9"], ["--k", "5", "--k", "9"]], ids=" ".join)
+def test_several_ranks_may_be_given(codes: str, ranks: list[str]) -> None:
+    shown = runner.invoke(app, ["evaluate", codes, *ranks]).stdout
     assert "i2t NDCG@5" in shown
     assert "i2t NDCG@9" in shown
     assert "recall" not in shown
+
+
+def test_several_directions_are_written_with_commas(codes: str) -> None:
+    done = runner.invoke(app, ["evaluate", codes, "--direction", "t2i,i2i", "--json"])
+    assert list(json.loads(done.stdout)["directions"]) == ["t2i", "i2i"]
 
 
 def test_labels_may_come_from_another_file(tmp_path: Path, codes: str) -> None:
@@ -98,7 +104,8 @@ def test_quiet_prints_no_notes(codes: str) -> None:
     [
         (["--map-k", "some"], "--map-k got 'some'"),
         (["--map-k", "0"], "The option 'map_k' got 0"),
-        (["--k", "0"], "The option 'k' got 0"),
+        (["-k", "0"], "The option 'k' got 0"),
+        (["-k", "5,x"], "-k got 'x'"),
         (["--map-normaliser", "top"], "The option 'map_normaliser' got 'top'"),
         (["--direction", "x2t"], "There is no direction 'x2t'"),
         (["--protocol", "seen"], "--protocol got 'seen'"),

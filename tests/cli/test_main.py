@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import errno
+import re
 import sys
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 import typer
+import typer.main
 from typer.testing import CliRunner
 
 from rmsh import __version__
 from rmsh.cli import main as main_module
-from rmsh.cli.main import COMMANDS, app, main, run
+from rmsh.cli.main import COMMANDS, GROUPS, app, main, run
 from rmsh.core.errors import DataError, TrainingError
 
 Capture = pytest.CaptureFixture[str]
@@ -45,6 +49,23 @@ def test_every_command_explains_itself_and_has_json_and_quiet(verb: str, capsys:
     assert run([verb, "--help"]) == 0
     shown = capsys.readouterr().out
     assert [word for word in ("Example:", "--json", "--quiet") if word not in shown] == []
+
+
+LINES = [(verb,) for verb in COMMANDS] + [(group, verb) for group, verbs in GROUPS.items() for verb in verbs]
+
+
+@pytest.mark.parametrize("words", LINES, ids=" ".join)
+def test_help_shows_neither_python_types_nor_opposites_of_flags(words: tuple[str, ...], capsys: Capture) -> None:
+    assert run([*words, "--help"]) == 0
+    usage, _, rest = capsys.readouterr().out.partition("\n")
+    assert not re.search(r"[{}a-z]\b", usage.partition("[OPTIONS]")[2])
+    assert not re.search(r"<\w+|/ --no-|x[<>]=|(--[\w-]+), \1", rest)
+
+
+def test_no_summary_of_a_command_is_cut(capsys: Capture) -> None:
+    for group in ([], *([name] for name in GROUPS)):
+        assert run([*group, "--help"]) == 0
+        assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
 
 
 def test_the_version_is_printed(capsys: Capture) -> None:
@@ -148,3 +169,34 @@ def test_an_old_command_name_still_works_with_a_hint(
 def test_a_command_that_moved_says_where(words: list[str], place: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words) == 2
     assert place in capsys.readouterr().err
+
+
+def _options(command: Any) -> set[str]:
+    """All options of a command and of the commands below it."""
+    own = {option for part in command.params for option in (*part.opts, *part.secondary_opts)}
+    return own.union(*map(_options, getattr(command, "commands", {}).values()), {"--help"})
+
+
+def _sentences() -> Iterator[tuple[str, str]]:
+    """The strings of the sources that are not arguments of other programs, with the file of each."""
+    root = Path(main_module.__file__).parents[1]
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                yield path.name, "".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+                yield path.name, node.value
+
+
+def test_every_option_in_a_message_exists() -> None:
+    command = typer.main.get_command(app)
+    known, unknown, seen = _options(command), [], 0
+    for file, text in _sentences():
+        named = re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)
+        seen += len(named)
+        unknown += [(file, option) for option in named if option not in known]
+        for verb, option in re.findall(r"`rmsh (\w+)[^`]* (--[a-z-]+)", text):
+            if verb in command.commands and option not in _options(command.commands[verb]):  # type: ignore[attr-defined]
+                unknown.append((file, f"{verb} {option}"))
+    assert seen > 40
+    assert unknown == []

@@ -36,10 +36,22 @@ def test_words_find_images(colours: Path, capsys: Capture) -> None:
     }
 
 
-def test_an_image_finds_texts(colours: Path, tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    ("options", "to"), [([], "images"), (["--to", "texts"], "texts"), (["--to", "image"], "images")], ids=str
+)
+def test_an_image_finds_images_unless_texts_are_wanted(
+    options: list[str], to: str, *, colours: Path, tmp_path: Path, capsys: Capture
+) -> None:
     Image.new("RGB", (4, 4), "yellow").save(tmp_path / "q.png")
-    found = _json(capsys, colours, "--image", tmp_path / "q.png", "-k", "1")
-    assert (found["to"], found["hits"][0]["id"]) == ("texts", "yellow")
+    found = _json(capsys, colours, "--image", tmp_path / "q.png", "-k", "1", *options)
+    assert (found["to"], found["hits"][0]["id"]) == (to, "yellow")
+
+
+def test_the_old_name_of_images_works_with_a_hint(colours: Path, capsys: Capture) -> None:
+    assert run(["search", str(colours), "red", "--to", "pictures"]) == 0
+    shown = capsys.readouterr()
+    assert "best images" in shown.out
+    assert "`--to images`" in shown.err
 
 
 def test_similar_items_are_found_with_a_filter_page_by_page(colours: Path, capsys: Capture) -> None:
@@ -92,6 +104,7 @@ def test_no_hits_is_a_sentence(colours: Path, capsys: Capture) -> None:
         (["red", "--like", "red"], "a model of colours has no joint space"),
         (["red", "--where", "colour=red"], "The filter cannot be read at character 1"),
         (["red", "-k", "0"], "k = 0"),
+        (["red", "--to", "videos"], "--to got 'videos'; give images or texts"),
         (["--like", "pink"], "'pink'"),
         (["--image", "gone.jpg"], "gone.jpg"),
         (["red", "--model", "m"], "has its own model"),

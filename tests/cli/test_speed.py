@@ -14,10 +14,10 @@ def test_the_result_has_a_rate_for_each_batch(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(speed, "_SECONDS", 0.001)
-    words = ["bench", "search", "--items", "2000", "--batch", "1"]
+    words = ["bench", "search", "--items", "2000", "--batch", "1,2"]
     assert run([*words, "--json", "--quiet"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert list(result["queries_per_second"]) == ["1"]
+    assert list(result["queries_per_second"]) == ["1", "2"]
     assert run(words) == 0
     assert "queries/s" in capsys.readouterr().out
 

@@ -132,8 +132,102 @@ def test_an_unreadable_image_counts_as_missing_and_is_an_error_with_strict(
     assert np.asarray(CodesFile.load(codes).has_image).sum() == 7
 
 
-def test_an_encoder_of_the_other_kind_is_refused(
-    pictures: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [("minilm", "minilm encodes texts"), ("efficientnet-lite", "did you mean 'efficientnet-lite0'?")],
+)
+def test_a_wrong_encoder_is_refused_before_anything_is_read(
+    option: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["train", pictures, "--out", str(tmp_path / "model"), "--image-encoder", "minilm"]) == 2
-    assert "minilm encodes texts" in capsys.readouterr().err
+    assert run(["train", "not-there", "--out", str(tmp_path / "model"), "--image-encoder", option]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_finished_model_is_refused_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").touch()
+    assert run(["train", "not-there", "--out", str(tmp_path)]) == 2
+    assert "contains a finished model" in capsys.readouterr().err
+
+
+@pytest.fixture
+def matrices(tmp_path: Path) -> str:
+    """A folder of images.npy, texts.npy and labels.npy, without a split."""
+    pairs, folder = generate_pairs(200), tmp_path / "features"
+    folder.mkdir()
+    for name in ("images", "texts", "labels"):
+        np.save(folder / f"{name}.npy", np.asarray(getattr(pairs, name)))
+    return str(folder)
+
+
+def test_held_out_queries_are_stored_with_the_model_and_scored(
+    matrices: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, codes = str(tmp_path / "model"), str(tmp_path / "codes.npz")
+    assert run(["train", matrices, "--out", model, *QUICK, "--queries", "30"]) == 0
+    assert "on 170 of 200 pairs" in capsys.readouterr().err
+    assert run(["encode", model, matrices, "--out", codes]) == 0
+    coded = CodesFile.load(Path(codes))
+    assert coded.split is not None
+    assert (coded.trained == (coded.split == "database")).all()
+    assert run(["evaluate", codes, "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (scores["directions"]["i2t"]["queries"], scores["warnings"]) == (30, [])
+
+
+def test_training_on_all_items_is_noted_and_audit_warns_of_trained_queries(
+    matrices: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, codes = str(tmp_path / "model"), str(tmp_path / "codes.npz")
+    assert run(["train", matrices, "--out", model, *QUICK]) == 0
+    assert "all items are trained on; --queries N" in capsys.readouterr().err
+    assert run(["encode", model, matrices, "--out", codes]) == 0
+    assert run(["evaluate", codes]) == 2
+    assert "`rmsh train --queries N`" in capsys.readouterr().err
+    assert run(["audit", codes]) == 0
+    assert "Warning: the model was trained on 20 of the 20 queries" in capsys.readouterr().err
+
+
+def test_scores_of_queries_from_another_split_are_shown_with_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, codes = str(tmp_path / "model"), str(tmp_path / "codes.npz")
+    assert run(["train", "generated:100", "--out", model, *QUICK]) == 0
+    assert run(["encode", model, "generated:100", "--out", codes, "--validation"]) == 0
+    assert run(["evaluate", codes]) == 0
+    assert "Warning: the model was trained on 9 of the 9 queries" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [["--protocol", "unseen"], ["--validation"]], ids=" ".join)
+def test_encoding_uses_the_split_of_the_training_without_being_told(
+    matrices: str, tmp_path: Path, options: list[str]
+) -> None:
+    model, codes = str(tmp_path / "model"), str(tmp_path / "codes.npz")
+    assert run(["train", matrices, "--out", model, *QUICK, "--queries", "30", *options]) == 0
+    for more in ([], options):
+        assert run(["encode", model, matrices, "--out", codes, *more]) == 0
+        coded = CodesFile.load(Path(codes))
+        assert coded.split is not None
+        assert not coded.leak()
+        assert {"query"} <= set(coded.split.tolist())
+
+
+def test_a_split_of_other_items_is_not_used(matrices: str, tmp_path: Path) -> None:
+    model, codes = str(tmp_path / "model"), str(tmp_path / "codes.npz")
+    assert run(["train", matrices, "--out", model, *QUICK, "--queries", "30"]) == 0
+    assert run(["encode", model, "generated:100", "--out", codes]) == 0
+    coded = CodesFile.load(Path(codes))
+    assert (coded.trained, np.count_nonzero(coded.split == "query")) == (None, 10)
+
+
+@pytest.mark.parametrize(
+    ("data", "queries", "sentence"),
+    [("generated:80", "9", "--queries is 9, but generated has its own"), (None, "200", "200 queries for 200 items")],
+)
+def test_impossible_queries_are_refused(
+    data: str | None, queries: str, sentence: str, *, matrices: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["train", data or matrices, "--out", str(tmp_path / "model"), "--queries", queries]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from importlib import metadata
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -12,6 +13,8 @@ import pytest
 
 from rmsh.core import errors
 from rmsh.core.errors import MissingExtraError, RmshError, TrainingError, install_command, require
+
+PROJECT = Path(__file__).resolve().parents[2]
 
 
 def test_every_error_is_in_the_tree_and_in_its_drawing() -> None:
@@ -37,18 +40,23 @@ def test_a_missing_module_names_the_extra_that_installs_it() -> None:
     ("origin", "command"),
     [
         (None, 'pip install "rmsh[train]"'),
-        ({"url": "https://host/rmsh.whl", "archive_info": {}}, 'pip install "rmsh[train]"'),
-        ({"url": "file:///home/a%20b/rmsh", "dir_info": {}}, 'pip install "rmsh[train]"'),
+        ({"url": "https://host/rmsh.whl", "archive_info": {}}, 'pip install "rmsh[train] @ https://host/rmsh.whl"'),
+        (
+            {"url": "https://host/rmsh", "vcs_info": {"vcs": "git", "commit_id": "f00d"}},
+            'pip install "rmsh[train] @ git+https://host/rmsh"',
+        ),
+        ({"url": "file:///home/a%20b/rmsh", "dir_info": {}}, 'pip install "/home/a b/rmsh[train]"'),
         ({"url": "file:///home/a%20b/rmsh", "dir_info": {"editable": True}}, 'pip install -e "/home/a b/rmsh[train]"'),
     ],
-    ids=["from an index", "from a wheel", "from a folder", "editable"],
+    ids=["from an index", "from a wheel", "from git", "from a folder", "editable"],
 )
 def test_the_install_command_fits_the_installation(
     monkeypatch: pytest.MonkeyPatch, origin: dict[str, Any] | None, command: str
 ) -> None:
-    installed = SimpleNamespace(read_text=lambda name: origin and json.dumps(origin))
-    monkeypatch.setattr(metadata, "distribution", lambda name: installed)
-    assert install_command("train") == command
+    for installer, program in (("pip\n", "pip"), ("uv", "uv pip")):
+        files = {"INSTALLER": installer, "direct_url.json": origin and json.dumps(origin)}
+        monkeypatch.setattr(metadata, "distribution", lambda name, files=files: SimpleNamespace(read_text=files.get))
+        assert install_command("train") == command.replace("pip", program, 1)
 
 
 def test_the_install_command_of_a_checkout_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,4 +64,4 @@ def test_the_install_command_of_a_checkout_that_is_not_installed(monkeypatch: py
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "distribution", distribution)
-    assert install_command("train") == 'pip install -e ".[train]"'
+    assert install_command("train") == f'pip install -e "{PROJECT}[train]"'

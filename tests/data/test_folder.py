@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rmsh.core.errors import DataError
+from rmsh.core.progress import Progress
 from rmsh.data.open import open_pairs
 from rmsh.data.readers import folder
 from rmsh.data.readers.folder import is_image_folder, read_credit, read_folder, read_metadata
@@ -355,3 +356,11 @@ def test_too_many_rows_are_refused_in_every_format(
     monkeypatch.setattr(folder, "MOST_ROWS", 8)
     with pytest.raises(DataError, match="more than 8 rows"):
         read_metadata(path)
+
+
+def test_reading_texts_is_reported(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    read_folder(_write(tmp_path, a_jpg="", a_txt="a", b_jpg="", c_txt="c"), on_progress=seen.append)
+    assert [(progress.stage, progress.done, progress.total) for progress in seen] == [
+        ("read texts", done, 3) for done in (1, 2, 3)
+    ]

@@ -42,6 +42,7 @@ from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.readers.folder import CREDIT, read_credit
 from rmsh.data.records import count_skipped, write_skipped
+from rmsh.features.extract import check_encoder
 from rmsh.library import Library
 from rmsh.library.database import translate_errors
 from rmsh.library.folder import MANIFEST, REPORT, read_report
@@ -122,6 +123,10 @@ def build(
             "--learn-from nothing uses the bundled model, which has its own method, bits and encoders "
             f"({', '.join(DEFAULT_ENCODERS.values())}); leave these options out, or learn from pairs or labels."
         )
+    if not config.default_model:  # refuse unknown options before anything takes long
+        _method(config)
+        check_encoder(config.image_encoder, "image")
+        check_encoder(config.text_encoder, "text")
     source = read_source(data, config, work=work, on_progress=on_progress)
     for note in source.notes:
         tell(note)
@@ -173,10 +178,7 @@ class _Build:
     def run(self, items_key: str) -> dict[str, Any]:
         """Encode, train unless the bundled model is used, score and write the library; returns the report."""
         source, config = self.source, self.config
-        # Created first, so that unknown options are refused before anything takes long.
-        bits = {} if config.bits is None else {"bits": config.bits}
-        options = {**config.options, **bits, "seed": config.seed}
-        method = None if source.learn_from == "nothing" else create(config.method, **options)
+        method = None if source.learn_from == "nothing" else _method(config)
 
         # Encoders that learn a vocabulary do not see held-out items.
         held_out = hold_out(source.pairs, seed=config.seed, everything=method is None)
@@ -326,6 +328,11 @@ class _Build:
         write_skipped(folder / SKIPPED, origin.skipped)
         write_text(folder / PAGE, render_report(report, images=folder if origin.unpacked else origin.folder))
         return report
+
+
+def _method(config: BuildConfig) -> Method:
+    bits = {} if config.bits is None else {"bits": config.bits}
+    return create(config.method, **{**config.options, **bits, "seed": config.seed})
 
 
 def _mean_recall(model: Model, pairs: Pairs, split: Split) -> float:

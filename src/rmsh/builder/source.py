@@ -162,7 +162,7 @@ def read_raw(
     Items without a text get the caption or the keywords of their image file. ``known`` has image files that were read
     before, or is a JSON file of them, which is updated.
     """
-    opened = open_pairs(data)
+    opened = open_pairs(data, on_progress=on_progress)
     if opened.origin is None:
         raise DataError(
             f"{data} contains features, but a library is built from images and texts; give a folder of images, or use "

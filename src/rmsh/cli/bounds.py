@@ -4,7 +4,7 @@ A delta is chosen for each code length. DATA is a file or folder with labels, or
 its training items are used.
 
 Example:
-    rmsh bounds mirflickr25k-lall.mat --bits 16 32 64 128
+    rmsh bounds mirflickr25k-lall.mat --bits 16,32,64,128
 """
 
 from __future__ import annotations
@@ -14,28 +14,27 @@ from typing import Annotated
 
 import typer
 
-from rmsh.cli.console import Console, table
+from rmsh.cli.console import Console, listed_numbers, table
 from rmsh.codes import check_bits
 from rmsh.coding.bounds import choose_delta
 from rmsh.coding.entropy import LabelStatistics
-from rmsh.core.errors import ConfigError, DataError
+from rmsh.core.errors import DataError
 from rmsh.data.open import open_pairs
-
-DEFAULT_BITS = (16, 32, 64, 128)
 
 
 def bounds(
     console: Console,
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data; only its labels are read.")],
-    # An option takes one value, so the words after `--bits 16` arrive here.
-    more: Annotated[list[str] | None, typer.Argument(metavar="K", help="More code lengths, after --bits.")] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="", hidden=True)] = None,
     bits: Annotated[
         list[str] | None,
-        typer.Option("--bits", "-b", metavar="K", show_default=False, help="Code lengths (default: 16 32 64 128)."),
+        typer.Option("--bits", "-b", metavar="N,N,...", help="Code lengths (default: 16,32,64,128)."),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence p of the lower bound, between 0.5 and 1.")] = 0.9,
 ) -> None:
-    lengths = code_lengths([*(bits or []), *(more or [])]) or DEFAULT_BITS
+    lengths = code_lengths([*(bits or []), *(more or [])]) or [16, 32, 64, 128]
+    if more:  # `--bits 16 32`, as in earlier versions
+        console.note(f"Write the code lengths with commas: --bits {','.join(map(str, lengths))}.")
     opened = open_pairs(data, skip=("images", "texts"))
     console.note(*opened.notes)
     labels = opened.pairs.labels
@@ -71,14 +70,5 @@ def bounds(
 
 
 def code_lengths(words: Sequence[str]) -> list[int]:
-    """Parse words such as "16" and "32,64" into sorted, distinct code lengths.
-
-    Example:
-        >>> code_lengths(["32,64", "16"])
-        [16, 32, 64]
-    """
-    parts = [part.strip() for word in words for part in word.split(",") if part.strip()]
-    for part in parts:
-        if not part.isdecimal():
-            raise ConfigError(f"{part!r} is not a code length; write DATA first, then --bits and whole numbers.")
-    return sorted({check_bits(int(part)) for part in parts})
+    """Sorted, distinct code lengths."""
+    return sorted({check_bits(length) for length in listed_numbers(words, "--bits")})

@@ -22,30 +22,23 @@ def build(
     out: Annotated[Path, typer.Option(help="Library folder to create.")],
     *,
     labels_from: Annotated[
-        str | None,
-        typer.Option(
-            metavar="data|folders|text|FILE",
-            help="Source of labels (default: the data, except names of folders, else its texts).",
-        ),
+        str | None, typer.Option(metavar="SOURCE", help="data, folders, text or a file (default: data, else text).")
     ] = None,
     learn_from: Annotated[
         str | None,
-        typer.Option(
-            metavar="labels|pairs|nothing",
-            help="What to learn from (default: labels, else pairs or nothing, whichever finds more held-out items).",
-        ),
+        typer.Option(metavar="SOURCE", help="labels, pairs or nothing (default: labels, else the better of the two)."),
     ] = None,
     method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = DEFAULT_METHOD,
     bits: Annotated[int | None, typer.Option(help="Code length, 1 to 512 (default: that of the method).")] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    image_encoder: Annotated[str, typer.Option(help="Image encoder.")] = "efficientnet-lite0",
-    text_encoder: Annotated[str, typer.Option(help="Text encoder.")] = "minilm",
+    image_encoder: Annotated[str, typer.Option(help="Encoder of images; also timm:NAME.")] = "efficientnet-lite0",
+    text_encoder: Annotated[str, typer.Option(help="Encoder of texts; also bag-of-words.")] = "minilm",
     options: MethodOptions = None,
     store: Annotated[
         str, typer.Option(metavar="codes|codes+vectors", help="Store codes alone, or also vectors, which rank better.")
     ] = "codes+vectors",
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
-    place: Annotated[bool, typer.Option(help="Store where images were taken, if their files tell.")] = True,
+    no_place: Annotated[bool, typer.Option(help="Do not store where images were taken.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace a library built from other items or options.")] = False,
 ) -> None:
     """Build a searchable library from images and texts.
@@ -62,7 +55,13 @@ def build(
     from rmsh.builder.report import describe_size, describe_words, score_tables
 
     training: dict[str, Any] = {"method": method, "bits": bits, "seed": seed, "options": parse_options(options or [])}
-    sources = {"labels_from": labels_from, "learn_from": learn_from, "store": store, "strict": strict, "place": place}
+    sources = {
+        "labels_from": labels_from,
+        "learn_from": learn_from,
+        "store": store,
+        "strict": strict,
+        "place": not no_place,
+    }
     encoders = {"image_encoder": image_encoder, "text_encoder": text_encoder}
     config = BuildConfig.parse(training | sources | encoders)
     with console.progress() as progress:
@@ -117,7 +116,7 @@ def report_skipped(skipped: Sequence[Skipped], file: Path | None, console: Conso
 def remove(
     console: Console,
     library: LibraryFolder,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Items to remove; all of them or none.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Items to remove; all of them or none.")],
 ) -> None:
     """Remove items from a library by ID.
 

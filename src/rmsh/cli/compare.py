@@ -1,10 +1,11 @@
-"""Compare methods on your own data or a benchmark: train each, score it beside chance, and show one table.
+"""Compare methods on your own data or a benchmark.
 
-DATA is as for `rmsh train`; if it has no split, a tenth of the items become queries and the rest the database. Every
-method is trained once per protocol: for `paper`, the database is the training set; for `unseen`, a part of the database
-is held out of training and is the only database. Each run writes one JSON file into the folder of --out. A run that has
-a file is not repeated, so a stopped comparison is resumable. Rows without bits are reference lines: they rank by real
-numbers and show what the features could reach.
+Each method is trained and scored next to chance, and one table shows all. DATA is as for `rmsh train`; if it has no
+split, a tenth of the items become queries and the rest the database. Every method is trained once per protocol: for
+`paper`, the database is the training set; for `unseen`, a part of the database is held out of training and is the only
+database. Each run writes one JSON file into the folder of --out. A run that has a file is not repeated, so a stopped
+comparison is resumable. Rows without bits are reference lines: they rank by real numbers and show what the features
+could reach.
 
 Example:
     rmsh compare generated:600 --methods cca-itq,scm --bits 16,32 --out results
@@ -34,15 +35,15 @@ def compare(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data to train on and to search in.")],
     *,
     out: Annotated[Path, typer.Option(help="Folder of the result files.")] = Path("results"),
-    methods: Annotated[str, typer.Option(help="Comma-separated names, or all.")] = "all",
-    references: Annotated[str, typer.Option(help="Reference lines: comma-separated names, all or none.")] = "all",
-    bits: Annotated[str, typer.Option(help="Comma-separated code lengths.")] = "64",
-    protocol: Annotated[str, typer.Option(help="paper, unseen or both.")] = "both",
+    methods: Annotated[str, typer.Option(metavar="NAME,...|all", help="Methods to compare.")] = "all",
+    references: Annotated[str, typer.Option(metavar="NAME,...|all|none", help="Reference lines.")] = "all",
+    bits: Annotated[str, typer.Option(metavar="N,N,...", help="Code lengths.")] = "64",
+    protocol: Annotated[str, typer.Option(metavar="paper|unseen|both", help="Protocols to compare under.")] = "both",
     seeds: Annotated[int, typer.Option(min=1, help="Runs per method, with seeds 0, 1, ...")] = 1,
     train: Annotated[int | None, typer.Option(min=3, help="Number of training pairs; all by default.")] = None,
     text_encoder: Annotated[str, typer.Option(help="Encoder of raw texts: minilm or bag-of-words.")] = "minilm",
     retry_failed: Annotated[bool, typer.Option(help="Retry failed runs.")] = False,
-    time_limit: Annotated[float | None, typer.Option(min=1, help="Seconds per run.")] = None,
+    time_limit: Annotated[float | None, typer.Option(min=1, metavar="SECONDS", help="Time limit of a run.")] = None,
 ) -> None:
     from rmsh.compare.references import REFERENCES
     from rmsh.compare.run import Run

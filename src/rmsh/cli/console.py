@@ -12,13 +12,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import typer
 from rich.console import Console as RichConsole
 from rich.markup import escape
 from rich.table import Table
+from typer.models import OptionInfo
 
+from rmsh.core.errors import ConfigError
 from rmsh.core.files import printable
 
 if TYPE_CHECKING:
@@ -65,6 +67,16 @@ class Console:
             yield lambda progress: status.update(_line(progress))
 
 
+_VALUES = {int: "N", float: "NUMBER", str: "NAME", Path: "PATH"}  # in help
+
+
+def _value(kind: Any) -> str | None:
+    """The name of an option's value in help, such as PATH for ``list[Path] | None``."""
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
+    return _VALUES.get(kind) or next((name for part in get_args(kind) if (name := _value(part))), None)
+
+
 def with_console(function: Callable[..., None]) -> Callable[..., None]:
     """Add --json and --quiet to a command whose first parameter is the console that they describe."""
     signature = inspect.signature(function, eval_str=True)
@@ -78,8 +90,27 @@ def with_console(function: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=k) for n, k in kinds.items()
     ]
     _, *own = signature.parameters.values()
+    for parameter in own:  # help shows `--bits N`, not `--bits <int>`, and `--strict`, not `--strict / --no-strict`
+        kind, option = get_args(parameter.annotation)
+        if isinstance(option, OptionInfo) and kind is not bool:
+            option.metavar = option.metavar or _value(kind)
+        elif isinstance(option, OptionInfo) and option.default is ...:  # which may be the name of a flag
+            option.param_decls = (f"--{parameter.name.replace('_', '-')}",)
     run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
     return run
+
+
+def listed_words(words: Sequence[str] | None) -> list[str]:
+    """The parts of a list that is written with commas, or by repeating its option."""
+    return [part.strip() for word in words or () for part in word.split(",") if part.strip()]
+
+
+def listed_numbers(words: Sequence[str] | None, option: str) -> list[int]:
+    """The numbers of a list; a ConfigError names the option."""
+    for word in listed_words(words):
+        if not word.isdecimal():
+            raise ConfigError(f"{option} got {word!r}; write whole numbers with commas, such as {option} 16,32.")
+    return [int(word) for word in listed_words(words)]
 
 
 def _line(progress: Progress) -> str:

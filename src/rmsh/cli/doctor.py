@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from rmsh import __version__
-from rmsh.cli.console import Console, table
+from rmsh.cli.console import Console, listed_numbers, table
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import FormatError, MissingExtraError, RmshError, install_command
 
@@ -146,9 +146,9 @@ def speed(
     items: Annotated[int, typer.Option(min=1, help="Number of codes in the database.")] = 1_000_000,
     bits: Annotated[int, typer.Option(help="Code length, 1 to 512.")] = 64,
     batch: Annotated[
-        list[int] | None, typer.Option(min=1, help="Queries per batch; repeatable (default: 1, 32, 1000).")
+        list[str] | None, typer.Option(metavar="N,N,...", help="Queries per batch (default: 1,32,1000).")
     ] = None,
-    k: Annotated[int, typer.Option(min=1, help="Number of neighbours.")] = 100,
+    k: Annotated[int, typer.Option("-k", "--k", min=1, help="Number of neighbours.")] = 100,
     threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 1,
 ) -> None:
     """Measure the search speed of this machine.
@@ -157,11 +157,11 @@ def speed(
     indexes and libraries and with the speed of memory, on other codes too.
 
     Example:
-        rmsh speed --items 1000000 --bits 64 --batch 1 --batch 32
+        rmsh speed --items 1000000 --bits 64 --batch 1,32
     """
     from rmsh.index.speed import BATCHES, measure
 
-    rates = measure(items, bits, batches=batch or BATCHES, k=k, threads=threads)
+    rates = measure(items, bits, batches=listed_numbers(batch, "--batch") or BATCHES, k=k, threads=threads)
     title = f"Exact search for the {k} nearest of {items:,} codes of {bits} bits"
     console.result(
         {"items": items, "bits": bits, "threads": threads, "k": k, "queries_per_second": rates},

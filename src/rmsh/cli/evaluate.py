@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rmsh.cli.console import Console, table
+from rmsh.cli.console import Console, listed_numbers, listed_words, table
 from rmsh.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rmsh.metrics.audit import BitAudit
     from rmsh.metrics.evaluate import Scores
 
-MapK = Annotated[str, typer.Option(help="Rank at which mAP is cut off: a number, or all.")]
-MapNormaliser = Annotated[str, typer.Option(help="Normaliser of AP: relevant, min(relevant,k) or hits.")]
+MapK = Annotated[str, typer.Option(metavar="N|all", help="Rank at which mAP is cut off.")]
+MapNormaliser = Annotated[str, typer.Option(help="Divisor of the precisions: relevant, min(relevant,k) or hits.")]
 
 
 def evaluate(
@@ -26,11 +26,11 @@ def evaluate(
     codes: Annotated[Path, typer.Argument(metavar="CODES", help="Codes file.")],
     *,
     labels: Annotated[Path | None, typer.Option(help="File with labels, if CODES has none.")] = None,
-    protocol: Annotated[str, typer.Option(help="paper or unseen: default ranks, and recall.")] = "paper",
-    k: Annotated[list[int] | None, typer.Option(help="Ranks of NDCG; that of precision first.")] = None,
+    protocol: Annotated[str, typer.Option(metavar="paper|unseen", help="Default ranks, and recall.")] = "paper",
+    k: Annotated[list[str] | None, typer.Option("-k", "--k", metavar="N,N,...", help="Ranks of the scores.")] = None,
     map_k: MapK = "all",
     map_normaliser: MapNormaliser = "relevant",
-    direction: Annotated[list[str] | None, typer.Option(help="i2t, t2i, i2i or t2t; may be repeated.")] = None,
+    direction: Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Such as i2t,t2i,i2i,t2t.")] = None,
     per_query: Annotated[Path | None, typer.Option(help="Write the scores of each query to this .npz file.")] = None,
 ) -> None:
     """Score codes: NDCG, mAP and precision, next to chance.
@@ -41,7 +41,7 @@ def evaluate(
     programs, use `rmsh audit`.
 
     Example:
-        rmsh evaluate codes.npz --k 10 --k 500 --direction i2t --direction t2i
+        rmsh evaluate codes.npz -k 10,500 --direction i2t,t2i
     """
     import numpy as np
 
@@ -61,8 +61,9 @@ def evaluate(
     if protocol not in PROTOCOLS:
         raise ConfigError(f"--protocol got {protocol!r}; give one of {', '.join(PROTOCOLS)}.")
     unseen = protocol == "unseen"
-    options: dict[str, Any] = {"map_k": _cut_rank(map_k), "map_normaliser": map_normaliser, "directions": direction}
-    options |= {"k": k or (UNSEEN_RANKS if unseen else 500), "recall": RECALL_RANKS if unseen else ()}
+    options: dict[str, Any] = {"map_k": _cut_rank(map_k), "map_normaliser": map_normaliser}
+    options |= {"directions": listed_words(direction) or None, "recall": RECALL_RANKS if unseen else ()}
+    options |= {"k": listed_numbers(k, "-k") or (UNSEEN_RANKS if unseen else 500)}
     options |= {"per_query": per_query is not None}
     query = coded.part("query")
     # On the validation part of the protocol unseen, the queries are ranked among themselves.
@@ -76,16 +77,11 @@ def evaluate(
             np.savez(file, **arrays)
     value: dict[str, Any] = {"codes": str(codes), "model": coded.model, "protocol": protocol}
     value["directions"] = {d: s.to_json() for d, s in scores.items()}
-    console.result(value, _score_table(scores), *_remarks(scores))
+    console.result(value | {"warnings": coded.leak()}, _score_table(scores), *_remarks(scores), *coded.leak())
 
 
 def _cut_rank(text: str) -> int | None:
-    """Parse a rank; "all" is None.
-
-    Example:
-        >>> _cut_rank("all"), _cut_rank("50")
-        (None, 50)
-    """
+    """Parse a rank; "all" is None."""
     if text == "all":
         return None
     if not text.isdecimal():
@@ -125,7 +121,7 @@ def audit(
     ] = None,
     bits: Annotated[int | None, typer.Option(help="Code length, if the file leaves it open.")] = None,
     direction: Annotated[str | None, typer.Option(help="i2t, t2i, i2i or t2t.")] = None,
-    k: Annotated[int, typer.Option(help="Rank at which NDCG and precision are cut off.")] = 500,
+    k: Annotated[int, typer.Option("-k", "--k", help="Rank at which NDCG and precision are cut off.")] = 500,
     map_k: MapK = "all",
     map_normaliser: MapNormaliser = "relevant",
 ) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
+import typer.core
 
 from rmsh import __version__
 from rmsh.cli.console import with_console
@@ -30,19 +32,7 @@ COMMANDS = [verb for verbs in MODULES.values() for verb in verbs]
 # Commands of two words, in modules named by the first word.
 GROUPS = {
     "data": ("card",),
-    "library": (
-        "info",
-        "verify",
-        "compact",
-        "backup",
-        "restore",
-        "repair",
-        "relocate",
-        "share",
-        "upgrade",
-        "export",
-        "push",
-    ),
+    "library": tuple("info verify compact backup restore repair relocate share upgrade export push".split()),  # noqa: SIM905
 }
 
 _INTERRUPTED = 130
@@ -56,6 +46,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     **_SETTINGS,
 )
+
+
+class _Command(typer.core.TyperCommand):
+    """A command whose help names arguments plainly, without Python types and ranges such as x>=1."""
+
+    def __init__(self, *parts: Any, **named: Any) -> None:
+        super().__init__(*parts, **named)
+        for part in self.params:
+            part._get_number_range_help_str = lambda: None  # type: ignore[attr-defined]
+            if part.param_type_name == "argument":
+                part.display_type_rich = lambda **_: None  # type: ignore[attr-defined]
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = [re.sub(r"[{}]|(?<=\.\.\.)\.+", "", piece) for piece in super().collect_usage_pieces(ctx)]
+        return [piece for piece in pieces if not piece.startswith("[]")]  # which are hidden
 
 
 def flowing(text: str | None) -> str:
@@ -89,7 +94,9 @@ for name, verbs in (MODULES | GROUPS).items():
     family = typer.Typer(help=flowing(module.__doc__), **_SETTINGS) if name in GROUPS else app
     for verb in verbs:
         function = getattr(module, verb)
-        family.command(name=verb, help=flowing(function.__doc__ or module.__doc__))(with_console(function))
+        text = flowing(function.__doc__ or module.__doc__)
+        summary = text.partition("\n")[0]  # which click would cut
+        family.command(name=verb, cls=_Command, help=text, short_help=summary)(with_console(function))
     if name in GROUPS:
         app.add_typer(family, name=name)
 

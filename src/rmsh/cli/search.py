@@ -10,6 +10,7 @@ import typer
 
 from rmsh.cli.console import Console, table
 from rmsh.core.errors import InputError, require
+from rmsh.core.types import MODALITIES
 
 if TYPE_CHECKING:
     from rmsh.library.items import Hit
@@ -25,7 +26,7 @@ AddressModel: TypeAlias = Annotated[Path | None, typer.Option(help="Model folder
 def search(
     console: Console,
     library: FolderOrAddress,
-    text: Annotated[str, typer.Argument(metavar="[TEXT]", help="Words to search for.")] = "",
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words to search for.")] = "",
     *,
     image: Annotated[list[Path] | None, typer.Option(help="Search with this image file; repeatable.")] = None,
     like: Annotated[
@@ -34,10 +35,7 @@ def search(
     minus: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="Words to subtract; repeatable.")] = None,
     minus_image: Annotated[list[Path] | None, typer.Option(help="Image file to subtract; repeatable.")] = None,
     minus_like: Annotated[list[str] | None, typer.Option(metavar="ID", help="Item to subtract; repeatable.")] = None,
-    to: Annotated[
-        Literal["texts", "images"] | None,
-        typer.Option(help="What to find (default: texts for an image alone, else images)."),
-    ] = None,
+    to: Annotated[str, typer.Option(metavar="images|texts", help="What to find.")] = "images",
     where: Annotated[
         str | None, typer.Option(metavar="FILTER", help='Restrict the results, e.g. "label=dog and not label=cat".')
     ] = None,
@@ -48,7 +46,7 @@ def search(
     ] = "best",
     model: AddressModel = None,
 ) -> None:
-    """Search a library by words, images and its own items, together or alone.
+    """Search a library by words, images and its own items.
 
     Several parts are added up: an image and words find what both describe. In words, a lone + adds and a lone -
     subtracts, as in "dog + beach - people"; "a phrase" in quotes must occur as it is, and -word must not.
@@ -59,6 +57,7 @@ def search(
     Example:
         rmsh search photos "two dogs and a bicycle" -k 5
         rmsh search photos "on the beach - people" --image dog.jpg
+        rmsh search photos --image dog.jpg --to texts
     """
     from rmsh.index.filters import parse
     from rmsh.search.searcher import Searcher
@@ -66,8 +65,11 @@ def search(
     words = " - ".join([text, *(minus or [])])
     if not (words or image or like):
         raise InputError("There is nothing to search for; give TEXT, --image FILE or --like ID.")
-    alone = not (words or like or minus_image or minus_like)
-    target = to or ("texts" if image and alone else "images")
+    target = {"pictures": "image"}.get(to, to.removesuffix("s"))
+    if target not in MODALITIES:
+        raise InputError(f"--to got {to!r}; give images or texts.")
+    if to == "pictures":  # the name in earlier versions
+        console.note("`--to pictures` is now `--to images`.")
     condition = None if where is None else parse(where)
     with Searcher.open(library, model=model) as searcher:
 
@@ -80,10 +82,8 @@ def search(
             )
             return searcher.compose(plus, minus=less, text=words)
 
-        modality: Literal["text", "image"] = "text" if target == "texts" else "image"
-
         def run(made: Query) -> list[Hit]:
-            return searcher.search(made, k, to=modality, where=condition, skip=skip, rank=rank)
+            return searcher.search(made, k, to=target, where=condition, skip=skip, rank=rank)
 
         hits = searcher.run(query, run)
     found = [
@@ -92,28 +92,31 @@ def search(
         | {"match": None if hit.match is None else vars(hit.match)}
         for hit in hits
     ]
-    readable: Any = f"No {target} found; the filter may exclude everything, or the library has no codes of {target}."
+    readable: Any = f"No {target}s found; the filter may exclude everything, or the library has no codes of {target}s."
     if hits:
         scores = ("" if hit.match is None else f"{hit.match.score:.1f}{' weak' * hit.match.weak}" for hit in hits)
         rows = [
             [hit.item.id, score, hit.distance, ", ".join(hit.item.labels), hit.item.text or ""]
             for hit, score in zip(hits, scores, strict=True)
         ]
-        title = f"The {len(hits)} {'nearest' if rank == 'codes' else 'best'} {target}"
+        title = f"The {len(hits)} {'nearest' if rank == 'codes' else 'best'} {target}s"
         readable = table(title, ["id", "score", "distance", "labels", "text"], rows, words=("labels", "text"))
     if hits and hits[0].match is not None and hits[0].match.weak:
         console.note("Nothing in the library matches well; these are the nearest.")
-    console.result({"to": target, "hits": found}, readable)
+    console.result({"to": f"{target}s", "hits": found}, readable)
 
 
 def serve(
     console: Console,
     library: FolderOrAddress,
     *,
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 means all.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 means all.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free port.", min=0, max=65535)] = 8000,
     token: Annotated[
-        str | None, typer.Option(envvar="RMSH_TOKEN", help="Access token; generated if required and not given.")
+        str | None,
+        typer.Option(metavar="TOKEN", envvar="RMSH_TOKEN", help="Access token; generated if required and not given."),
     ] = None,
     allow_host: Annotated[list[str] | None, typer.Option(help="Host name that clients may use; repeatable.")] = None,
     trusted_proxy: Annotated[

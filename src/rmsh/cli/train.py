@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -14,6 +15,7 @@ from rmsh.core.errors import ConfigError
 from rmsh.methods import DEFAULT_METHOD
 
 if TYPE_CHECKING:
+    from rmsh.core.types import Modality
     from rmsh.data.records import Skipped
 
 MethodOptions: TypeAlias = Annotated[
@@ -72,7 +74,10 @@ def train(
     options: MethodOptions = None,
     image_encoder: Annotated[str, typer.Option(help="Encoder of raw images; also timm:NAME.")] = "efficientnet-lite0",
     text_encoder: Annotated[str, typer.Option(help="Encoder of raw texts; also bag-of-words.")] = "minilm",
-    protocol: Annotated[str, typer.Option(help="paper, or unseen: never train on the database.")] = "paper",
+    queries: Annotated[
+        int | None, typer.Option(help="Rows to hold out as queries for `rmsh evaluate`, if DATA has no split.")
+    ] = None,
+    protocol: Annotated[str, typer.Option(metavar="paper|unseen", help="unseen leaves the database out.")] = "paper",
     validation: Annotated[bool, typer.Option(help="Hold out 2,000 pairs for choosing options.")] = False,
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
 ) -> None:
@@ -82,6 +87,7 @@ def train(
     interrupted, run the same command again to continue.
 
     Example:
+        rmsh train features --out model --bits 64 --queries 1000
         rmsh train generated:2000 --out model --bits 32 --set epochs=5
     """
     from rmsh import pipeline
@@ -91,7 +97,16 @@ def train(
 
     length = {} if bits is None else {"bits": bits}
     learner = create(method, preset=preset, seed=seed, **length, **parse_options(options or []))
-    opened = open_pairs(data, strict=strict)
+    encoders: dict[Modality, str] = {"image": image_encoder, "text": text_encoder}
+    pipeline.check_training(out, encoders)
+    with console.progress() as report:
+        opened = open_pairs(data, strict=strict, on_progress=report)
+    if queries is not None:
+        opened = pipeline.with_queries(opened, queries)
+    if opened.split is None:
+        console.note(
+            f"{data} has no split, so all items are trained on; --queries N holds some out for `rmsh evaluate`."
+        )
     opened = pipeline.for_protocol(opened, protocol, validation=validation)
     console.note(
         *opened.notes,
@@ -103,7 +118,7 @@ def train(
             learner,
             opened,
             out=out,
-            encoders={"image": image_encoder, "text": text_encoder},
+            encoders=encoders,
             cache=cache_folder(),
             strict=strict,
             on_skipped=None if strict else _note_unreadable(console),
@@ -157,12 +172,13 @@ def encode(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data to encode, as for `rmsh train`.")],
     out: Annotated[Path, typer.Option(help="Codes file to write (.npz).")],
     *,
-    protocol: Annotated[str, typer.Option(help="As for `rmsh train`.")] = "paper",
+    protocol: Annotated[str | None, typer.Option(metavar="paper|unseen", help="Use this split of DATA.")] = None,
     validation: Annotated[bool, typer.Option(help="Use the split of `rmsh train --validation`.")] = False,
 ) -> None:
     """Encode images and texts with a trained model.
 
-    The output file contains the codes of both modalities, IDs, labels and the split, as `rmsh evaluate` reads them.
+    The output file contains the codes of both modalities, IDs, labels and the split, as `rmsh evaluate` reads them. The
+    split is that of `rmsh train` if DATA has the same IDs, else that of DATA.
 
     Example:
         rmsh encode model generated:2000 --out codes.npz
@@ -173,13 +189,19 @@ def encode(
     from rmsh.model import load
 
     learned = load(model)
-    opened = open_pairs(data)
-    console.note(*opened.notes)
-    opened = pipeline.for_protocol(opened, protocol, validation=validation)
     with console.progress() as report:
-        unreadable = _note_unreadable(console)
-        codes = pipeline.code(learned, opened, cache=cache_folder(), on_skipped=unreadable, on_progress=report)
+        opened = open_pairs(data, on_progress=report)
+    console.note(*opened.notes)
+    used = pipeline.split_of_training(model, opened)
+    if used is None or not used.query.size or (opened.split is not None and (validation or protocol)):
+        opened = pipeline.for_protocol(opened, protocol or "paper", validation=validation)
+    else:
+        opened = replace(opened, split=used)
+    with console.progress() as report:
+        told: dict[str, Any] = {"on_skipped": _note_unreadable(console), "on_progress": report}
+        codes = pipeline.code(learned, opened, trained=used, cache=cache_folder(), **told)
     codes.save(out)
+    console.note(*codes.leak())
     count = len(codes.ids)
     console.result(
         {"codes": str(out), "items": count, "bits": codes.bits, "model": learned.fingerprint},

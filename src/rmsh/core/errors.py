@@ -18,6 +18,7 @@ from __future__ import annotations
 import importlib
 import json
 from importlib import metadata
+from pathlib import Path
 from types import ModuleType
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -72,12 +73,17 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def install_command(extra: str = "") -> str:
-    """The pip command that installs rmsh with an extra: from the index, or from the checkout that it runs from."""
-    suffix = f"[{extra}]" if extra else ""
+    """The command that installs rmsh with an extra from where it came from: an index, a folder, a file or git."""
+    suffix, program = f"[{extra}]" if extra else "", "pip"
     try:
-        origin = json.loads(metadata.distribution("rmsh").read_text("direct_url.json") or "{}")
+        installed = metadata.distribution("rmsh")
+        origin = json.loads(installed.read_text("direct_url.json") or "{}")
+        program = "uv pip" if (installed.read_text("INSTALLER") or "").strip() == "uv" else "pip"
     except metadata.PackageNotFoundError:  # a checkout that is on the path but not installed
-        return f'pip install -e ".{suffix}"'
-    if not origin.get("dir_info", {}).get("editable"):
-        return f'pip install "rmsh{suffix}"'
-    return f'pip install -e "{url2pathname(urlsplit(origin["url"]).path)}{suffix}"'
+        origin = {"url": Path(__file__).parents[3].as_uri(), "dir_info": {"editable": True}}
+    what, folder, repository = f"rmsh{suffix}", origin.get("dir_info"), origin.get("vcs_info")
+    if folder is not None:
+        what = url2pathname(urlsplit(origin["url"]).path) + suffix
+    elif origin:
+        what += f" @ {origin['url']}" if repository is None else f" @ {repository['vcs']}+{origin['url']}"
+    return f'{program} install {"-e " if folder and folder.get("editable") else ""}"{what}"'

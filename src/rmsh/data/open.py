@@ -22,6 +22,7 @@ import numpy as np
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError, FormatError
 from rmsh.core.files import checked_format, read_json
+from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.pairs import Pairs, listed
 from rmsh.data.readers import coco66k
 from rmsh.data.readers.feature_files import Role, read_matrix_pairs
@@ -57,7 +58,9 @@ class Opened:
             self.split.check(len(self.pairs))
 
 
-def open_pairs(spec: str | Path, *, skip: Collection[Role] = (), strict: bool = False) -> Opened:
+def open_pairs(
+    spec: str | Path, *, skip: Collection[Role] = (), strict: bool = False, on_progress: OnProgress = ignore
+) -> Opened:
     """Open pairs from a user's images and texts, from matrix files, or from a data set known by name.
 
     Args:
@@ -66,6 +69,7 @@ def open_pairs(spec: str | Path, *, skip: Collection[Role] = (), strict: bool = 
             the environment variable RMSH_COCO66K), "coco66k:FOLDER", "generated" or "generated:N" (N items).
         skip: roles that need not be read, such as ("images",) if only labels are needed.
         strict: fail instead of skipping unreadable parts of items and accepting items without labels.
+        on_progress: called with the number of files read from a folder of images.
 
     Returns:
         The pairs, their split if they have one, and notes.
@@ -78,7 +82,7 @@ def open_pairs(spec: str | Path, *, skip: Collection[Role] = (), strict: bool = 
         >>> opened.name, len(opened.pairs), len(opened.split.query)
         ('generated', 40, 4)
     """
-    opened = _open_spec(str(spec), skip)
+    opened = _open_spec(str(spec), skip, on_progress)
     if strict and opened.origin is not None:
         refuse_skipped(opened.origin.skipped, opened.name)
     unlabelled = np.flatnonzero(~opened.pairs.labelled)
@@ -91,7 +95,7 @@ def open_pairs(spec: str | Path, *, skip: Collection[Role] = (), strict: bool = 
     return replace(opened, notes=(*opened.notes, note))
 
 
-def _open_spec(spec: str, skip: Collection[Role]) -> Opened:
+def _open_spec(spec: str, skip: Collection[Role], on_progress: OnProgress) -> Opened:
     name, _, argument = spec.partition(":")
     path = Path(spec)
     if name == "generated":
@@ -105,7 +109,7 @@ def _open_spec(spec: str, skip: Collection[Role]) -> Opened:
     if (path / ITEMS).is_file() and (path / MANIFEST).is_file():
         return _open_prepared(path, skip)
     if _has_raw_items(path):
-        return _open_raw_items(path)
+        return _open_raw_items(path, on_progress)
     pairs, found, notes = read_matrix_pairs(matrix_files(path, allowed=_ALLOWED), skip=skip, source=spec)
     return Opened(pairs, found, notes, path.resolve().name if path.is_dir() else path.stem)
 
@@ -150,12 +154,12 @@ def _has_raw_items(path: Path) -> bool:
     return bool(shards_in(path)) or is_image_folder(path)
 
 
-def _open_raw_items(path: Path) -> Opened:
+def _open_raw_items(path: Path, on_progress: OnProgress) -> Opened:
     if shards := shards_in(path):
         unpacked = cache_folder() / "unpacked" / shards_key(shards)
         origin, notes = read_shards(shards, into=unpacked, inside=path if path.is_dir() else None)
     else:
-        origin, notes = read_folder(path)
+        origin, notes = read_folder(path, on_progress=on_progress)
     left_out = count_skipped(origin.skipped)
     if left_out and not origin.records:
         raise DataError(f"{path} has no usable item: {'; '.join(left_out)}; correct them.")

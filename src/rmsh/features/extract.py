@@ -39,12 +39,18 @@ _PAUSE = 0.1  # seconds between checks for what other processes have done
 
 def prepare(name: str, pairs: Pairs, *, modality: Modality, rows: IntArray) -> Encoder:
     """Create an encoder by name, prepared on training rows of a raw column; ConfigError if it cannot encode it."""
+    check_encoder(name, modality)
     kind, model = _kind(name)
-    if kind.modality != modality:
-        raise ConfigError(f"{name} encodes {kind.modality}s and cannot encode {modality}s; choose another encoder.")
     items = np.asarray(pairs.column(modality))[rows[pairs.has(modality)[rows]]]
     encoder: Encoder = kind(model) if model else kind.prepare(items.tolist())
     return encoder
+
+
+def check_encoder(name: str, modality: Modality) -> None:
+    """Raise a ConfigError unless there is such an encoder of images or of texts."""
+    kind = _kind(name)[0]
+    if kind.modality != modality:
+        raise ConfigError(f"{name} encodes {kind.modality}s and cannot encode {modality}s; choose another encoder.")
 
 
 def restore(description: Mapping[str, Any]) -> Encoder:

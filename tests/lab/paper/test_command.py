@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,12 @@ def test_the_smoke_grid_has_a_run_of_every_kind() -> None:
     assert any(run.label_noise for run in runs)
     assert any(run.image_noise for run in runs)
     assert len(runs) < 30
+
+
+def test_missing_matplotlib_is_noticed_before_the_first_run(
+    grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main([str(grid), "--data", "scenes=generated:40", "--out", str(tmp_path / "out")]) == 2
+    assert "matplotlib is not installed" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

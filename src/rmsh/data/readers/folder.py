@@ -22,6 +22,7 @@ from typing import IO, Any, TypeAlias
 
 from rmsh.core.errors import DataError
 from rmsh.core.files import open_regular
+from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.data.pairs import listed
 from rmsh.data.records import COLUMNS, KNOWN_COLUMNS, Origin, Record, Skipped, check_records, record_from_cells
 
@@ -57,7 +58,7 @@ def is_image_folder(folder: Path) -> bool:
     return any(_is_metadata(name) or _is_image(name) for name in _files(folder))
 
 
-def read_folder(path: Path) -> tuple[Origin, list[str]]:
+def read_folder(path: Path, *, on_progress: OnProgress = ignore) -> tuple[Origin, list[str]]:
     """The checked records of a folder or of a single metadata file, and notes on what was guessed.
 
     Links to files are followed if they stay inside the folder; links to folders are not followed.
@@ -68,7 +69,7 @@ def read_folder(path: Path) -> tuple[Origin, list[str]]:
     if tables:
         records, skipped, notes = _read_tables(folder, tables, files, root=folder if path.is_dir() else None)
     else:
-        records, skipped, notes = _read_files(folder, files)
+        records, skipped, notes = _read_files(folder, files, on_progress)
     kept, more = check_records(records, folder)
     folder_labels = not tables and any(record.labels for record in kept)
     return Origin(folder, tuple(kept), (*skipped, *more), folder_labels=folder_labels), notes
@@ -94,7 +95,7 @@ def _is_metadata(name: str) -> bool:
     return path.stem == "metadata" and path.suffix in METADATA_SUFFIXES
 
 
-def _read_files(folder: Path, files: Sequence[str]) -> _Found:
+def _read_files(folder: Path, files: Sequence[str], on_progress: OnProgress) -> _Found:
     """A record for each image, and for each .txt without an image.
 
     The folder of an image is its label if every image is in a folder, and there are at least two folders.
@@ -107,7 +108,10 @@ def _read_files(folder: Path, files: Sequence[str]) -> _Found:
     records: list[Record] = []
     skipped: list[Skipped] = []
     foreign = 0  # texts that are not in UTF-8
-    for name in (*images, *sorted(texts_alone)):
+    names = [*images, *sorted(texts_alone)]
+    report = counter(on_progress, "read texts", len(names), "file")
+    for count, name in enumerate(names, start=1):
+        report(count)
         text = None
         if (file := text_of.get(_stem(name))) is not None:
             try:
