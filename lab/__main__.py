@@ -39,7 +39,7 @@ COMMANDS = {
     "cut-off": ("lab.first_page.cut_off", "Where scores become weak: queries with and without an answer."),
     "first-page-library": ("lab.first_page.library", "Rankings of the judged queries by a library of the photographs."),
     "figure": ("lab.data_figures", "Draw the bounds of delta for a data set, or its data card."),
-    "photos": ("lab.photos", "Planted duplicates among photographs, and a sync without changes."),
+    "photos": ("lab.photos", "Mixed files through builds and syncs, planted duplicates, and a sync without changes."),
     "trace": ("lab.trace", "Modules used by a search, a training step, a build."),
 }
 
