@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import tarfile
 import tempfile
 import time
@@ -109,6 +110,7 @@ def mixed(work: Path, count: int = 2_000) -> dict[str, Any]:
     images, photographs = work / "images", list(islice(_read_photographs(), count + count // 50))
     captions = dict(line.split("\t")[::2] for line in (Path(coco66k_root()) / "pairs.tsv").read_text().splitlines())
     kinds = _plant(images, photographs[:count], captions)
+    planted = Counter(kinds.values())
     built = build(images, work / "library")
     with (work / "library" / "skipped.csv").open(newline="") as file:
         skipped = list(csv.DictReader(file))
@@ -124,9 +126,9 @@ def mixed(work: Path, count: int = 2_000) -> dict[str, Any]:
     damaged = verify(work / "library", images=True).images
     return {
         "files": count,
-        "kinds": dict(Counter(kinds.values())),
+        "kinds": dict(planted),
         "built": built.report["counts"]["items"],
-        "skipped": dict(Counter(row["reason"].partition("(")[0].strip()[:60] for row in skipped)),
+        "skipped": dict(Counter(_kind_of(row["reason"]) for row in skipped)),
         "planned": planned,
         "first sync": {name: getattr(first, name) for name in ("added", "changed", "moved", "removed")}
         | {"missing": len(first.missing)},
@@ -137,6 +139,11 @@ def mixed(work: Path, count: int = 2_000) -> dict[str, Any]:
         "wrong files": {kind: len(ids) for kind, ids in damaged.items()},
         "nothing left to do": (idle.added, idle.changed, idle.moved, idle.removed, len(idle.missing)) == (0,) * 5,
     }
+
+
+def _kind_of(reason: str) -> str:
+    """A reason without the name of the file and what to do."""
+    return re.sub(r"^/.*\.jpg ", "", reason).partition(";")[0].partition(":")[0].partition(" (")[0]
 
 
 def _unaccounted(library: Library, kinds: Mapping[str, str], skipped: Collection[str]) -> list[str]:
@@ -246,16 +253,17 @@ def looks(_work: Path, count: int = 1_000_000) -> dict[str, Any]:
 
 
 def idle_sync(work: Path, count: int = 100_000) -> dict[str, Any]:
-    """The time of a sync after which nothing has changed; the files are links to one image, and codes are random."""
+    """The time of a sync after which nothing has changed; the files are links to a few, and codes are random."""
     images = work / "images"
     for first in range(0, count, 1000):
         folder = images / f"{first // 1000:03}"
         folder.mkdir(parents=True)
         for number in range(first, min(first + 1000, count)):
-            if number:
-                os.link(images / "000" / "0.jpg", folder / f"{number}.jpg")
-            else:
-                Image.linear_gradient("L").save(folder / "0.jpg")
+            if number > first:
+                os.link(folder / f"{first}.jpg", folder / f"{number}.jpg")
+            else:  # a file has at most 65,000 links
+                Image.linear_gradient("L").save(folder / f"{first}.jpg")
+                os.utime(folder / f"{first}.jpg", (0, 0))
     names = sorted(path.relative_to(images).as_posix() for path in images.rglob("*.jpg"))
     file, model = read_files(Origin(images, (), ()), names[:1], known={})[names[0]], wheel_model()
     values = np.random.default_rng(0).standard_normal((1000, model.bits))

@@ -98,11 +98,13 @@ def sync(library: Library, *, prune: bool = False, on_progress: OnProgress = ign
     for places, update in ((fresh, False), ([place_of[name] for name in changed], True)):
         skipped += _write(library, source, places, update=update, on_progress=on_progress)
     _write_files(library, source, stored, {*place_of} - {*changed})
-    missing = [name for name in gone if name not in moved.values()]
+    former = set(moved.values())
+    missing = [name for name in gone if name not in former]
     lost = [name for name in missing if not absent and (prune or name in before["missing"])]
     for start in range(0, len(lost), 1000):
         library.remove(lost[start : start + 1000])
-    left = [name for name in missing if name not in set(lost)]
+    forgotten = set(lost)
+    left = [name for name in missing if name not in forgotten]
     with library.transaction() as connection:
         for name in (name for name, path in folders.items() if name and not path.exists()):
             forget_folder(connection, name)
