@@ -113,7 +113,7 @@ def _from_folders(
     with library.reading() as connection:
         pictures = dict(connection.execute("SELECT row, picture FROM items WHERE picture IS NOT NULL"))
         known = {pictures[row]: file for row, file in read_photos(connection) if row in pictures}
-    source = read_followed(library, folders, known, on_progress=on_progress)
+    source = read_followed(library, folders, known, on_progress)
     rows = [row for row, one in enumerate(source.origin.records) if is_chosen(one.picture or one.file)]
     skipped = tuple(one for one in source.origin.skipped if is_chosen(one.file))
     if not rows:
@@ -128,9 +128,7 @@ def _place(data: str | Path, folders: dict[str, Path], metadata: str | None) -> 
     path = Path(data).resolve()
     table = path.is_file() and path.suffix.lower() in METADATA_SUFFIXES
     if path.suffix.lower() == ".tar" or tables_in(path):
-        raise InputError(
-            f"{data} has its images packed, and the library reads them from folders; unpack them into one."
-        )
+        raise InputError(f"{data} has its images packed; unpack them into a folder, from which the library reads.")
     if not (path.is_dir() or table or (path.is_file() and is_image(path.name))):
         read_raw(data, strict=False)  # raises, because it is not there or has features
     for name, root in folders.items():
@@ -150,16 +148,9 @@ def _place(data: str | Path, folders: dict[str, Path], metadata: str | None) -> 
 
 
 def read_followed(
-    library: Library,
-    folders: Mapping[str, Path],
-    known: Mapping[str, ImageFile],
-    *,
-    on_progress: OnProgress = ignore,
+    library: Library, folders: Mapping[str, Path], known: Mapping[str, ImageFile], on_progress: OnProgress
 ) -> Source:
-    """Read the items of a library's folders that are present, labelled as in its build.
-
-    ``known`` has the image files as the library knows them, by path.
-    """
+    """Read the items of a library's folders that are present; ``known`` are the files that the library knows."""
     report = read_report(library.folder) or {}
     parts = {name: path for name, path in folders.items() if is_present(path)}
     if "" in parts and report.get("metadata"):  # a metadata file with a name of its own

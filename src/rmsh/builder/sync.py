@@ -82,7 +82,7 @@ def sync(library: Library, *, prune: bool = False, on_progress: OnProgress = ign
         return Synced(skipped=tuple(skipped))
     stored = _read_stored(library)
     known = {stored.items[name].picture or "": file for name, file in stored.files.items()}
-    source = read_followed(library, folders, known, on_progress=on_progress)
+    source = read_followed(library, folders, known, on_progress)
     place_of = {record.id: place for place, record in enumerate(source.origin.records)}
     gone = [
         name

@@ -132,7 +132,7 @@ def _copy_folders(library: Path, target: Path, connection: sqlite3.Connection, *
         make_folder(copy.parent)
         copy_file(file, copy)
     for name, place in near.items():
-        set_folder(connection, target, name, folders[name], near=place)
+        set_folder(connection, target, name, folders[name], place)
     return len(files) - len(present)
 
 

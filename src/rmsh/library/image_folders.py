@@ -45,10 +45,7 @@ def image_folders(connection: sqlite3.Connection, library: Path, *, of: str | No
     chosen, values = ("", ()) if of is None else ("WHERE name IN ('', ?)", (of.partition("/")[0],))
     for *stored, checksum in connection.execute(f"SELECT * FROM folders {chosen}", values):  # noqa: S608
         if not is_intact(stored, checksum):
-            raise FormatError(
-                f"The library {library} has a damaged list of image folders; restore a backup with "
-                "`rmsh library restore`."
-            )
+            raise FormatError(f"The list of image folders of {library} is damaged; restore a backup.")
         name, path, near = stored
         found[name] = Path(path)
         if near is not None and (moved := Path(os.path.normpath(home / near))).exists():
@@ -56,9 +53,7 @@ def image_folders(connection: sqlite3.Connection, library: Path, *, of: str | No
     return found
 
 
-def set_folder(
-    connection: sqlite3.Connection, library: Path, name: str, path: Path, *, near: str | None = None
-) -> None:
+def set_folder(connection: sqlite3.Connection, library: Path, name: str, path: Path, near: str | None = None) -> None:
     """Store where an image folder of a library is; inside a write transaction.
 
     ``near`` is the way from the library to the folder; by default that to a folder next to the library, below it or
