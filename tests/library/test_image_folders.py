@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 
 from rmsh.codes import Codes
-from rmsh.core import files as files_module
 from rmsh.core.errors import RmshError
 from rmsh.features.images import read_photo
 from rmsh.library import Item, Library
@@ -113,7 +112,7 @@ def test_a_backup_for_which_there_is_no_space_is_refused(
     photos: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = shutil.disk_usage(tmp_path)._replace(free=10)
-    monkeypatch.setattr(files_module.shutil, "disk_usage", lambda _: full)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
     backup(photos, tmp_path / "small")
     with pytest.raises(RmshError, match="0 MB free"):
         backup(photos, tmp_path / "copy", with_images=True)
