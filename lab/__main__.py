@@ -40,7 +40,7 @@ COMMANDS = {
     "first-page-library": ("lab.first_page.library", "Rankings of the judged queries by a library of the photographs."),
     "prepare": ("lab.benchmarks.prepare", "Prepare a data set of the paper from its published files."),
     "figure": ("lab.data_figures", "Draw the bounds of delta for a data set, or its data card."),
-    "photos": ("lab.photos", "Planted duplicates among photographs, and a sync without changes."),
+    "photos": ("lab.photos", "Mixed files through builds and syncs, planted duplicates, and a sync without changes."),
     "trace": ("lab.trace", "Modules used by a search, a training step, a build."),
 }
 

@@ -11,7 +11,16 @@ from lab.first_page import tables as first_page
 from lab.grid import read_grid
 from lab.markdown import table
 from lab.paper.published import method_title
-from lab.speed.tables import faults, latency, search_speed, serving, two_stages
+from lab.speed.tables import (
+    faults,
+    latency,
+    photos_duplicates,
+    photos_mixed,
+    photos_speed,
+    search_speed,
+    serving,
+    two_stages,
+)
 from rmsh.compare.result import Result, changed_options, with_prefixes
 from rmsh.compare.run import Run
 
@@ -360,6 +369,9 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "serving": serving,
     "latency": latency,
     "faults": faults,
+    "photos-mixed": photos_mixed,
+    "photos-duplicates": photos_duplicates,
+    "photos-speed": photos_speed,
     "composed": lambda s: table(*first_page.composed(s.file("first_page/composed"))),
     "cut-off": lambda s: table(*first_page.cut_off(s.file("first_page/cut_off"))),
     "few-pairs": few_pairs,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lab.sources import Sources
 
 DIRECTIONS = ("i2t", "t2i")
+_DIFFERENT = "groups of different photographs"
 
 
 def search_speed(sources: Sources) -> str:
@@ -132,3 +133,41 @@ def latency(sources: Sources) -> str:
     where = ", ".join(f"{stage} {part['mean_ms']:.1f} ms" for stage, part in spent.items())
     columns = ["items", "clients", "requests/s", "p50", "p95", "p99", "memory"]
     return table(columns, sorted(rows, key=lambda row: (row[0], int(row[1])))) + f"\n\nOne client, captions: {where}."
+
+
+def photos_mixed(sources: Sources) -> str:
+    """Mixed files through a build and two syncs: what was planned, and what was done."""
+    found = sources.file("photos/mixed")
+    first, second = found["first sync"], found["second sync"]
+    rows = [["image files", f"{sum(found['kinds'].values()):,}", f"{found['built']:,} items"]]
+    rows += [[f"skipped: {reason}", "–", f"{count:,}"] for reason, count in found["skipped"].items()]
+    rows += [[name, f"{count:,}", f"{first[name]:,}"] for name, count in found["planned"].items()]
+    rows.append(["removed by the second sync", f"{found['planned']['missing']:,}", f"{second['removed']:,}"])
+    wrong = ("neither items nor explained", "codes changed by a move")
+    rows += [[name, "0", f"{found[name]:,}"] for name in wrong]
+    rows += [
+        [f"{kind} files at the end (`verify --images`)", "0", f"{n:,}"] for kind, n in found["wrong files"].items()
+    ]
+    return table(["files", "planned", "found"], rows)
+
+
+def photos_duplicates(sources: Sources) -> str:
+    """Recall of planted copies, and precision."""
+    found = sources.file("photos/duplicates")
+    rows = [[f"recall, {kind}", f"{value:.3f}"] for kind, value in found["recall"].items()]
+    rows.append(["precision", f"{found['precision']:.3f}"])
+    rows.append(["groups, and those of different photographs", f"{found['groups']:,}, {found[_DIFFERENT]:,}"])
+    return table(["copies", "found"], [*rows, ["seconds", f"{found['seconds']:g}"]])
+
+
+def photos_speed(sources: Sources) -> str:
+    """Pairs among a million looks, and a sync that finds nothing to do."""
+    looks, sync = sources.file("photos/looks"), sources.file("photos/sync")
+    rows = [
+        [f"{looks['planted']:,} pairs among {looks['looks']:,} looks: recall", f"{looks['recall']:.3f}"],
+        ["seconds", f"{looks['seconds']:g}"],
+        ["more memory, MB", f"{looks['more memory in MB']:,}"],
+        [f"sync of {sync['files']:,} files without changes, seconds", f"{sync['seconds']:g}"],
+        ["the same, the first time, seconds", f"{sync['first, in seconds']:g}"],
+    ]
+    return table(["measured", "value"], rows)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rmsh.builder import BuildConfig, Built, build
-from rmsh.builder.add import add
+from rmsh.builder.add import Added, add
 from rmsh.core.errors import DataError, InputError
 from rmsh.library import Library
 from rmsh.library.maintenance import describe
@@ -120,16 +120,34 @@ def test_a_folder_below_the_librarys_images_may_be_given(of_folder: Path, drawin
     draw(drawings / "more", 1, first=40)
     with Library.open(of_folder, writable=True) as library:
         assert add(library, drawings / "more").added == 1
-        item = library.get("40.png")
+        item = library.get("more/40.png")  # as a sync reads it
         assert item is not None
         assert item.picture == "more/40.png"
 
 
-def test_images_elsewhere_are_refused(built: Built, tmp_path: Path, draw: Draw) -> None:
-    draw(tmp_path / "elsewhere", 1, first=40)
-    with Library.open(built.library, writable=True) as library:
-        with pytest.raises(InputError, match="elsewhere"):
-            add(library, tmp_path / "elsewhere")
+def test_images_elsewhere_stay_there(of_folder: Path, tmp_path: Path, draw: Draw) -> None:
+    draw(tmp_path / "elsewhere", 2, first=40)
+    with Library.open(of_folder, writable=True) as library:
+        assert add(library, tmp_path / "elsewhere").added == 2
+        item = library.get("elsewhere/41.png")
+        assert item is not None
+        assert library.picture_path(item) == tmp_path / "elsewhere" / "41.png"
+        assert add(library, tmp_path / "elsewhere" / "41.png") == Added(0, 1, ())
+
+
+def test_what_cannot_be_added_is_named(of_folder: Path, drawings: Path, tmp_path: Path) -> None:
+    tarfile.open(tmp_path / "a.tar", "w").close()
+    (drawings / "unlisted.png").write_bytes(b"")
+    (tmp_path / "empty").mkdir()
+    with Library.open(of_folder, writable=True) as library:
+        with pytest.raises(InputError, match=r"a\.tar has its images packed"):
+            add(library, tmp_path / "a.tar")
+        with pytest.raises(DataError, match=r"no row of metadata\.csv names it"):
+            add(library, drawings / "unlisted.png")
+        with pytest.raises(DataError, match=r"nowhere\.jpg"):
+            add(library, tmp_path / "nowhere.jpg")
+        with pytest.raises(DataError, match="no image or text"):
+            add(library, tmp_path / "empty")
         assert library.count() == 40
 
 
@@ -167,6 +185,11 @@ def test_images_of_shards_are_linked_or_copied_into_the_library(
         assert item is not None
         assert library.picture_path(item) == (built.library / "pictures" / "11.png").resolve()
         assert (built.library / "pictures" / "11.png").is_file()
+        images = [drawings / f"{number}.png" for number in (20, 21)]
+        assert add(library, *images).added == 2
+        assert (built.library / "pictures" / "21.png").is_file()
+        with pytest.raises(InputError, match="same name"):
+            add(library, images[0], tmp_path / "20.png")
 
 
 def test_a_model_that_was_trained_on_features_cannot_encode_images(

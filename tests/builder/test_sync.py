@@ -11,10 +11,12 @@ import pytest
 from PIL import Image, ImageDraw
 
 from rmsh.builder import BuildConfig, build
-from rmsh.builder.sync import Synced, sync
-from rmsh.core.errors import DataError, InputError
+from rmsh.builder.add import Added, add
+from rmsh.builder.sync import Synced, folders_of, sync
+from rmsh.core.errors import DataError, FormatError, InputError
 from rmsh.features.images import ImageEncoder
 from rmsh.library import Library
+from rmsh.library.image_folders import image_folders
 from rmsh.library.maintenance import relocate
 from rmsh.library.photos import read_photos
 
@@ -189,3 +191,136 @@ def test_a_library_that_keeps_its_images_is_refused(images: Path) -> None:
         model = opened.model()
     with Library.create(images.parent / "own", model) as own, pytest.raises(InputError, match="rmsh add"):
         sync(own)
+
+
+@pytest.fixture
+def trip(library: Library, images: Path) -> Path:
+    """A second folder of the library, with a captioned image and one without a text, named as one of the first."""
+    folder = images.parent / "disk" / "holiday"
+    for number in (200, 201):
+        _draw(folder / f"{number}.png", number)
+    (folder / "200.txt").write_text("circle 200 on blue")
+    assert add(library, folder) == Added(2, 0, ())
+    return folder
+
+
+def test_a_sync_follows_every_folder(library: Library, images: Path, trip: Path, encoded: list[str]) -> None:
+    item = library.get("holiday/200.png")
+    assert item is not None
+    assert (item.text, library.picture_path(item)) == ("circle 200 on blue", trip / "200.png")
+    assert sync(library) == Synced()
+    _draw(trip / "late" / "203.png", 203)
+    _draw(images / "204.png", 204)
+    assert (sync(library), sorted(encoded)) == (Synced(added=2), ["203.png", "204.png"])
+    assert library.get("holiday/late/203.png") is not None
+    assert (library.count(), sync(library)) == (40, Synced())
+
+
+def test_a_file_keeps_its_codes_from_one_folder_to_another(library: Library, images: Path, trip: Path) -> None:
+    codes = library.codes(["holiday/201.png"], "image").packed.tolist()
+    (trip / "201.png").rename(images / "here.png")
+    assert sync(library) == Synced(moved=1)
+    assert library.codes(["here.png"], "image").packed.tolist() == codes
+
+
+@pytest.mark.parametrize("prune", [True, False])
+def test_nothing_is_forgotten_while_a_folder_is_missing(
+    library: Library, images: Path, trip: Path, *, prune: bool
+) -> None:
+    for name in ("8.png", "8.txt"):
+        (images / name).unlink()
+    trip.parent.rename(images.parent / "unmounted")
+    _draw(images / "new.png", 205)
+    for added in (1, 0, 0):
+        found = sync(library, prune=prune)
+        assert (found.added, found.removed, [one.file for one in found.skipped]) == (added, 0, [str(trip)])
+    assert library.count() == 39
+    (images.parent / "unmounted").rename(trip.parent)
+    (trip / "201.png").unlink()
+    gone = ("8.png", "holiday/201.png")
+    assert sync(library, prune=prune) == (Synced(removed=2) if prune else Synced(missing=gone))
+    assert sync(library) == (Synced() if prune else Synced(removed=2))
+    assert library.get("holiday/200.png") is not None
+
+
+def test_the_first_folder_may_be_the_one_that_is_missing(library: Library, images: Path, trip: Path) -> None:
+    images.rename(images.parent / "unmounted")
+    _draw(trip / "202.png", 202)
+    found = sync(library, prune=True)
+    assert (found.added, found.removed, library.count()) == (1, 0, 39)
+    assert relocate(library, images.parent / "unmounted") == (36, 36)
+    assert sync(library) == Synced()
+
+
+def test_relocate_finds_out_which_folder_it_is(library: Library, images: Path, trip: Path) -> None:
+    assert relocate(library, trip.rename(images.parent / "moved")) == (2, 2)
+    item = library.get("holiday/200.png")
+    assert item is not None
+    assert library.picture_path(item) == images.parent / "moved" / "200.png"
+    assert sync(library) == Synced()
+
+
+def test_single_images_are_followed_where_they_are(library: Library, images: Path, tmp_path: Path) -> None:
+    for number, name in enumerate(("a/one.png", "a/other.png", "b/one.png", "images/trip/in.png")):
+        _draw(tmp_path / name, 300 + number)
+    (tmp_path / "a" / "one.txt").write_text("circle one")
+    chosen = [tmp_path / name for name in ("a/one.png", "b/one.png", "images/trip/in.png")]
+    assert add(library, *chosen) == Added(3, 0, ())
+    assert add(library, *chosen) == Added(0, 3, ())
+    texts = {name: item.text for name in ("one.png", "one-2.png", "trip/in.png") if (item := library.get(name))}
+    assert texts == {"one.png": "circle one", "one-2.png": None, "trip/in.png": None}
+    assert (sync(library), library.count()) == (Synced(), 39)
+    (tmp_path / "a" / "one.txt").write_text("circle two")
+    (tmp_path / "b" / "one.png").unlink()
+    assert sync(library) == Synced(changed=1, missing=("one-2.png",))
+    assert sync(library) == Synced(removed=1)
+    with library.reading() as connection:
+        assert [*image_folders(connection, library.folder)] == ["", "one.png"]
+
+
+def test_rows_of_a_further_metadata_file_stay(library: Library, images: Path) -> None:
+    (images / "more.jsonl").write_text('{"id": "w", "text": "circle"}\n{"file_name": "5.png", "text": "the fifth"}\n')
+    assert add(library, images / "more.jsonl").added == 2
+    item = library.get("more.jsonl/5.png")
+    assert item is not None
+    assert (sync(library), library.picture_path(item)) == (Synced(), images / "5.png")
+    assert library.get("w") is not None
+
+
+def test_a_folder_around_or_with_the_name_of_another_is_explained(library: Library, images: Path, trip: Path) -> None:
+    with pytest.raises(InputError, match="contains"):
+        add(library, images.parent)
+    _draw(images / "holiday" / "1.png", 400)
+    (skipped,) = sync(library).skipped
+    assert (skipped.id, skipped.left_out) == ("holiday/1.png", "item")
+    assert str(trip) in skipped.reason
+
+
+def test_a_library_and_its_folders_can_be_moved_together(library: Library, images: Path, trip: Path) -> None:
+    together = images.parent / "elsewhere"
+    together.mkdir()
+    library.close()
+    for name in ("library", "images", "disk"):
+        (images.parent / name).rename(together / name)
+    with Library.open(together / "library", writable=True) as moved:
+        for name, place in (("5.png", "images/5.png"), ("holiday/200.png", "disk/holiday/200.png")):
+            item = moved.get(name)
+            assert item is not None
+            assert moved.picture_path(item) == together / place
+        assert sync(moved) == Synced()
+    (together / "library").rename(images.parent / "alone")
+    with Library.open(images.parent / "alone") as alone, pytest.raises(InputError, match="missing or empty"):
+        folders_of(alone)
+
+
+def test_a_library_moved_alone_finds_its_folder(images: Path, tmp_path: Path) -> None:
+    shutil.copytree(images.parent / "library", tmp_path / "deep" / "library")
+    with Library.open(tmp_path / "deep" / "library") as library:
+        assert folders_of(library) == {"": images}
+
+
+def test_a_damaged_list_of_folders_is_refused(library: Library, trip: Path) -> None:
+    with library.transaction() as connection:
+        connection.execute("UPDATE folders SET path = '/nowhere' WHERE name = 'holiday'")
+    with pytest.raises(FormatError, match="list of image folders"):
+        sync(library)

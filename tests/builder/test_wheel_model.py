@@ -15,7 +15,9 @@ from PIL import Image
 from rmsh.builder import BuildConfig, Built, build
 from rmsh.builder import source as source_module
 from rmsh.builder.build import WHEEL
+from rmsh.builder.sync import Synced, sync
 from rmsh.core.errors import ConfigError, DataError
+from rmsh.library import Library
 from rmsh.library.verify import verify
 from rmsh.methods import create
 from rmsh.models import wheel_model
@@ -168,3 +170,45 @@ def test_texts_in_which_no_word_recurs_are_learned_from_without_filters(quick: B
         (tmp_path / f"{word}.txt").write_text(word)
     source = source_module.read_source(tmp_path, BuildConfig.parse({"bits": 16}), work=tmp_path / "work")
     assert (source.learn_from, source.pairs.labels) == ("pairs", None)
+
+
+def test_a_sync_of_images_without_any_text_finds_the_new_ones(photographs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "photographs"
+    shutil.copytree(photographs, folder)
+    (folder / "chelsea.png").rename(tmp_path / "chelsea.png")
+    library = build(folder, tmp_path / "library").library
+    (tmp_path / "chelsea.png").rename(folder / "chelsea.png")
+    with Library.open(library, writable=True) as opened:
+        assert sync(opened) == Synced(added=1)
+        assert sync(opened) == Synced()
+    with Searcher.open(library) as searcher:
+        (hit,) = searcher.search(searcher.text("a cat"), 1)
+        assert (hit.item.picture, hit.item.text) == ("chelsea.png", None)
+        (nearest, _) = searcher.search(searcher.image(folder / "chelsea.png"), 2, to="image")
+        assert nearest.item.picture == "chelsea.png"
+
+
+def test_captions_win_over_the_names_of_nested_folders(coco66k_root: Path, tmp_path: Path) -> None:
+    texts = dict(line.split("\t")[::2] for line in (coco66k_root / "pairs.tsv").read_text().splitlines())
+    folders, dogs, others = ("2019 Sicily/beach", "2019 Sicily/town", "2020 Alps", "2021 Lake/day 1", "2022"), 0, 0
+    with tarfile.open(coco66k_root / "images.tar") as tar:
+        for number, member in enumerate(tar):
+            text = texts[str(int(Path(member.name).stem))]
+            is_dog = "dog" in text.lower().split()
+            dogs, others = dogs + is_dog, others + (not is_dog)
+            if (dogs if is_dog else others) > (20 if is_dog else 60):
+                continue
+            place = tmp_path / "images" / folders[number % 5]
+            tar.extractall(place, [member], filter="data")
+            (place / member.name).rename(place / f"{'dog' if is_dog else 'other'} {number}.jpg")
+            if number % 4:
+                (place / f"{'dog' if is_dog else 'other'} {number}.txt").write_text(text)
+    said: list[str] = []
+    report = build(tmp_path / "images", tmp_path / "library", tell=said.append).report
+    assert report["counts"]["items"] == 80
+    assert any("names of folders serve as filters" in line for line in said)
+    with Searcher.open(tmp_path / "library") as searcher:
+        hits = searcher.search(searcher.text("a dog"), 8, to="image")
+        assert [str(hit.item.picture).rpartition("/")[2][:3] for hit in hits] == ["dog"] * 8
+        assert {label for hit in hits for label in hit.item.labels} <= {"beach", "town", "2020 Alps", "day 1", "2022"}
+        assert all(hit.item.labels for hit in hits)

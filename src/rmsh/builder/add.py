@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmsh.builder.source import Source, encode_source, read_raw, with_classes, with_texts
+from rmsh.builder.source import Source, encode_source, read_raw, with_classes, with_files, with_texts
 from rmsh.core.cache import cache_folder
-from rmsh.core.errors import InputError
+from rmsh.core.errors import DataError, InputError
 from rmsh.core.files import make_folder
 from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.data.readers.folder import is_image, is_image_folder, read_folders
+from rmsh.data.readers.parquet_images import tables_in
+from rmsh.data.records import METADATA_SUFFIXES, count_skipped, refuse_skipped, to_pairs
 from rmsh.library import Item
 from rmsh.library.folder import read_report
-from rmsh.library.queries import count_items, has_vectors, image_folder
+from rmsh.library.image_folders import image_folders, set_folder
+from rmsh.library.photos import read_photos
+from rmsh.library.queries import count_items, has_vectors
 from rmsh.pipeline import codes_of, restore_encoders
 
 if TYPE_CHECKING:
     from rmsh.data.records import Skipped
     from rmsh.library import Library
+    from rmsh.library.photos import ImageFile
     from rmsh.model import Model
 
 IMAGES = "pictures"  # folder of the images that a library keeps itself; its name is part of the stored format
@@ -39,57 +47,138 @@ class Added:
     skipped: tuple[Skipped, ...]
 
 
-def add(library: Library, data: str | Path, *, strict: bool = False, on_progress: OnProgress = ignore) -> Added:
+def add(library: Library, *data: str | Path, strict: bool = False, on_progress: OnProgress = ignore) -> Added:
     """Add the items whose ids are new to a library, encoded with its model and labelled as in its build.
 
-    A library built from shards keeps copies of its images. One built from a folder reads them there, so new images must
-    be in that folder too.
+    A library built from shards keeps copies of its images. One built from a folder reads them where they are: a folder,
+    an image or a metadata file outside its folders becomes a further one, which :func:`rmsh.builder.sync.sync` follows.
 
     Args:
         library: open for writing.
-        data: as for :func:`rmsh.builder.build`.
+        data: folders, images and the like, as for :func:`rmsh.builder.build`.
         strict: fail instead of skipping invalid items.
         on_progress: called with a Progress.
 
     Raises:
-        DataError: the data contains features; or something would be skipped, and ``strict`` is set.
-        InputError: images are outside the library's image folder, or its model was trained on features.
+        DataError: the data contains features or no item; or something would be skipped, and ``strict`` is set.
+        InputError: the images cannot be read where they are, or the model was trained on features.
     """
-    source = read_raw(data, strict=strict)
-    classes = (read_report(library.folder) or {}).get("classes")
-    source = with_texts(source if classes is None else with_classes(source, classes))
-    is_new = np.array([library.get(record.id) is None for record in source.origin.records], dtype=np.bool_)
-    existing = int((~is_new).sum())
-    if not is_new.any():
-        return Added(0, existing, source.origin.skipped)
-    source, model = source.take(np.flatnonzero(is_new)), library.model()
     with library.reading() as connection:
-        folder = image_folder(connection)  # None if the library keeps copies of its images
+        folders = image_folders(connection, library.folder)
+    if folders:
+        return _add(library, _from_folders(library, data, folders, on_progress), strict=strict, on_progress=on_progress)
+    images = {Path(one).name: Path(one) for one in data if is_image(str(one))}
+    others = [one for one in data if not is_image(str(one))]
+    if len(images) + len(others) < len(data):
+        raise InputError("Two of the images have the same name; a library that keeps its images needs different names.")
+    sources = [read_raw(one, strict=strict) for one in others]
+    if images:
+        sources.append(with_files(_read(images, Path(), images), known={}, place=True, on_progress=on_progress))
+    done = [_add(library, _labelled(library, one), strict=strict, on_progress=on_progress) for one in sources]
+    skipped = tuple(one for each in done for one in each.skipped)
+    return Added(sum(each.added for each in done), sum(each.existing for each in done), skipped)
+
+
+def _add(library: Library, source: Source, *, strict: bool, on_progress: OnProgress) -> Added:
+    with library.reading() as connection:
+        known = {name for (name,) in connection.execute("SELECT id FROM items")}
+        keeps_images = not image_folders(connection, library.folder)
         vectors = has_vectors(connection) or not count_items(connection)  # all items or none
-    if folder is not None:
-        source = _relative_to(source, Path(folder))
-    encoders = restore_encoders(model, source.pairs)
-    source = encode_source(source, encoders, cache=cache_folder(), strict=strict, on_progress=on_progress)
-    write_items(library, model, source, copy_images=folder is None, vectors=vectors, on_progress=on_progress)
-    return Added(len(source.pairs), existing, source.origin.skipped)
+    if strict:
+        refuse_skipped(source.origin.skipped, source.name)
+    is_new = np.array([record.id not in known for record in source.origin.records], dtype=np.bool_)
+    existing, model = int((~is_new).sum()), library.model()
+    if is_new.any():
+        source = source.take(np.flatnonzero(is_new))
+        encoders = restore_encoders(model, source.pairs)
+        source = encode_source(source, encoders, cache=cache_folder(), strict=strict, on_progress=on_progress)
+    with library.transaction() as connection:
+        for name, path in ({} if keeps_images else source.origin.others).items():
+            set_folder(connection, library.folder, name, path)
+    if is_new.any():
+        write_items(library, model, source, copy_images=keeps_images, vectors=vectors, on_progress=on_progress)
+    return Added(len(source.pairs) if is_new.any() else 0, existing, source.origin.skipped)
 
 
-def _relative_to(source: Source, library_images: Path) -> Source:
-    """Make the image paths relative to the library's image folder."""
-    folder, records = source.origin.folder.resolve(), source.origin.records
-    if not any(record.picture for record in records):
-        return source
-    if not folder.is_relative_to(library_images.resolve()):
-        raise InputError(
-            f"The images are in {folder}, but the library reads its images from {library_images}; move them there and "
-            "give that folder. Items that are in the library already stay as they are."
-        )
-    prefix = folder.relative_to(library_images.resolve())
-    moved = (
-        record if record.picture is None else replace(record, picture=(prefix / record.picture).as_posix())
-        for record in records
-    )
-    return replace(source, origin=replace(source.origin, records=tuple(moved)))
+def _from_folders(
+    library: Library, data: Sequence[str | Path], folders: dict[str, Path], on_progress: OnProgress
+) -> Source:
+    """The items of some of a library's folders, images and metadata files, or of further ones."""
+    metadata = (read_report(library.folder) or {}).get("metadata")
+    chosen = [_place(one, folders, metadata) for one in data]
+
+    def is_chosen(path: str) -> bool:
+        return any(path == one or path.startswith(f"{one}/") or not one for one in chosen)
+
+    with library.reading() as connection:
+        pictures = dict(connection.execute("SELECT row, picture FROM items WHERE picture IS NOT NULL"))
+        known = {pictures[row]: file for row, file in read_photos(connection) if row in pictures}
+    source = read_followed(library, folders, known, on_progress)
+    rows = [row for row, one in enumerate(source.origin.records) if is_chosen(one.picture or one.file)]
+    skipped = tuple(one for one in source.origin.skipped if is_chosen(one.file))
+    if not rows:
+        found = "; ".join(count_skipped(skipped)) or "no image or text was found"
+        raise DataError(f"{', '.join(map(str, data))}: nothing can be added ({found}); give images or their folder.")
+    source = source.take(np.array(rows))
+    return replace(source, origin=replace(source.origin, skipped=skipped))
+
+
+def _place(data: str | Path, folders: dict[str, Path], metadata: str | None) -> str:
+    """What the paths of added images begin with; a folder that is in none of the library's is added to them."""
+    path = Path(data).resolve()
+    table = path.is_file() and path.suffix.lower() in METADATA_SUFFIXES
+    if path.suffix.lower() == ".tar" or tables_in(path):
+        raise InputError(f"{data} has its images packed; unpack them into a folder, from which the library reads.")
+    if not (path.is_dir() or table or (path.is_file() and is_image(path.name))):
+        read_raw(data, strict=False)  # raises, because it is not there or has features
+    for name, root in folders.items():
+        if path == root:
+            return name
+        if path.is_relative_to(root) and (not table or path.stem == "metadata" or path.name == metadata):
+            return "/".join(filter(None, (name, *(path.parent if table else path).relative_to(root).parts)))
+        if root.is_dir() and root.is_relative_to(path):
+            raise InputError(f"{data} contains {root}, a folder of the library; give the folders next to that one.")
+    name = re.sub(r"[^\w .+()-]", "_", path.name).strip(" .") or "folder"
+    stem, suffix, number = *os.path.splitext(name), 1
+    while name in folders or ((taken := folders[""] / name).exists() and taken != path):
+        number += 1
+        name = f"{stem}-{number}{suffix}"
+    folders[name] = path
+    return name
+
+
+def read_followed(
+    library: Library, folders: Mapping[str, Path], known: Mapping[str, ImageFile], on_progress: OnProgress
+) -> Source:
+    """Read the items of a library's folders that are present; ``known`` are the files that the library knows."""
+    report = read_report(library.folder) or {}
+    parts = {name: path for name, path in folders.items() if is_present(path)}
+    if "" in parts and report.get("metadata"):  # a metadata file with a name of its own
+        parts[""] /= report["metadata"]
+        if not parts[""].is_file():
+            raise DataError(f"The library was built from {parts['']}, which is missing; restore it.")
+    source = _read(parts, folders[""], {name: path for name, path in folders.items() if name})
+    place = report.get("options", {}).get("place", True)
+    return _labelled(library, with_files(source, known=known, place=place, on_progress=on_progress))
+
+
+def _read(parts: Mapping[str, Path], folder: Path, others: Mapping[str, Path]) -> Source:
+    origin, notes = read_folders(parts, folder, others)
+    pairs = to_pairs(origin.records, folder=folder, source=str(folder), others=others)
+    return Source(pairs, origin, tuple(notes), folder.name)
+
+
+def is_present(path: Path) -> bool:
+    """Whether an image folder of a library is there and not empty; a single image may be missing from its folder."""
+    if path.is_dir():
+        return is_image_folder(path)
+    return path.is_file() or (is_image(path.name) and path.parent.is_dir())
+
+
+def _labelled(library: Library, source: Source) -> Source:
+    """Items with labels and texts as in the build of a library."""
+    classes = (read_report(library.folder) or {}).get("classes")
+    return with_texts(source if classes is None else with_classes(source, classes))
 
 
 def write_items(
@@ -140,6 +229,6 @@ def _copy_images(source: Source, into: Path) -> None:
         target = into / record.picture
         make_folder(target.parent)
         try:
-            os.link(source.origin.folder / record.picture, target)
+            os.link(source.origin.path(record.picture), target)
         except OSError:
-            shutil.copy2(source.origin.folder / record.picture, target)
+            shutil.copy2(source.origin.path(record.picture), target)

@@ -37,7 +37,7 @@ from rmsh.builder.source import LEAST_ITEMS, BuildConfig, Source, encode_source,
 from rmsh.builder.stages import Stages, digest
 from rmsh.coding.bounds import choose_delta
 from rmsh.core.errors import ConfigError, InputError, RmshError
-from rmsh.core.files import flush_folder, make_folder, write_json, write_text
+from rmsh.core.files import check_space, flush_folder, make_folder, write_json, write_text
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.readers.folder import CREDIT, read_credit
@@ -46,6 +46,7 @@ from rmsh.features.extract import check_encoder
 from rmsh.library import Library
 from rmsh.library.database import translate_errors
 from rmsh.library.folder import MANIFEST, REPORT, read_report
+from rmsh.library.image_folders import set_folder
 from rmsh.library.maintenance import bytes_per_item
 from rmsh.methods import create
 from rmsh.model import Model, load
@@ -145,12 +146,7 @@ def build(
         if not locked:
             raise RmshError(f"Another process is building in {work}; wait until it ends, or stop it.")
         seconds, size = estimate(source)
-        free = shutil.disk_usage(work).free
-        if free < size:
-            raise RmshError(
-                f"The disk of {work} has {free >> 20:,} MB free, and about {size >> 20:,} MB are needed; free some "
-                "space, or choose a folder on another disk."
-            )
+        check_space(work, size)
         tell(
             f"{len(source.pairs):,} items with {source.pairs.has_image.sum():,} images and "
             f"{source.pairs.has_text.sum():,} texts: about {max(1, round(seconds / 60))} min and {size >> 20:,} MB of "
@@ -161,6 +157,9 @@ def build(
         report = _Build(source, config, stages, tell, on_progress).run(items_key)
         report |= {"key": key, "metadata": Path(data).name if Path(data).is_file() else None}
         write_json(work / "library" / REPORT, report)
+        if not source.origin.unpacked:
+            with Library.open(work / "library", writable=True) as library, library.transaction() as connection:
+                set_folder(connection, folder, "", source.origin.folder)  # the way from its final place
         _publish(work / "library", folder, replaced=work / "replaced")
     return Built(folder, report, is_new=True)
 

@@ -13,6 +13,7 @@ from typing import Any
 from rmsh.core.errors import DataError, FormatError
 from rmsh.core.files import make_folder, open_regular, read_json, write_json
 from rmsh.core.progress import OnProgress, counter, ignore
+from rmsh.data.records import Origin, locate
 from rmsh.features.decoding import processors
 from rmsh.features.extract import file_state
 from rmsh.features.images import read_photo
@@ -21,18 +22,18 @@ from rmsh.library.photos import ImageFile
 
 
 def read_files(
-    folder: Path,
+    origin: Origin,
     names: Iterable[str],
     *,
     known: Mapping[str, ImageFile] | Path,
     place: bool = True,
     on_progress: OnProgress = ignore,
 ) -> dict[str, ImageFile]:
-    """The image files of a folder by name; those that cannot be read are left out, because their encoder reports them.
+    """The image files of data by name; those that cannot be read are left out, because their encoder reports them.
 
     Args:
-        folder: the folder that the names are relative to.
-        names: paths below it.
+        origin: where the images are.
+        names: their paths.
         known: files as they were before, or a JSON file of them, which is updated; a file with the same size and time
             of change is not read again.
         place: whether to keep where an image was taken.
@@ -42,15 +43,16 @@ def read_files(
     report = counter(on_progress, "read files", len(names), "file")
 
     def read(name: str) -> ImageFile | None:
-        state, earlier = file_state(folder / name), before.get(name)
+        folder, path = locate(name, origin.folder, origin.others)
+        state, earlier = file_state(path), before.get(name)
         if state is None or (earlier is not None and [earlier.size, earlier.modified] == state):
             return earlier if state else None
         try:
-            with open_regular(folder / name, inside=folder) as file:
+            with open_regular(path, inside=folder) as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             if earlier is not None and earlier.hash == digest:
                 return replace(earlier, size=state[0], modified=state[1])
-            return ImageFile(state[0], state[1], digest, read_photo(folder / name))
+            return ImageFile(state[0], state[1], digest, read_photo(path))
         except (DataError, OSError):
             return None
 

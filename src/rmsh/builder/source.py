@@ -159,8 +159,7 @@ def read_raw(
 ) -> Source:
     """Read items with the labels and texts that they have; raises as :func:`read_source`.
 
-    Items without a text get the caption or the keywords of their image file. ``known`` has image files that were read
-    before, or is a JSON file of them, which is updated.
+    ``known`` has image files that were read before, or is a JSON file of them, which is updated.
     """
     opened = open_pairs(data, on_progress=on_progress)
     if opened.origin is None:
@@ -170,13 +169,17 @@ def read_raw(
         )
     if strict:
         refuse_skipped(opened.origin.skipped, opened.name)
-    names = [record.picture for record in opened.origin.records if record.picture is not None]
-    files = read_files(opened.origin.folder, names, known=known, place=place, on_progress=on_progress)
-    return _with_captions(Source(opened.pairs, opened.origin, opened.notes, opened.name, files=files))
+    source = Source(opened.pairs, opened.origin, opened.notes, opened.name)
+    return with_files(source, known=known, place=place, on_progress=on_progress)
 
 
-def _with_captions(source: Source) -> Source:
-    """Items without a text get the caption of their image file, or else its keywords."""
+def with_files(
+    source: Source, *, known: Path | Mapping[str, ImageFile], place: bool, on_progress: OnProgress
+) -> Source:
+    """Add what image files tell; items without a text get the caption of their file, or else its keywords."""
+    names = [record.picture for record in source.origin.records if record.picture is not None]
+    files = read_files(source.origin, names, known=known, place=place, on_progress=on_progress)
+    source = replace(source, files=files)
     records, count = [], 0
     for record in source.origin.records:
         file = source.files.get(record.picture or "")
@@ -188,7 +191,7 @@ def _with_captions(source: Source) -> Source:
         return source
     return replace(
         source,
-        pairs=to_pairs(records, folder=source.origin.folder, source=source.pairs.source),
+        pairs=to_pairs(records, folder=source.origin.folder, source=source.pairs.source, others=source.origin.others),
         origin=replace(source.origin, records=tuple(records)),
         notes=(*source.notes, f"{count:,} texts are captions or keywords in image files"),
     )

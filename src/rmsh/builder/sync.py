@@ -1,9 +1,10 @@
-"""Bring a library to the state of its image folder: new, changed, moved and deleted files, and changed captions.
+"""Bring a library to the state of its image folders: new, changed, moved and deleted files, and changed captions.
 
 Only what changed is encoded, with the model of the library. A file that is missing is forgotten at the second sync that
-does not find it, or at once with ``prune``: a disk that is not mounted never empties a library. ``sync.json`` in the
-library's folder remembers the state of the folder and what was missing. Every step is complete in itself; after an
-interruption, the next sync continues.
+does not find it, or at once with ``prune``. A disk that is not mounted never empties a library: the items of a folder
+that is missing or empty stay, and meanwhile nothing is forgotten. ``sync.json`` in the library's folder remembers the
+state of the folders and what was missing. Every step is complete in itself; after an interruption, the next sync
+continues.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.builder.add import write_items
-from rmsh.builder.source import Source, encode_source, read_raw, with_classes, with_texts
+from rmsh.builder.add import is_present, read_followed, write_items
+from rmsh.builder.source import Source, encode_source
 from rmsh.builder.stages import digest
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import InputError
 from rmsh.core.files import read_json, write_json
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
-from rmsh.data.readers.folder import LIBRARY_FILES, is_image_folder
-from rmsh.data.records import Record, Skipped
+from rmsh.data.readers.folder import LIBRARY_FILES
+from rmsh.data.records import Record, Skipped, folder_name
+from rmsh.features.extract import file_state
 from rmsh.library import Item
-from rmsh.library.folder import read_report
+from rmsh.library.image_folders import forget_folder, image_folders
 from rmsh.library.photos import has_photos, insert_photos, read_photos
-from rmsh.library.queries import has_vectors, image_folder, items_of_rows, rows_of
+from rmsh.library.queries import has_vectors, items_of_rows, rows_of
 from rmsh.pipeline import restore_encoders
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ class _Stored:
 
 
 def sync(library: Library, *, prune: bool = False, on_progress: OnProgress = ignore) -> Synced:
-    """Bring a library to the state of its image folder.
+    """Bring a library to the state of its image folders.
 
     Args:
         library: open for writing, and built from a folder.
@@ -69,54 +71,60 @@ def sync(library: Library, *, prune: bool = False, on_progress: OnProgress = ign
         on_progress: called with a Progress.
 
     Raises:
-        InputError: the library keeps its own images, or the folder is missing or has no images.
+        InputError: the library keeps its own images, or all folders are missing or have no images.
     """
-    folder = folder_of(library)
-    state, before = _folder_state(folder), _read_state(library.folder)
-    if before["state"] == state and not before["missing"] and _knows_files(library):
-        return Synced()
-    stored, report = _read_stored(library), read_report(library.folder) or {}
+    folders = folders_of(library)
+    absent = {name for name, path in folders.items() if not is_present(path)}
+    reason = "the folder is missing or empty; its items stay as they were"
+    skipped = [Skipped(str(folders[name]), None, "", "item", reason) for name in sorted(absent)]
+    state, before = _state_of(folders[name] for name in folders if name not in absent), _read_state(library.folder)
+    if before["state"] == state and (absent or not before["missing"]) and _knows_files(library):
+        return Synced(skipped=tuple(skipped))
+    stored = _read_stored(library)
     known = {stored.items[name].picture or "": file for name, file in stored.files.items()}
-    place = report.get("options", {}).get("place", True)
-    # A library built from a metadata file with a name of its own is read from it again.
-    source = read_raw(
-        folder / (report.get("metadata") or ""), strict=False, known=known, place=place, on_progress=on_progress
-    )
-    classes = report.get("classes")
-    source = with_texts(source if classes is None else with_classes(source, classes))
+    source = read_followed(library, folders, known, on_progress)
     place_of = {record.id: place for place, record in enumerate(source.origin.records)}
-    gone = [name for name in stored.items if name not in place_of]
+    gone = [
+        name
+        for name, item in stored.items.items()
+        if name not in place_of and folder_name(item.picture or name, folders) not in absent
+    ]
     new = [name for name in place_of if name not in stored.items]
     moved = _moved(source, place_of, new, gone, stored)
     changed = [name for name in place_of if name in stored.items and _differs(source, place_of[name], stored)]
-    skipped = [*source.origin.skipped, *_unreadable(source, stored)]
+    skipped += [*source.origin.skipped, *_unreadable(source, stored)]
     _move(library, source, place_of, moved)
     fresh = [place_of[name] for name in new if name not in moved]
     for places, update in ((fresh, False), ([place_of[name] for name in changed], True)):
         skipped += _write(library, source, places, update=update, on_progress=on_progress)
     _write_files(library, source, stored, {*place_of} - {*changed})
-    missing = [name for name in gone if name not in moved.values()]
-    lost = [name for name in missing if prune or name in before["missing"]]
+    former = set(moved.values())
+    missing = [name for name in gone if name not in former]
+    lost = [name for name in missing if not absent and (prune or name in before["missing"])]
     for start in range(0, len(lost), 1000):
         library.remove(lost[start : start + 1000])
-    left = [name for name in missing if name not in set(lost)]
-    write_json(library.folder / _STATE, {"state": state, "missing": left})
+    forgotten = set(lost)
+    left = [name for name in missing if name not in forgotten]
+    with library.transaction() as connection:
+        for name in (name for name, path in folders.items() if name and not path.exists()):
+            forget_folder(connection, name)
+    write_json(library.folder / _STATE, {"state": state, "missing": [*before["missing"]] if absent else left})
     kept = {item for item in new if library.get(item) is not None}
     return Synced(len(kept) - len(moved), len(changed), len(moved), len(lost), tuple(left), tuple(skipped))
 
 
-def folder_of(library: Library) -> Path:
-    """The image folder of a library; InputError if it has none, or if it is missing or empty."""
+def folders_of(library: Library) -> dict[str, Path]:
+    """The image folders of a library by name; InputError if it has none, or if all are missing or empty."""
     with library.reading() as connection:
-        folder = image_folder(connection)
-    if folder is None:
+        folders = image_folders(connection, library.folder)
+    if not folders:
         raise InputError(f"The library {library.folder} keeps its own images; add others with `rmsh add`.")
-    if not Path(folder).is_dir() or not is_image_folder(Path(folder)):
+    if not any(is_present(path) for path in folders.values()):
         raise InputError(
-            f"The image folder {folder} of the library {library.folder} is missing or empty, and nothing was changed; "
-            "mount its disk, or name its new place with `rmsh library relocate`."
+            f"The image folder {folders['']} of the library {library.folder} is missing or empty, and nothing was "
+            "changed; mount its disk, or name its new place with `rmsh library relocate`."
         )
-    return Path(folder)
+    return folders
 
 
 def _knows_files(library: Library) -> bool:
@@ -126,9 +134,15 @@ def _knows_files(library: Library) -> bool:
         return has_photos(connection) and connection.execute(missing).fetchone() is None
 
 
-def _folder_state(folder: Path) -> str:
-    """Identifies the names, sizes and times of all files below a folder; fast, because no file is opened."""
-    found, pending = [], [str(folder)]
+def _state_of(folders: Iterable[Path]) -> str:
+    """Identifies the names, sizes and times of all files in some folders; fast, because no file is opened."""
+    found: list[tuple[str, int, int]] = []
+    pending: list[str] = []
+    for path in folders:
+        if path.is_dir():
+            pending.append(str(path))
+        else:
+            found += ((str(one), *(file_state(one) or (0, 0))) for one in (path, path.with_suffix(".txt")))
     while pending:
         with os.scandir(pending.pop()) as opened:
             entries = [entry for entry in opened if not entry.name.startswith(".")]
@@ -204,14 +218,15 @@ def _moved(
 
 def _move(library: Library, source: Source, place_of: Mapping[str, int], moved: Mapping[str, str]) -> None:
     """Give items that were moved their new ID and path, with the codes they have."""
-    for name, old in moved.items():
-        item, codes = _item(source, place_of[name]), {}
+    for start in range(0, len(moved), 1000):
+        new_of = {old: name for name, old in [*moved.items()][start : start + 1000]}
+        items, codes = [_item(source, place_of[name]) for name in new_of.values()], {}
         for modality in MODALITIES:
-            if len(found := library.codes([old], modality)):
-                codes[modality] = replace(found, ids=np.array([name]))
-        files = {name: source.files[item.picture or ""]}
-        library.add([item], codes, model=library.generation().fingerprint, files=files)
-        library.remove([old])
+            if len(found := library.codes([*new_of], modality)):
+                codes[modality] = replace(found, ids=np.array([new_of[old] for old in found.ids.tolist()]))
+        files = {item.id: source.files[item.picture or ""] for item in items}
+        library.add(items, codes, model=library.generation().fingerprint, files=files)
+        library.remove([*new_of])
 
 
 def _write(

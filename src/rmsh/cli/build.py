@@ -79,24 +79,25 @@ def build(
 def add(
     console: Console,
     library: LibraryFolder,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Images and texts, old and new.")],
+    data: Annotated[list[Path], typer.Argument(metavar="DATA...", help="Images, folders and the like.")],
     *,
     skipped: Annotated[Path | None, typer.Option(help="Write skipped items to this .csv file.")] = None,
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
 ) -> None:
     """Add images and texts to a library, encoded with its model.
 
-    DATA takes the same forms as for `rmsh build`. Items whose ID is already in the library are left unchanged. If the
-    library was built from a folder, put the new images into that folder and pass it again.
+    DATA are images, folders and what else `rmsh build` takes. Items whose ID is already in the library are left
+    unchanged. If the library was built from a folder, other folders and images stay where they are, and `rmsh sync`
+    follows them from now on.
 
     Example:
-        rmsh add library my_images
+        rmsh add library my_images one_more.jpg
     """
     from rmsh.builder.add import add as run
     from rmsh.library import Library
 
     with Library.open(library, writable=True) as opened, console.progress() as progress:
-        found = run(opened, data, strict=strict, on_progress=progress)
+        found = run(opened, *data, strict=strict, on_progress=progress)
         total = opened.count()
     report_skipped(found.skipped, skipped, console)
     console.result(

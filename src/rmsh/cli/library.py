@@ -31,23 +31,31 @@ def info(console: Console, library: LibraryFolder) -> None:
         asdict(found),
         table(title, ["content", "count"], [[name, f"{count:,}"] for name, count in found.counts.items()]),
         table("Files", ["file", "bytes"], [[name, f"{size:,}"] for name, size in found.bytes.items()]),
-        f"images: in {found.source or 'the library itself'}",
+        f"images: in {', '.join(found.folders.values()) or 'the library itself'}",
         f"stored: {found.store}; {found.bytes_per_item['codes']:,.0f} bytes of codes and "
         f"{found.bytes_per_item['vectors']:,.0f} bytes of vectors per item",
         f"snapshot: {found.snapshot}; last change: {found.changes:,}",
     )
 
 
-def verify(console: Console, library: LibraryFolder) -> None:
+def verify(
+    console: Console,
+    library: LibraryFolder,
+    *,
+    images: Annotated[bool, typer.Option("--images", help="Read and compare all image files, too.")] = False,
+) -> None:
     """Check a library for damage; the exit code is 1 if any is found.
 
+    With --images, image files that are missing, changed or unreadable are found, too.
+
     Example:
-        rmsh library verify photos
+        rmsh library verify photos --images
     """
     from rmsh.library.verify import verify as run
 
     console.note(f"Checking {library}: database, codes, model and snapshot.")
-    found = run(library)
+    with console.progress() as progress:
+        found = run(library, images=images, on_progress=progress)
     intact = f"{library} is intact; checked: {', '.join(found.checked)}."
     console.result({"whole": not found.problems, **asdict(found)}, *(found.problems or [intact]))
     if found.problems:
@@ -79,8 +87,14 @@ def backup(
     console: Console,
     library: LibraryFolder,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new or empty.")],
+    *,
+    with_images: Annotated[
+        bool, typer.Option("--with-images", help="Also copy the images, captions and metadata files.")
+    ] = False,
 ) -> None:
     """Copy a library, which may be in use, and verify the copy.
+
+    The images of a library built from a folder are only copied if asked for.
 
     Example:
         rmsh library backup photos --out photos-copy
@@ -90,7 +104,7 @@ def backup(
 
     console.note(f"Copying {library} to {out}, then verifying the copy.")
     with Library.open(library) as opened:
-        missing = run(opened, out)
+        missing = run(opened, out, with_images=with_images)
     if missing:
         console.note(f"{missing:,} image files are missing and could not be copied.")
     console.result({"backup": str(out), "missing_pictures": missing}, f"{out}: verified copy of {library}")

@@ -28,7 +28,7 @@ def sync(
     watch: Annotated[bool, typer.Option("--watch", help="Keep running, and sync after every change.")] = False,
     skipped: Annotated[Path | None, typer.Option(help="Write skipped items to this .csv file.")] = None,
 ) -> None:
-    """Bring a library to the state of its image folder.
+    """Bring a library to the state of its image folders.
 
     New files are added, changed images and captions are encoded again, and moved files keep their codes. An item whose
     file is missing is removed by the second sync that misses it, so a disk that is not mounted never empties a library.
@@ -37,7 +37,7 @@ def sync(
     Example:
         rmsh sync photos
     """
-    from rmsh.builder.sync import folder_of
+    from rmsh.builder.sync import folders_of
     from rmsh.builder.sync import sync as run
     from rmsh.core.errors import require
     from rmsh.library import Library
@@ -59,14 +59,14 @@ def sync(
     if watch:
         watchfiles = require("watchfiles", "photos")
         with Library.open(library) as opened:
-            folder = folder_of(opened)
+            folders = [path for path in folders_of(opened).values() if path.exists()]
         # The first sync comes when the folder is already watched, so that no change is missed between them.
         watching = False
-        for changes in watchfiles.watch(folder, yield_on_timeout=True, rust_timeout=_WATCH_TIMEOUT):
+        for changes in watchfiles.watch(*folders, yield_on_timeout=True, rust_timeout=_WATCH_TIMEOUT):
             if changes or not watching:
                 once()
             if not watching:
-                console.note(f"Watching {folder}; press Ctrl-C to stop.")
+                console.note(f"Watching {', '.join(map(str, folders))}; press Ctrl-C to stop.")
             watching = True
     else:
         once()

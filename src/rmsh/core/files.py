@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from rmsh.core.errors import DataError, FormatError
+from rmsh.core.errors import DataError, FormatError, RmshError
 
 # Control characters except tab and line feed, marks that reverse the direction of writing, and lone surrogates.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -66,6 +66,16 @@ def copy_file(source: Path, target: Path) -> None:
     """Copy a regular file, atomically."""
     with open_regular(source) as original, atomic(target) as copy:
         shutil.copyfileobj(original, copy)
+
+
+def check_space(folder: Path, size: int) -> None:
+    """Raise RmshError if the disk of a folder has less than ``size`` bytes free."""
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        raise RmshError(
+            f"The disk of {folder} has {free >> 20:,} MB free, and about {size >> 20:,} MB are needed; free some "
+            "space, or choose a folder on another disk."
+        )
 
 
 def temporary_path(path: Path) -> Path:

@@ -26,10 +26,11 @@ from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.pairs import Pairs, listed
 from rmsh.data.readers import coco66k
 from rmsh.data.readers.feature_files import Role, read_matrix_pairs
-from rmsh.data.readers.folder import METADATA_SUFFIXES, check_parquet, is_image_folder, read_folder
+from rmsh.data.readers.folder import check_parquet, is_image, is_image_folder, read_folder
 from rmsh.data.readers.matrix_files import SUFFIXES, list_matrices, matrix_files, read_matrix
+from rmsh.data.readers.parquet_images import read_tables, tables_in
 from rmsh.data.readers.tar_shards import read_shards, shards_in, shards_key
-from rmsh.data.records import Origin, count_skipped, refuse_skipped, to_pairs
+from rmsh.data.records import METADATA_SUFFIXES, Origin, count_skipped, refuse_skipped, to_pairs
 from rmsh.data.splits import Split, random_split
 from rmsh.data.synthetic.generated import generate_pairs
 
@@ -38,8 +39,8 @@ MANIFEST, ITEMS, SPLIT = "manifest.json", "items.parquet", "split.json"
 RAW = {"images": "image", "texts": "text"}  # the column of items.parquet for a raw modality
 COCO66K_VARIABLE = "RMSH_COCO66K"
 _ALLOWED = (
-    "'coco66k', 'generated', a folder of images, a .csv, .jsonl or .parquet file that lists them, a .tar shard, or "
-    "matrices"
+    "'coco66k', 'generated', an image or a folder of images, a .csv, .jsonl or .parquet file that lists them, a .tar "
+    "shard, or matrices"
 )
 
 
@@ -148,16 +149,18 @@ def _open_prepared(folder: Path, skip: Collection[Role]) -> Opened:
 def _has_raw_items(path: Path) -> bool:
     """Whether a path is a folder of images, a metadata file or tar shards; matrix files in a folder take precedence."""
     if not path.is_dir():
-        return path.is_file() and path.suffix.lower() in (*METADATA_SUFFIXES, ".tar")
+        return path.is_file() and (is_image(path.name) or path.suffix.lower() in (*METADATA_SUFFIXES, ".tar"))
     if any(file.suffix.lower() in SUFFIXES for file in path.iterdir()):
         return any((path / f"metadata{suffix}").is_file() for suffix in METADATA_SUFFIXES)
-    return bool(shards_in(path)) or is_image_folder(path)
+    return bool(shards_in(path) or tables_in(path)) or is_image_folder(path)
 
 
 def _open_raw_items(path: Path, on_progress: OnProgress) -> Opened:
     if shards := shards_in(path):
         unpacked = cache_folder() / "unpacked" / shards_key(shards)
         origin, notes = read_shards(shards, into=unpacked, inside=path if path.is_dir() else None)
+    elif tables := tables_in(path):
+        origin, notes = read_tables(tables, into=cache_folder() / "unpacked" / shards_key(tables))
     else:
         origin, notes = read_folder(path, on_progress=on_progress)
     left_out = count_skipped(origin.skipped)

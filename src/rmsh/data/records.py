@@ -10,9 +10,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -31,6 +32,7 @@ _NOT_IN_TEXTS = re.compile(r"[\x00\ud800-\udfff]")
 
 # field of a record -> the columns that may contain it; the first one present is used
 COLUMNS = {"picture": ("file_name",), "text": ("text", "caption"), "labels": ("labels", "label"), "id": ("id",)}
+METADATA_SUFFIXES = (".csv", ".jsonl", ".parquet")
 KNOWN_COLUMNS = {column for names in COLUMNS.values() for column in names}
 
 
@@ -101,6 +103,37 @@ class Origin:
     skipped: tuple[Skipped, ...]
     unpacked: bool = False  # whether the folder is a cache with images unpacked from an archive
     folder_labels: bool = False  # whether the labels are names of folders
+    others: Mapping[str, Path] = field(default_factory=dict)  # further folders and files, see :func:`locate`
+
+    def path(self, picture: str) -> Path:
+        """The path of an image."""
+        return locate(picture, self.folder, self.others)[1]
+
+
+def folder_name(picture: str, folders: Container[str]) -> str:
+    """The name of the folder that an image is in: one of the given ones, or ""."""
+    name = picture.partition("/")[0]
+    return name if name in folders else ""
+
+
+def locate(picture: str, folder: Path, others: Mapping[str, Path]) -> tuple[Path, Path]:
+    """The folder that an image must not leave, and its path.
+
+    The path of an image in a further folder begins with the name of that folder. A further image is a name alone, and a
+    further metadata file names the images of its folder.
+
+    Example:
+        >>> others = {"trip": Path("/disk/trip"), "my.csv": Path("/data/my.csv")}
+        >>> [locate(name, Path("/home"), others)[1].as_posix() for name in ("a.jpg", "trip/a.jpg", "my.csv/a.jpg")]
+        ['/home/a.jpg', '/disk/trip/a.jpg', '/data/a.jpg']
+    """
+    name, _, rest = picture.partition("/")
+    root = others.get(name)
+    if root is None:
+        return folder, folder / picture
+    if not rest or root.suffix.lower() in METADATA_SUFFIXES:
+        return root.parent, root.parent / (rest or root.name)
+    return root, root / rest
 
 
 def record_from_cells(
@@ -206,8 +239,10 @@ def image_problem(root: Path, name: str) -> str | None:
         return f"{name!r} cannot be accessed ({error})"
 
 
-def to_pairs(records: Sequence[Record], *, folder: Path, source: str) -> Pairs:
-    """Pairs with raw columns: images as paths below ``folder``, texts as strings."""
+def to_pairs(
+    records: Sequence[Record], *, folder: Path, source: str, others: Mapping[str, Path] = MappingProxyType({})
+) -> Pairs:
+    """Pairs with raw columns: images as paths, see :func:`locate`, and texts as strings."""
     if not records:
         raise DataError(f"{source} contains no items; at least one image or text is needed.")
     has_image = np.array([record.picture is not None for record in records])
@@ -215,7 +250,9 @@ def to_pairs(records: Sequence[Record], *, folder: Path, source: str) -> Pairs:
     names = tuple(sorted({label for record in records for label in record.labels}))
     return Pairs(
         ids=np.array([record.id for record in records]),
-        images=np.array([str(folder / (record.picture or "")) for record in records]) if has_image.any() else None,
+        images=np.array([str(locate(record.picture or "", folder, others)[1]) for record in records])
+        if has_image.any()
+        else None,
         texts=np.array([record.text or "" for record in records]) if has_text.any() else None,
         labels=multi_hot([record.labels for record in records], names) if names else None,
         class_names=names,

@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmsh.core.errors import FormatError, InputError, RmshError
-from rmsh.core.files import copy_file, flush_folder, make_folder, read_json, write_json
+from rmsh.core.files import check_space, copy_file, flush_folder, make_folder, read_json, write_json
+from rmsh.data.readers.folder import texts_in
+from rmsh.data.records import folder_name, locate
 from rmsh.library import schema
 from rmsh.library.database import (
     DATABASE,
@@ -44,6 +46,7 @@ from rmsh.library.folder import (
     restoring,
     write_manifest,
 )
+from rmsh.library.image_folders import image_folders, set_folder
 from rmsh.library.maintenance import upgrade
 from rmsh.library.queries import count_items, generation_of, image_folder, last_change, library_id
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
@@ -53,14 +56,15 @@ from rmsh.library.writing import log_new_codes
 if TYPE_CHECKING:
     from rmsh.library.library import Library
 
+_IMAGES = "images"  # folder of a backup with copies of image folders
 _PAGE_SIZES = {1 << power for power in range(9, 17)}
 _UNUSABLE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
 
 
-def backup(library: Library, out: Path) -> int:
+def backup(library: Library, out: Path, *, with_images: bool = False) -> int:
     """Copy one consistent state of a library to a new folder; return how many image files are missing.
 
-    Images inside the folder of the library are copied; those in a separate image folder are not.
+    Images inside the folder of the library are copied; those in other folders only ``with_images``, with their texts.
     """
     with new_folder(out) as unfinished:
         database = new_database(unfinished)
@@ -72,8 +76,9 @@ def backup(library: Library, out: Path) -> int:
                 if generation_of(copy).fingerprint == model.fingerprint:
                     break  # otherwise the library was recoded in between
         model.save(unfinished / MODEL)
-        with closing(connect_reader(unfinished)) as connection:
+        with closing(connect_writer(unfinished, timeout=0)) as connection:
             missing = _copy_images(library.folder, unfinished, connection)
+            missing += _copy_folders(library.folder, unfinished, connection, outside=with_images)
             write_snapshot(unfinished / SNAPSHOT, connection)
             write_acknowledged(unfinished, *last_change(connection))
             write_manifest(unfinished, connection)
@@ -99,6 +104,38 @@ def _copy_images(source: Path, target: Path, connection: sqlite3.Connection, *, 
     return missing
 
 
+def _copy_folders(library: Path, target: Path, connection: sqlite3.Connection, *, outside: bool) -> int:
+    """Copy the image folders inside a library, or all, with captions and metadata files, into its backup.
+
+    Returns how many images are missing. If the disk has too little space for all of them, none is copied.
+    """
+    folders, home = image_folders(connection, library), library.resolve()
+    near = {
+        name: f"{_IMAGES}/{number}/{path.name}"
+        for number, (name, path) in enumerate(folders.items(), start=1)
+        if outside or path.resolve().is_relative_to(home)
+    }
+    files: dict[Path, Path] = {}  # by copy
+    for name, place in near.items():
+        path, copy = folders[name], target / place
+        if path.is_dir():
+            files |= {copy / text: path / text for text in texts_in(path)}
+        else:  # an image or a metadata file
+            files |= {copy.with_name(one.name): one for one in (path, path.with_suffix(".txt")) if one.is_file()}
+    copies = {name: target / place for name, place in near.items()}
+    for (picture,) in connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL"):
+        if folder_name(picture, folders) in near:
+            files[locate(picture, copies.get("", target), copies)[1]] = locate(picture, folders[""], folders)[1]
+    present = {copy: file for copy, file in files.items() if file.is_file()}
+    check_space(target, sum(file.stat().st_size for file in present.values()))
+    for copy, file in present.items():
+        make_folder(copy.parent)
+        copy_file(file, copy)
+    for name, place in near.items():
+        set_folder(connection, target, name, folders[name], place)
+    return len(files) - len(present)
+
+
 @dataclass(frozen=True)
 class RestoreResult:
     """The ID and the number of items of a restored library, and the folder of the replaced files if they were kept."""
@@ -121,12 +158,12 @@ def restore(
         raise InputError(f"{backup} cannot be both the backup and the library; give two different folders.")
     if not to.exists() or (to.is_dir() and not any(to.iterdir())):
         with new_folder(to) as unfinished:
-            _copy_backup(backup, unfinished)
+            _copy_backup(backup, unfinished, to)
         return _result(to)
     if not to.is_dir() or not ((to / MANIFEST).exists() or (to / DATABASE).exists()):
         raise InputError(f"{to} is neither empty nor a library; give the folder of a library, or a new folder.")
     with restoring(to) as work:
-        _copy_backup(backup, work / "new", library=to)
+        _copy_backup(backup, work / "new", to)
         wanted, found = _read_id(backup), _read_id(to)
         if wanted != found and not replace:
             raise InputError(
@@ -161,10 +198,10 @@ def _read_id(folder: Path) -> str | None:
         return None
 
 
-def _copy_backup(backup: Path, copy: Path, *, library: Path | None = None) -> None:
-    """Copy a backup and verify the copy; FormatError if it is damaged.
+def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
+    """Copy a backup and verify the copy, which will replace ``library``; FormatError if it is damaged.
 
-    Images that ``library`` has already are not copied.
+    Images that ``library`` has already are not copied, nor is an image folder that is where it was.
     """
     make_folder(copy)
     with translate_errors(backup), closing(connect_reader(backup)) as source:
@@ -190,6 +227,14 @@ def _copy_backup(backup: Path, copy: Path, *, library: Path | None = None) -> No
         write_acknowledged(copy, *last_change(connection))
         write_manifest(copy, connection)
         _copy_images(backup, copy, connection, except_in=library)
+        kept = image_folders(connection, backup)  # those in the backup, if it has them
+        for name, path in image_folders(connection, copy).items():
+            if path.exists():
+                set_folder(connection, library, name, path)
+            elif kept[name].is_relative_to(backup.resolve()):
+                parent = kept[name].parent
+                check_space(copy, sum(file.stat().st_size for file in parent.rglob("*") if file.is_file()))
+                shutil.copytree(parent, copy / parent.relative_to(backup.resolve()), dirs_exist_ok=True)
     _flush(copy)
 
 

@@ -35,6 +35,7 @@ from rmsh.library.database import (
     translate_errors,
     write_acknowledged,
 )
+from rmsh.library.image_folders import set_folder
 from rmsh.library.queries import generation_of, last_change, library_id
 from rmsh.library.schema import VERSION, create_tables
 from rmsh.library.snapshot import SNAPSHOT
@@ -153,6 +154,8 @@ def create_folder(folder: Path, model: Model, *, source: Path | None, store: Sto
         with closing(connect_writer(unfinished, timeout=0, create=True)) as connection:
             images = None if source is None else str(source.resolve())
             create_tables(connection, model.fingerprint, bits=model.bits, source=images, store=store)
+            if source is not None:
+                set_folder(connection, folder, "", source)
             write_acknowledged(unfinished, *last_change(connection))
             write_manifest(unfinished, connection)
 

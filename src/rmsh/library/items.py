@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from zlib import crc32
 
 from rmsh.codes import check_unique_ids
 from rmsh.core.errors import CodesError, InputError
 from rmsh.core.types import MODALITIES
+from rmsh.data.records import locate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -210,12 +212,12 @@ def check_modality(modality: str) -> None:
         raise InputError(f"There are no codes of {modality!r}; give one of {', '.join(MODALITIES)}.")
 
 
-def image_path(folder: Path, item: Item) -> Path | None:
-    """The path of an item's image below the image folder, or None; InputError if a link leads out of that folder."""
+def image_path(folder: Path, item: Item, others: Mapping[str, Path] = MappingProxyType({})) -> Path | None:
+    """The path of an item's image, or None; InputError if a link leads out of its image folder."""
     if item.picture is None:
         return None
-    root = folder.resolve()
-    path = Path(os.path.realpath(root / item.picture))  # of a loop of links too, on which Path.resolve raises
+    root, path = locate(item.picture, folder.resolve(), others)
+    root, path = root.resolve(), Path(os.path.realpath(path))  # of a loop of links too, on which Path.resolve raises
     if not path.is_relative_to(root):
         raise InputError(f"The image of the item {item.id!r} is a link that leads out of {root}; move it inside.")
     return path

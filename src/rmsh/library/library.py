@@ -24,6 +24,7 @@ from rmsh.index.scan import Scan
 from rmsh.library import queries, writing
 from rmsh.library.database import DATABASE, Readers, Writer, is_restoring, read_acknowledged, translate_errors
 from rmsh.library.folder import create_folder, find_model, finish_restore, read_manifest, read_report, update_files
+from rmsh.library.image_folders import image_folders
 from rmsh.library.items import Batch, Candidates, Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.schema import check_version
 from rmsh.library.snapshot import SnapshotWriter
@@ -215,8 +216,8 @@ class Library:
     def picture_path(self, item: Item) -> Path | None:
         """The path of an item's image, or None; InputError if a link leads out of the image folder."""
         with self.reading() as connection:
-            folder = queries.image_folder(connection)
-        return image_path(Path(folder or self.folder), item)
+            folders = image_folders(connection, self.folder, of=item.picture)
+        return image_path(folders.pop("", self.folder), item, folders)
 
     def credit(self) -> str:
         """The image credits, from CREDIT.txt in the folder; "" if there is no such file."""

@@ -12,9 +12,11 @@ import numpy as np
 
 from rmsh.core.errors import FormatError, InputError
 from rmsh.core.types import MODALITIES
+from rmsh.data.records import folder_name, locate
 from rmsh.library import queries, schema
 from rmsh.library.database import DATABASE, connect_writer, translate_errors, write_acknowledged
 from rmsh.library.folder import finish_restore, update_files
+from rmsh.library.image_folders import image_folders, set_folder
 from rmsh.library.snapshot import SNAPSHOT, Snapshot, open_snapshot
 from rmsh.library.verify import find_damage, is_text_index_intact
 
@@ -79,6 +81,7 @@ class Description:
     bits: int
     generation: int  # 1, plus the number of times the library was recoded
     source: str | None  # folder of the images; None for the folder of the library
+    folders: dict[str, str]  # all image folders by name, the first one as ""
     store: Store  # whether vectors are stored next to the codes
     bytes_per_item: dict[str, float]  # of codes and of vectors, on average
     changes: int  # number of the last change
@@ -100,6 +103,7 @@ def describe(library: Library) -> Description:
             bits=generation.bits,
             generation=generation.number,
             source=queries.image_folder(connection),
+            folders={name: str(path) for name, path in image_folders(connection, library.folder).items()},
             store=queries.store_of(connection),
             bytes_per_item=bytes_per_item(connection),
             changes=seq,
@@ -172,22 +176,31 @@ def _correct_codes(folder: Path, connection: sqlite3.Connection) -> None:
 
 
 def relocate(library: Library, folder: Path) -> tuple[int, int]:
-    """Name the new place of a library's images; returns how many images are there, and how many are expected.
+    """Name the new place of an image folder; returns how many images are there, and how many are expected.
+
+    Of several folders, it is the one with most images there; a folder that is missing comes first.
 
     Raises:
         InputError: the library keeps its own images, or none of them is in the folder.
     """
     with library.reading() as connection:
-        if queries.image_folder(connection) is None:
+        folders = image_folders(connection, library.folder)
+        if not folders:
             raise InputError(f"The library {library.folder} keeps its own images, which move with it.")
-        names = [name for (name,) in connection.execute("SELECT picture FROM items WHERE picture IS NOT NULL")]
-    present = sum((folder / name).is_file() for name in names)
-    if names and not present:
+        pictures = [name for (name,) in connection.execute("SELECT picture FROM items WHERE picture IS NOT NULL")]
+    images: dict[str, list[str]] = {name: [] for name in folders}
+    for picture in pictures:
+        images[folder_name(picture, folders)].append(picture)
+    present = {
+        name: sum(locate(picture, folder, {name: folder} if name else {})[1].is_file() for picture in images[name])
+        for name in folders
+    }
+    chosen = max(folders, key=lambda name: (present[name] > 0, not folders[name].exists(), present[name]))
+    if pictures and not present[chosen]:
         raise InputError(
-            f"{folder} has none of the {len(names):,} images of the library {library.folder}, such as {names[0]}; give "
-            "the folder that contains them."
+            f"{folder} has none of the {len(pictures):,} images of the library {library.folder}, such as "
+            f"{pictures[0]}; give the folder that contains them."
         )
     with library.transaction() as connection:
-        statement = "UPDATE library SET source = ?1, checksum = checksum_of(id, generation, ?1)"
-        connection.execute(statement, (str(folder.resolve()),))
-    return present, len(names)
+        set_folder(connection, library.folder, chosen, folder)
+    return present[chosen], len(images[chosen])

@@ -16,6 +16,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, TypeAlias
@@ -24,7 +25,17 @@ from rmsh.core.errors import DataError
 from rmsh.core.files import open_regular
 from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.data.pairs import listed
-from rmsh.data.records import COLUMNS, KNOWN_COLUMNS, Origin, Record, Skipped, check_records, record_from_cells
+from rmsh.data.records import (
+    COLUMNS,
+    KNOWN_COLUMNS,
+    METADATA_SUFFIXES,
+    Origin,
+    Record,
+    Skipped,
+    check_records,
+    folder_name,
+    record_from_cells,
+)
 
 IMAGE_SUFFIXES = frozenset(
     ".jpg .jpeg .jpe .jfif .png .apng .webp .gif .bmp .tif .tiff .ppm .pgm .jp2 .avif .heic .heif".split()  # noqa: SIM905
@@ -55,17 +66,28 @@ def read_credit(folder: Path) -> str:
 
 def is_image_folder(folder: Path) -> bool:
     """Whether there is a metadata file or an image in a folder or below it."""
-    return any(_is_metadata(name) or _is_image(name) for name in _files(folder))
+    return any(_is_metadata(name) or is_image(name) for name in _files(folder))
+
+
+def texts_in(folder: Path) -> list[str]:
+    """Relative paths of the metadata files and the texts in a folder and below it."""
+    return [name for name in _files(folder) if _is_metadata(name) or name.lower().endswith(".txt")]
 
 
 def read_folder(path: Path, *, on_progress: OnProgress = ignore) -> tuple[Origin, list[str]]:
-    """The checked records of a folder or of a single metadata file, and notes on what was guessed.
+    """The checked records of a folder, a metadata file or an image, and notes on what was guessed.
 
     Links to files are followed if they stay inside the folder; links to folders are not followed.
     """
     folder = path if path.is_dir() else path.parent
-    files = sorted(_files(folder)) if path.is_dir() else []
-    tables = [name for name in files if _is_metadata(name)] if path.is_dir() else [path.name]
+    if path.is_dir():
+        files = sorted(_files(folder))
+        tables = [name for name in files if _is_metadata(name)]
+    elif is_image(path.name):
+        caption = path.with_suffix(".txt")
+        files, tables = [path.name] * path.is_file() + [caption.name] * caption.is_file(), []
+    else:
+        files, tables = [], [path.name]
     if tables:
         records, skipped, notes = _read_tables(folder, tables, files, root=folder if path.is_dir() else None)
     else:
@@ -75,6 +97,44 @@ def read_folder(path: Path, *, on_progress: OnProgress = ignore) -> tuple[Origin
     return Origin(folder, tuple(kept), (*skipped, *more), folder_labels=folder_labels), notes
 
 
+def read_folders(parts: Mapping[str, Path], folder: Path, others: Mapping[str, Path]) -> tuple[Origin, list[str]]:
+    """The records of the folders of a library, read as one; ``parts`` are those to read, by name.
+
+    The paths of the images are those of :func:`rmsh.data.records.locate`, and IDs made from paths begin as they do.
+    """
+    records: dict[str, Record] = {}
+    skipped: list[Skipped] = []
+    notes: list[str] = []
+    for name, path in parts.items():
+        origin, found = read_folder(path)
+        notes += found
+        skipped += (replace(one, file=f"{name}/{one.file}") if name else one for one in origin.skipped)
+        for record in origin.records:
+            stored = _named(record, name, alone=path.is_file()) if name else record
+            problem = None
+            if not name and (taken := folder_name(record.picture or "", others)):
+                problem = f"{taken!r} is the name of the further folder {others[taken]}; rename one of them"
+            elif stored.id in records:
+                problem = f"its id {stored.id!r} is already used by {records[stored.id].file}"
+            if problem is None:
+                records[stored.id] = stored
+            else:
+                skipped.append(Skipped(stored.file, stored.row, stored.id, "item", problem))
+    return Origin(folder, tuple(records.values()), tuple(skipped), others=others), notes
+
+
+def _named(record: Record, name: str, *, alone: bool) -> Record:
+    """A record of a further folder with its name before the path, and before the ID unless it was given."""
+    image = name if alone and is_image(name) else f"{name}/{record.picture}"
+    made_from_path = record.id in (record.picture, record.file, f"{record.file}:{record.row}")
+    return replace(
+        record,
+        file=name if alone else f"{name}/{record.file}",
+        id=record.id if not made_from_path else image if record.picture else f"{name}/{record.id}",
+        picture=record.picture and image,
+    )
+
+
 def _files(folder: Path) -> Iterator[str]:
     """Relative paths of all files below a folder, except hidden ones and those of libraries."""
     for parent, folders, names in os.walk(folder):
@@ -82,11 +142,13 @@ def _files(folder: Path) -> Iterator[str]:
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        inside = Path(parent).relative_to(folder)
-        yield from ((inside / name).as_posix() for name in names if not name.startswith("."))
+        inside = Path(parent).relative_to(folder).as_posix()
+        prefix = "" if inside == "." else f"{inside}/"
+        yield from (prefix + name for name in names if not name.startswith("."))
 
 
-def _is_image(name: str) -> bool:
+def is_image(name: str) -> bool:
+    """Whether a file has the suffix of an image."""
     return PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES
 
 
@@ -100,7 +162,7 @@ def _read_files(folder: Path, files: Sequence[str], on_progress: OnProgress) -> 
 
     The folder of an image is its label if every image is in a folder, and there are at least two folders.
     """
-    images = [name for name in files if _is_image(name)]
+    images = [name for name in files if is_image(name)]
     text_of = {_stem(name): name for name in files if name.lower().endswith(".txt") and name != CREDIT}
     texts_alone = [text_of[stem] for stem in text_of.keys() - set(map(_stem, images))]
     classes = {PurePosixPath(name).parent.name for name in images}
@@ -121,7 +183,7 @@ def _read_files(folder: Path, files: Sequence[str], on_progress: OnProgress) -> 
                     foreign += encoding == _WESTERN
             except (OSError, DataError) as error:
                 skipped.append(Skipped(file, None, name, "text", f"it cannot be read as a text ({error})"))
-        if _is_image(name):
+        if is_image(name):
             labels = (PurePosixPath(name).parent.name,) if labelled else ()
             records.append(Record(name, None, name, name, text, labels))
         else:
@@ -176,7 +238,7 @@ def _read_tables(folder: Path, tables: Sequence[str], files: Sequence[str], *, r
         records, skipped, unused = records + rows, skipped + problems, unused | dict.fromkeys(columns)
     named = {record.picture for record in records}
     reason = f"no row of {listed(tables)} names it"
-    skipped += [Skipped(name, None, name, "item", reason) for name in files if _is_image(name) and name not in named]
+    skipped += [Skipped(name, None, name, "item", reason) for name in files if is_image(name) and name not in named]
     notes = [f"{listed(tables)}: {len(records):,} rows"]
     return records, skipped, notes + ([f"columns that were not used: {listed(unused)}"] if unused else [])
 
@@ -285,5 +347,4 @@ def _parquet_values(column: Any) -> list[Any]:
     return [None if length is None else list(islice(flat, length)) for length in column.value_lengths().to_pylist()]
 
 
-_ROW_READERS = {".csv": _csv_rows, ".jsonl": _jsonl_rows, ".parquet": _parquet_rows}
-METADATA_SUFFIXES = tuple(_ROW_READERS)
+_ROW_READERS = dict(zip(METADATA_SUFFIXES, (_csv_rows, _jsonl_rows, _parquet_rows), strict=True))

@@ -78,7 +78,7 @@ def _read_members(
                 if problem is None and (file := archive.extractfile(member)) is not None:
                     cells = samples.setdefault(key, {})
                     if suffix in IMAGE_SUFFIXES:
-                        problem = _add_image(cells, file, f"{prefix}{path}", size=member.size, into=into)
+                        problem = add_image(cells, file, f"{prefix}{path}", size=member.size, into=into)
                     else:
                         problem = _add_text(cells, file, suffix)
                 if problem:
@@ -97,7 +97,7 @@ def _member_problem(member: tarfile.TarInfo, suffix: str) -> str | None:
     return f"it has {member.size:,} bytes, {limit:,} are allowed" if member.size > limit else None
 
 
-def _add_image(cells: dict[str, Any], file: IO[bytes], name: str, *, size: int, into: Path) -> str | None:
+def add_image(cells: dict[str, Any], file: IO[bytes], name: str, *, size: int, into: Path) -> str | None:
     """Unpack an image unless a file of its size is there, or return the reason why it was skipped."""
     if "file_name" in cells:
         return f"its item already has the image {cells['file_name']!r}"

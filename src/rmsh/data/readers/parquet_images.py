@@ -1,0 +1,113 @@
+"""Parquet files with images inside, as Hugging Face writes them.
+
+The column ``image`` has the bytes of an image file, or a struct of ``bytes`` and ``path``; the other columns are those
+of a metadata file. At most one group of rows, as the file has them, is in memory. Images are unpacked because encoders
+and the search page read files.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from rmsh.core.errors import DataError
+from rmsh.core.files import make_folder, open_regular
+from rmsh.data.readers.folder import check_parquet, is_image
+from rmsh.data.readers.tar_shards import LARGEST_IMAGE, add_image
+from rmsh.data.records import KNOWN_COLUMNS, Origin, Record, Skipped, check_records, record_from_cells
+
+_COLUMN = "image"
+_BATCH = 16  # rows decoded at once
+_MOST_UNPACKED = 100  # times the size of the file
+_SUFFIXES = {b"\x89PNG": ".png", b"GIF8": ".gif", b"RIFF": ".webp", b"II*\0": ".tif", b"MM\0*": ".tif"}
+
+
+def tables_in(path: Path) -> list[Path]:
+    """The Parquet files with images that a path names, or that are directly in a folder or in its folder "data"."""
+    files = [*path.glob("*.parquet"), *path.glob("data/*.parquet")] if path.is_dir() else [path]
+    return sorted(file for file in files if file.suffix.lower() == ".parquet" and _has_images(file))
+
+
+def _has_images(path: Path) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with suppress(pa.ArrowException, OSError, DataError, KeyError), open_regular(path) as file:
+        kind = pq.read_schema(file).field(_COLUMN).type
+        inner = [kind.field(place) for place in range(kind.num_fields)]
+        kinds = [kind, *(field.type for field in inner if field.name == "bytes")]
+        return any(pa.types.is_binary(one) or pa.types.is_large_binary(one) for one in kinds)
+    return False
+
+
+def read_tables(tables: Sequence[Path], *, into: Path) -> tuple[Origin, list[str]]:
+    """The checked records of Parquet files, and notes; images are unpacked into a folder unless already there."""
+    records: list[Record] = []
+    skipped: list[Skipped] = []
+    names: set[str] = set()
+    make_folder(into, mode=0o700)
+    for table in tables:
+        prefix, size, most = f"{table.stem}/" if len(tables) > 1 else "", 0, _MOST_UNPACKED * table.stat().st_size
+        with open_regular(table) as file:
+            for row, (content, name, cells) in enumerate(_rows(file, table), start=1):
+                size += len(content)
+                if size > most:
+                    raise DataError(f"{table} has more than {most:,} bytes of images; it would fill the disk.")
+                key = name if name and name not in names else f"{prefix}{row}"
+                names.add(key)
+                problem = "its image has no bytes"
+                if len(content) > LARGEST_IMAGE:
+                    problem = f"its image has {len(content):,} bytes, {LARGEST_IMAGE:,} are allowed"
+                elif content:
+                    path = f"{prefix}{row}{_suffix(name, content)}"
+                    problem = add_image(cells, io.BytesIO(content), path, size=len(content), into=into) or ""
+                if problem:
+                    skipped.append(Skipped(table.name, row, key, "picture", problem))
+                try:
+                    records.append(record_from_cells(cells, file=table.name, row=row, key=key))
+                except ValueError as error:
+                    skipped.append(Skipped(table.name, row, key, "item", str(error)))
+    kept, more = check_records(records, into)
+    notes = [f"{len(tables):,} Parquet files with {len(records):,} rows"]
+    return Origin(into, tuple(kept), (*skipped, *more), unpacked=True), notes
+
+
+def _rows(binary: IO[bytes], path: Path) -> Iterator[tuple[bytes, str, dict[str, Any]]]:
+    """The image, its name and the other cells of each row."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        # With pre_buffer, later groups of rows would be read ahead.
+        with pq.ParquetFile(binary, pre_buffer=False, buffer_size=1 << 20) as file:
+            check_parquet(file.metadata, path)
+            classes = _class_names(file.schema_arrow.metadata or {})
+            columns = [name for name in file.schema_arrow.names if name in KNOWN_COLUMNS | {_COLUMN}]
+            for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
+                for cells in batch.to_pylist():
+                    for column, known in classes.items():
+                        if isinstance(number := cells.get(column), int) and 0 <= number < len(known):
+                            cells[column] = known[number]
+                    cells.pop("file_name", None)
+                    image = cells.pop(_COLUMN)
+                    image = image if isinstance(image, dict) else {"bytes": image}
+                    yield image.get("bytes") or b"", str(image.get("path") or ""), cells
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path} cannot be read as parquet ({error}); check it, or write it again.") from error
+
+
+def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
+    """The class names of columns that have numbers of classes, as Hugging Face describes them."""
+    with suppress(ValueError, KeyError, AttributeError, TypeError):
+        columns = json.loads(metadata[b"huggingface"])["info"]["features"]
+        return {name: column["names"] for name, column in columns.items() if column.get("_type") == "ClassLabel"}
+    return {}
+
+
+def _suffix(name: str, content: bytes) -> str:
+    known = next((suffix for start, suffix in _SUFFIXES.items() if content.startswith(start)), ".jpg")
+    return PurePosixPath(name).suffix.lower() if is_image(name) else known
