@@ -16,12 +16,12 @@ from PIL import Image
 
 from lab.data import coco66k_root, write_measurement
 from rmsh.builder import build
-from rmsh.builder.duplicates import LIKELY, SURE, groups_in, similar_pairs
 from rmsh.builder.photos import read_files
 from rmsh.builder.sync import Synced, sync
 from rmsh.codes import Codes
 from rmsh.compare.provenance import forget_peak_memory, peak_memory_mb
 from rmsh.library import Item, Library
+from rmsh.library.duplicates import LIKELY, SURE, groups_in, similar_pairs
 from rmsh.models import wheel_model
 
 if TYPE_CHECKING:
