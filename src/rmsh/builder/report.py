@@ -134,7 +134,8 @@ def _html_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
         for tag, cells in [("th", headings), *(("td", row) for row in rows)]
     )
     lines = "".join(f"<tr>{row}" for row in body)
-    return f"<table><caption>{title}</caption><thead><tr>{head}</thead><tbody>{lines}</tbody></table>"
+    table = f"<table><caption>{title}</caption><thead><tr>{head}</thead><tbody>{lines}</tbody></table>"
+    return f'<div class=scores tabindex=0 role=region aria-label="{title}">{table}</div>'
 
 
 def describe_size(sizes: Mapping[str, float]) -> str:

@@ -18,13 +18,13 @@ function size(bytes) {
 }
 
 function figure(image, best) {
-  const facts = [`${image.width} × ${image.height}`, size(image.bytes), image.date?.replace("T", " ")].filter(Boolean);
+  const facts = [`${image.width} × ${image.height} · ${size(image.bytes)}`, image.date?.replace("T", " ")].filter(Boolean);
   const shown = picture({ ...image, text: image.text || image.id, labels: [] }, 320);
   const link = element("a", { class: "onward", href: `../?${new URLSearchParams({ item: image.id, by: "image" })}`, title: "Find similar items" }, image.id);
   return element("li", {}, element("article", { class: best ? "card best" : "card" },
     image.has_picture ? element("div", { class: "view" }, shown) : null,
     best ? element("span", { class: "best-mark" }, "Best") : null,
-    element("div", { class: "body" }, link, element("p", {}, facts.join(" · ")))));
+    element("div", { class: "body" }, link, ...facts.map((fact) => element("p", {}, fact)))));
 }
 
 function section({ kind: its, count, images }, number) {

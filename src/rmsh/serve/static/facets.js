@@ -7,7 +7,7 @@ const MOST_MONTHS = 24; // a longer time is shown by years, and by the months of
 const NAMES = { label: "Label", camera: "Camera", keyword: "Keyword", rating: "Rating" };
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-const stars = (count) => "★".repeat(count) || "no star";
+const stars = (count) => (count === "1" ? "1 star" : `${count} stars`);
 const counted = (count) => `${count.toLocaleString("en")} ${count === 1 ? "image" : "images"}`;
 
 function dateText(value) {
@@ -76,7 +76,8 @@ function walk(event) {
 }
 
 function menu({ name, values, more }, state, show) {
-  const entries = values.map(({ value, count }) => {
+  const order = name === "rating" ? values.toSorted((a, b) => b.value - a.value) : values;
+  const entries = order.map(({ value, count }) => {
     const pressed = hasFact(state, name, value);
     const onclick = () => show((pressed ? withoutFact : withFact)(state, name, value));
     return element("li", {}, element("button", { type: "button", "aria-pressed": String(pressed), onclick },
