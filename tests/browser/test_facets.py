@@ -44,7 +44,7 @@ def _settled(page: Page) -> None:
 
 
 def test_a_bar_of_the_time_line_selects_a_period_and_a_second_click_removes_it(page: Page) -> None:
-    expect(page.get_by_label("Images by year").get_by_role("button")).to_have_count(7)
+    expect(page.get_by_label("Images by year").get_by_role("button")).to_have_count(8)
     _bar(page, "2016").click()
     expect(page).to_have_url(re.compile(r"\?date=2016$"))
     expect(page.locator("#title")).to_have_text("Images that match the filter")
@@ -74,14 +74,14 @@ def test_the_keyboard_selects_a_period_and_keeps_its_place(page: Page) -> None:
     page.locator("#filter summary").focus()
     page.keyboard.press("Tab")
     expect(bars.last).to_be_focused()
-    for key, place in (("Home", 0), ("ArrowRight", 1), ("End", 6), ("ArrowLeft", 5)):
+    for key, place in (("Home", 0), ("ArrowRight", 1), ("End", 7), ("ArrowLeft", 6)):
         page.keyboard.press(key)
         expect(bars.nth(place)).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile("date=2020"))
+    expect(page).to_have_url(re.compile("date=2021"))
     _settled(page)
-    expect(bars.nth(5)).to_be_focused()
-    expect(bars.nth(5)).to_have_attribute("aria-pressed", "true")
+    expect(bars.nth(6)).to_be_focused()
+    expect(bars.nth(6)).to_have_attribute("aria-pressed", "true")
     page.keyboard.press("Tab")
     expect(page.get_by_label("Images by month").locator(":focus")).to_have_count(1)
     page.keyboard.press("Shift+Tab")
@@ -199,16 +199,16 @@ def test_duplicates_are_shown_in_groups_with_the_best_marked(page: Page) -> None
     image.evaluate("image => image.decode()")
     assert image.evaluate("image => image.naturalWidth") == 64
     expect(page).to_have_title("Duplicates · colours")
-    page.get_by_role("button", name="Bursts 1").press("Enter")
+    page.get_by_role("button", name="Bursts").press("Enter")
     expect(page.locator(".group")).to_have_count(1)
-    expect(page.get_by_role("button", name="Bursts 1", pressed=True)).to_be_focused()
+    expect(page.get_by_role("button", name="Bursts", pressed=True)).to_be_focused()
     expect(page).to_have_url(re.compile("kind=burst"))
     page.get_by_role("link", name="cyan 6").click()
     expect(page.locator("#title")).to_have_text("24 best images like this item")
 
 
 def test_further_groups_follow_and_take_the_focus(page: Page, served: str) -> None:
-    page.route("**/api/duplicates?*", lambda route: route.continue_(url=f"{route.request.url}&k=3"))
+    page.route(re.compile("/api/duplicates"), lambda route: route.continue_(url=f"{route.request.url}&k=3"))
     page.goto(served + "static/duplicates.html")
     page.get_by_role("button", name="Show more").click()
     expect(page.locator(".group")).to_have_count(4)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rmsh.core.errors import InputError
 from rmsh.library.duplicates import KINDS, groups_in
-from rmsh.library.facets import MOST_VALUES, facets_of, state_of
+from rmsh.library.facets import MOST_VALUES, count_photos, facets_of, state_of
 from rmsh.library.library import Library
 from rmsh.library.photos import read_photos
 from rmsh.library.queries import intact_items, rows_of_ids
@@ -76,7 +76,6 @@ class Overview:
         return Duplicates.model_validate(
             {
                 "counts": {kind: kinds.count(kind) for kind in KINDS},
-                "skip": grouping.skip,
                 "more": len(chosen) > end,
                 "groups": _described(self._library, chosen[grouping.skip : end]),
             }
@@ -91,31 +90,20 @@ def _described(library: Library, groups: Sequence[Group]) -> list[dict[str, Any]
         items, _ = intact_items(connection, rows.values())
         files = dict(read_photos(connection, rows.values()))
     images = {
-        name: {
-            "id": name,
-            "text": items[row].text,
-            "has_picture": items[row].picture is not None,
-            "width": files[row].photo.width,
-            "height": files[row].photo.height,
-            "bytes": files[row].size,
-            "date": files[row].photo.date,
-        }
+        name: {"id": name, "text": items[row].text, "bytes": files[row].size, **vars(files[row].photo)}
         for name, row in rows.items()
         if row in items and row in files
     }
     return [
-        {
-            "kind": group.kind,
-            "count": len(group.ids),
-            "images": [images[name] for name in group.ids[:_MOST_SHOWN] if name in images],
-        }
-        for group in groups
+        {"kind": kind, "count": len(ids), "images": [images[name] for name in ids[:_MOST_SHOWN] if name in images]}
+        for kind, ids in ((group.kind, group.ids) for group in groups)
     ]
 
 
 def _facets(library: Library) -> Facets:
     with library.reading() as connection:
-        photos, values, months = facets_of(connection)
+        photos, values = count_photos(connection), facets_of(connection)
+    months = dict(sorted(values.pop("month", {}).items()))
     facets = [
         {"name": name, "values": _counts(counts)[:MOST_VALUES], "more": len(counts) > MOST_VALUES}
         for name, counts in values.items()
@@ -129,7 +117,7 @@ def _counts(numbers: dict[str, int]) -> list[dict[str, Any]]:
 
 def _groups(library: Library) -> list[Group]:
     with library.reading() as connection:
-        *_, photos = state_of(connection)
+        photos = count_photos(connection)
     if photos > _MOST_COMPARED:
         most = f"a server compares at most {_MOST_COMPARED:,}; use `rmsh duplicates` on the command line"
         raise ProblemError(409, f"The library has {photos:,} images; {most}.")

@@ -163,7 +163,6 @@ class Duplicate(BaseModel):
 
     id: str
     text: str | None
-    has_picture: bool
     width: int
     height: int
     bytes: int
@@ -182,7 +181,6 @@ class Duplicates(BaseModel):
     """A page of groups, those with most images first."""
 
     counts: dict[DuplicateKind, int] = Field(description="Number of groups of each kind.")
-    skip: int
     more: bool = Field(description="Whether more groups follow.")
     groups: list[DuplicateGroup]
 

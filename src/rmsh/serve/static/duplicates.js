@@ -22,7 +22,7 @@ function figure(image, best) {
   const shown = picture({ ...image, text: image.text || image.id, labels: [] }, 320);
   const link = element("a", { class: "onward", href: `../?${new URLSearchParams({ item: image.id, by: "image" })}`, title: "Find similar items" }, image.id);
   return element("li", {}, element("article", { class: best ? "card best" : "card" },
-    image.has_picture ? element("div", { class: "view" }, shown) : null,
+    element("div", { class: "view" }, shown),
     best ? element("span", { class: "best-mark" }, "Best") : null,
     element("div", { class: "body" }, link, ...facts.map((fact) => element("p", {}, fact)))));
 }
