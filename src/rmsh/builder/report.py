@@ -131,7 +131,7 @@ def _html_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     marks = [" class=chance" if heading == "chance" else "" for heading in headings]
     head, *body = (
         "".join(f"<{tag}{mark}>{cell}" for mark, cell in zip(marks, cells, strict=True))
-        for tag, cells in [("th", headings), *(("td", row) for row in rows)]
+        for tag, cells in [("th", ["Direction", *headings[1:]]), *(("td", row) for row in rows)]
     )
     lines = "".join(f"<tr>{row}" for row in body)
     table = f"<table><caption>{title}</caption><thead><tr>{head}</thead><tbody>{lines}</tbody></table>"

@@ -27,11 +27,11 @@ function figure(image, best) {
     element("div", { class: "body" }, link, ...facts.map((fact) => element("p", {}, fact)))));
 }
 
-function section({ kind: its, count, images }, number) {
+function section({ kind: its, count, images }) {
   const [name, meaning] = KINDS[its];
   const hidden = count - images.length;
-  return element("section", { class: "group", "aria-labelledby": `group-${number}` },
-    element("h2", { id: `group-${number}` }, `${name}: ${count} images`, element("span", { class: "legend" }, ` ${meaning}`)),
+  return element("section", { class: "group" },
+    element("h2", {}, `${name}: ${count} images`, element("span", { class: "legend" }, ` ${meaning}`)),
     element("ol", {}, ...images.map((image, place) => figure(image, place === 0))),
     hidden ? element("p", { class: "legend" }, `and ${hidden.toLocaleString("en")} more`) : null);
 }
@@ -57,7 +57,7 @@ async function show(skip = 0) {
     const answer = await duplicates({ kind, skip: skip || undefined });
     silence();
     showKinds(answer.counts);
-    const sections = answer.groups.map((group, place) => section(group, skip + place));
+    const sections = answer.groups.map(section);
     groups.replaceChildren(...(skip ? groups.children : []), ...sections);
     more.hidden = !answer.more;
     status.textContent = `${sections.length} ${skip ? "more " : ""}groups.`;

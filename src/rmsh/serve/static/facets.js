@@ -105,7 +105,7 @@ export function showFacets(place, { facets, months, photos }, state, show) {
     const current = line.querySelector("[tabindex='0']").parentElement;
     line.scrollLeft = current.offsetLeft - (line.clientWidth - current.clientWidth) / 2;
   }
-  if (focused) place.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  if (focused) (place.querySelector(`[data-key="${CSS.escape(focused)}"]`) ?? place.querySelector("[data-key]")).focus({ preventScroll: true });
 }
 
 // What the focus returns to: a bar, or the menu of an entry.
