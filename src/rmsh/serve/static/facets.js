@@ -57,10 +57,11 @@ function bars(periods, chosen, press) {
   });
   makeReachable(list, list.querySelector("[aria-pressed=true]") ?? list.lastElementChild.firstElementChild);
   list.addEventListener("keydown", walk);
+  list.addEventListener("focusin", ({ target }) => makeReachable(list, target));
   return list;
 }
 
-// Tab stops at one bar of a row; arrow keys reach the others.
+// Tab stops at one bar of a row, the last one in focus; arrow keys reach the others.
 function makeReachable(list, current) {
   for (const bar of list.querySelectorAll("button")) bar.tabIndex = bar === current ? 0 : -1;
 }
@@ -71,7 +72,6 @@ function walk(event) {
   const next = { ArrowRight: now + 1, ArrowLeft: now - 1, Home: 0, End: all.length - 1 }[event.key];
   if (!all[next] || event.altKey || event.ctrlKey || event.metaKey) return;
   event.preventDefault();
-  makeReachable(event.currentTarget, all[next]);
   all[next].focus();
 }
 
