@@ -20,7 +20,6 @@ from PIL import Image
 
 from lab.data import PROJECT, coco66k_root, write_measurement
 from rmsh.builder import build
-from rmsh.builder.duplicates import LIKELY, SURE, groups_in, similar_pairs
 from rmsh.builder.photos import read_files
 from rmsh.builder.sync import Synced, sync
 from rmsh.codes import Codes
@@ -28,6 +27,7 @@ from rmsh.compare.provenance import forget_peak_memory, peak_memory_mb
 from rmsh.core.files import printable
 from rmsh.data.records import Origin
 from rmsh.library import Item, Library
+from rmsh.library.duplicates import LIKELY, SURE, groups_in, similar_pairs
 from rmsh.library.verify import verify
 from rmsh.models import wheel_model
 

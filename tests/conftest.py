@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import re
+import shutil
 import socket
 import sys
 import threading
@@ -19,9 +20,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np  # after the threads are limited
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 
 from lab.speed.hostile import large_avif, long_comment, long_png, progressive_jpeg
+from rmsh.builder.photos import read_files
 from rmsh.core.types import FloatArray
 from rmsh.data.pairs import Pairs
 from rmsh.features import ENCODERS
@@ -29,6 +31,8 @@ from rmsh.features.bag_of_words import BagOfWords
 from rmsh.features.images import ImageEncoder, ImageLike, read_image
 from rmsh.hash_function import HashFunction, JointLayer, Layer
 from rmsh.library import Item, Library
+from rmsh.library.photos import insert_photos
+from rmsh.library.queries import rows_of_ids
 from rmsh.model import Model
 from rmsh.pipeline import codes_of
 
@@ -215,12 +219,51 @@ def many_colours(_colour_encoder: None, tmp_path_factory: pytest.TempPathFactory
     return make_colours(tmp_path_factory.mktemp("many") / "colours", names)
 
 
-def make_colours(folder: Path, names: Sequence[str], *, joint: bool = False) -> Path:
+@pytest.fixture(scope="session")
+def photographs(_colour_encoder: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with patterns, whose files have dates, cameras, keywords and ratings, and some of which are duplicates.
+
+    Copies are red 6 and 7, green 6 and 7; blue 7 is a smaller blue 6; cyan 6 and 7 were taken within a second.
+    """
+    names = [f"{name} {shade}" for name in COLOURS for shade in range(8)]
+    folder = make_colours(tmp_path_factory.mktemp("photographs") / "colours", names, draw=_photograph)
+    files = read_files(folder, [f"{name}.png" for name in names], known={})
+    with Library.open(folder, writable=True) as library, library.transaction() as connection:
+        rows = rows_of_ids(connection, names)
+        insert_photos(connection, {rows[name]: files[f"{name}.png"] for name in names})
+    return folder
+
+
+def _photograph(name: str, path: Path) -> None:
+    colour, shade = name.partition(" ")[0], int(name[-1])
+    before, number = path.with_stem(f"{colour} {shade - 1}"), list(COLOURS).index(colour)
+    if shade == 7 and colour in ("red", "green"):
+        shutil.copy(before, path)
+    elif name == "blue 7":
+        Image.open(before).resize((32, 24)).save(path)
+    else:
+        bright = np.array([light in COLOURS[colour] for light in _LIGHTS])
+        pattern = np.random.default_rng([number, shade, 1]).integers(0, 90, (6, 8, 3))
+        image = Image.fromarray(np.where(bright, 255 - pattern, pattern).astype(np.uint8)).resize((64, 48))
+        exif, second = Image.Exif(), int(name == "cyan 7")
+        exif[ExifTags.Base.Model] = ("Fuji X", "FUJI X", "Canon")[number % 3]
+        exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.DateTimeOriginal] = (
+            f"{2015 + shade - second}:{number + 1:02}:01 12:00:{second:02}"
+        )
+        exif[0x9C9E] = ";".join(["a <b>", "Beach" if number else "beach"][shade % 2 :]).encode("utf-16-le")
+        if 1 <= shade <= 5:
+            exif[0x4746] = shade
+        image.save(path, exif=exif)
+
+
+def make_colours(
+    folder: Path, names: Sequence[str], *, joint: bool = False, draw: Callable[[str, Path], None] | None = None
+) -> Path:
     """A library of items whose names begin with a colour."""
     model, texts = colour_model(joint=joint), [f"light that is {COLOURS[name.split()[0]] or 'off'}" for name in names]
     with Library.create(folder, model) as library:
         for name in names:
-            _draw(name, folder / f"{name}.png")
+            (draw or _draw)(name, folder / f"{name}.png")
         images = [str(folder / f"{name}.png") for name in names]
         features = (MeanColour().encode(images), BagOfWords(_LIGHTS).encode(texts))
         pairs = Pairs(ids=np.array(names), images=features[0], texts=features[1], source="colours")

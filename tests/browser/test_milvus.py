@@ -34,3 +34,4 @@ def test_words_find_pictures_that_are_shown(
         assert first.locator("img").evaluate("image => image.naturalWidth") == 64
         first.locator(".onward").click()
         expect(page.locator("#title")).to_have_text("7 best images like this item")
+        expect(page.locator("#facets")).to_be_hidden()  # a collection does not count labels, nor know image files

@@ -90,6 +90,14 @@ def test_rank_codes_orders_by_distance_alone(colours: Path, capsys: Capture) -> 
     assert {hit["match"] for hit in found} == {None}
 
 
+def test_a_misspelt_label_gets_a_hint(colours: Path, capsys: Capture) -> None:
+    assert run(["search", str(colours), "red", "--where", "label=redd or label=blue", "--json"]) == 0
+    out, err = capsys.readouterr()
+    (hint,) = json.loads(out)["hints"]
+    assert "did you mean red?" in hint
+    assert hint in err
+
+
 def test_no_hits_is_a_sentence(colours: Path, capsys: Capture) -> None:
     assert run(["search", str(colours), "red", "--where", "label=pink"]) == 0
     assert "No images found" in capsys.readouterr().out

@@ -54,6 +54,14 @@ def test_a_library_is_served_on_loopback_until_interrupted(colours: Path) -> Non
     assert " 127.0.0.1 GET /api/search 200 " in errors
 
 
+def test_the_title_of_the_page_can_be_set(colours: Path) -> None:
+    with (
+        _served(colours, "--title", "Our <b>photographs") as (told, _),
+        urllib.request.urlopen(told["url"] + "api/about") as answer,  # noqa: S310
+    ):
+        assert json.load(answer)["name"] == "Our <b>photographs"
+
+
 def test_beyond_loopback_a_token_is_generated_and_required(colours: Path) -> None:
     with _served(colours, "--host", "0.0.0.0") as (told, _):  # noqa: S104
         assert len(told["token"]) >= 32

@@ -385,6 +385,8 @@ def test_every_address_is_described_with_its_types(client: TestClient) -> None:
     described = client.get("/openapi.json").json()
     assert sorted(described["paths"]) == [
         "/api/about",
+        "/api/duplicates",
+        "/api/facets",
         "/api/item",
         "/api/picture",
         "/api/search",

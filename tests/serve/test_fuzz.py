@@ -42,11 +42,13 @@ NAMES = [
     "codes",
     "id",
     "side",
+    "kind",
     "token",
     "\0",
     "a[b]",
 ]
 PATHS = ["/api/search", "/api/item", "/api/picture", "/api/about", "/metrics", "/healthz", "/", "/static/../app.py"]
+PATHS += ["/api/facets", "/api/duplicates"]
 PATHS += ["/static/%2e%2e/%2e%2e/search.py", "/api/search/..", "//etc/passwd", "/api/%00", "/openapi.json", "/é"]
 METHODS = ["GET", "GET", "GET", "GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"]
 

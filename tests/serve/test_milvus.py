@@ -136,6 +136,12 @@ def test_who_made_the_pictures_is_credited_from_their_folder(client: TestClient,
     assert told == "Drawn by somebody."
 
 
+def test_what_a_collection_does_not_know_is_left_out(client: TestClient) -> None:
+    assert client.get("/api/facets").json() == {"photos": 0, "facets": [], "months": []}
+    assert client.get("/api/duplicates").status_code == 404
+    assert client.get("/api/search", params={"text": "red", "where": "label=redd"}).json()["hints"] == []
+
+
 def test_a_filter_by_words_is_refused_in_words(client: TestClient) -> None:
     refused = client.get("/api/search", params={"text": "red", "where": 'text="light"'})
     assert refused.status_code == 400

@@ -131,10 +131,11 @@ def _html_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     marks = [" class=chance" if heading == "chance" else "" for heading in headings]
     head, *body = (
         "".join(f"<{tag}{mark}>{cell}" for mark, cell in zip(marks, cells, strict=True))
-        for tag, cells in [("th", headings), *(("td", row) for row in rows)]
+        for tag, cells in [("th", ["Direction", *headings[1:]]), *(("td", row) for row in rows)]
     )
     lines = "".join(f"<tr>{row}" for row in body)
-    return f"<table><caption>{title}</caption><thead><tr>{head}</thead><tbody>{lines}</tbody></table>"
+    table = f"<table><caption>{title}</caption><thead><tr>{head}</thead><tbody>{lines}</tbody></table>"
+    return f'<div class=scores tabindex=0 role=region aria-label="{title}">{table}</div>'
 
 
 def describe_size(sizes: Mapping[str, float]) -> str:

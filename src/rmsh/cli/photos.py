@@ -87,9 +87,9 @@ def duplicates(
     Example:
         rmsh duplicates photos --csv duplicates.csv
     """
-    from rmsh.builder.duplicates import groups_in
     from rmsh.core.files import write_text
     from rmsh.library import Library
+    from rmsh.library.duplicates import groups_in
 
     with Library.open(library) as opened, console.progress() as progress:
         groups = groups_in(opened, seconds=seconds, on_progress=progress)

@@ -86,6 +86,7 @@ def search(
             return searcher.search(made, k, to=target, where=condition, skip=skip, rank=rank)
 
         hits = searcher.run(query, run)
+        hints = searcher.hints(condition)
     found = [
         {"distance": hit.distance}
         | {name: getattr(hit.item, name) for name in ("id", "labels", "text", "picture")}
@@ -103,13 +104,17 @@ def search(
         readable = table(title, ["id", "score", "distance", "labels", "text"], rows, words=("labels", "text"))
     if hits and hits[0].match is not None and hits[0].match.weak:
         console.note("Nothing in the library matches well; these are the nearest.")
-    console.result({"to": f"{target}s", "hits": found}, readable)
+    console.note(*hints)
+    console.result({"to": f"{target}s", "hits": found, "hints": hints}, readable)
 
 
 def serve(
     console: Console,
     library: FolderOrAddress,
     *,
+    title: Annotated[
+        str | None, typer.Option(metavar="TITLE", help="Title of the page (default: name of the library).")
+    ] = None,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 means all.")
     ] = "127.0.0.1",
@@ -138,7 +143,7 @@ def serve(
     every request needs an access token, which is printed. Stop the server with Ctrl-C.
 
     Example:
-        rmsh serve photos
+        rmsh serve photos --title "Our photographs"
     """
     for package in ("fastapi", "uvicorn", "python_multipart", "prometheus_client"):
         require(package, "serve")
@@ -155,6 +160,6 @@ def serve(
     if access_log:
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     with Searcher.open(library, model=model, images=images, remember=remember) as searcher:
-        name = Path(library).resolve().name
+        name = title or Path(library).resolve().name
         access: dict[str, Any] = {"token": token, "names": allow_host or (), "proxies": trusted_proxy or ()}
         run(searcher, name=name, host=host, port=port, on_ready=ready, **access)

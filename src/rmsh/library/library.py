@@ -23,6 +23,7 @@ from rmsh.index.filters import to_mask
 from rmsh.index.scan import Scan
 from rmsh.library import queries, writing
 from rmsh.library.database import DATABASE, Readers, Writer, is_restoring, read_acknowledged, translate_errors
+from rmsh.library.facets import label_hints
 from rmsh.library.folder import create_folder, find_model, finish_restore, read_manifest, read_report, update_files
 from rmsh.library.image_folders import image_folders
 from rmsh.library.items import Batch, Candidates, Hit, Item, check_modality, checked_ids, image_path
@@ -227,6 +228,11 @@ class Library:
         """The warning of the build that made the current codes, or ""."""
         report = read_report(self.folder) or {}
         return str(report.get("warning", "")) if report.get("model") == self.generation().fingerprint else ""
+
+    def hints(self, where: Filter) -> list[str]:
+        """Sentences about labels of a filter that no item has, and labels that may be meant."""
+        with self.reading() as connection:
+            return label_hints(self._views.labels(connection), where)
 
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
         """The k nearest items of each query, nearest first; equal distances are ordered by row.

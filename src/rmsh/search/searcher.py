@@ -265,6 +265,10 @@ class Searcher:
             raise InputError(f"There is no item with the ID {name!r}; give the ID of a stored item.")
         raise InputError(f"The item {name!r} has no {by or 'image or text'} code; search by its other modality.")
 
+    def hints(self, where: Filter | None) -> list[str]:
+        """Sentences about labels of a filter that no item has; none for a collection, whose labels are not listed."""
+        return self.store.hints(where) if where is not None and isinstance(self.store, Library) else []
+
     def search(
         self,
         query: Query,

@@ -14,13 +14,14 @@ from fastapi.staticfiles import StaticFiles
 
 from rmsh import __version__
 from rmsh.serve.limits import MOST_CONNECTIONS, explain_problems
-from rmsh.serve.schemas import About, Found, Id, ItemCodes, Parameters, Parts, Problem
+from rmsh.serve.schemas import About, Duplicates, Facets, Found, Grouping, Id, ItemCodes, Parameters, Parts, Problem
 from rmsh.serve.security import COOKIE, Access, Guard
 from rmsh.serve.service import MetricsMiddleware
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from rmsh.serve.overview import Overview
     from rmsh.serve.service import SearchService
 
 
@@ -61,6 +62,7 @@ def create_app(service: SearchService, access: Access) -> ASGIApp:
     app.router.route_class = _Route
     explain_problems(app)
     _search_routes(app, service)
+    _overview_routes(app, service.overview)
     _server_routes(app, service, access)
     static = resources.files("rmsh.serve") / "static"
     page = (static / "index.html").read_bytes()
@@ -116,6 +118,18 @@ def _search_routes(app: FastAPI, service: SearchService) -> None:
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)
         return Response(make(), media_type="image/jpeg", headers=headers)
+
+
+def _overview_routes(app: FastAPI, overview: Overview) -> None:
+    @app.get("/api/facets")
+    def facets() -> Facets:
+        """Labels, cameras, keywords, ratings and months that results can be narrowed down by, with their numbers."""
+        return overview.facets()
+
+    @app.get("/api/duplicates")
+    def duplicates(grouping: Annotated[Grouping, Query()]) -> Duplicates:
+        """Groups of copies, similar images and bursts; the first request after a change compares all images."""
+        return overview.duplicates(grouping)
 
 
 def _server_routes(app: FastAPI, service: SearchService, access: Access) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rmsh.core.types import Modality  # noqa: TC001 (pydantic reads it)
+from rmsh.library.duplicates import Kind as DuplicateKind  # noqa: TC001
 from rmsh.serve.limits import MOST_HITS, MOST_SKIPPED, MOST_TEXT, MOST_WHERE
 
 _MOST_PARTS = 8  # of each kind
@@ -109,6 +110,7 @@ class Found(BaseModel):
     skip: int
     more: bool = Field(description="Whether more hits follow.")
     hits: list[FoundItem]
+    hints: list[str] = Field(description="Sentences about labels of the filter that no item has; mostly empty.")
 
 
 class ItemCodes(BaseModel):
@@ -121,6 +123,66 @@ class ItemCodes(BaseModel):
     bits: int
     image_code: Hex | None
     text_code: Hex | None
+
+
+class Count(BaseModel):
+    """A value, and the number of items that have it."""
+
+    value: str
+    count: int
+
+
+class Facet(BaseModel):
+    """Values that a filter `name=value` finds, the most frequent first."""
+
+    name: Literal["label", "camera", "keyword", "rating"]
+    values: list[Count]
+    more: bool = Field(description="Whether there are more values.")
+
+
+class Facets(BaseModel):
+    """What results can be narrowed down by; counts refer to the whole library."""
+
+    photos: int = Field(description="Number of image files whose facts are known.")
+    facets: list[Facet] = Field(description="Only those that some item has.")
+    months: list[Count] = Field(description="Months in which images were taken, such as 2024-06, in order.")
+
+
+class Grouping(BaseModel):
+    """Which groups of duplicates to list."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: DuplicateKind | None = Field(None, description="Only groups of this kind.")
+    k: int = Field(24, ge=1, le=MOST_HITS, description="Number of groups.")
+    skip: int = Field(0, ge=0, le=MOST_SKIPPED, description="Number of groups to skip, for paging.")
+
+
+class Duplicate(BaseModel):
+    """An image of a group."""
+
+    id: str
+    text: str | None
+    width: int
+    height: int
+    bytes: int
+    date: str | None = Field(description="When it was taken, such as 2024-06-30T17:05:00.")
+
+
+class DuplicateGroup(BaseModel):
+    """Images that belong together, the best one first."""
+
+    kind: DuplicateKind
+    count: int = Field(description="Number of images; those listed may be fewer.")
+    images: list[Duplicate]
+
+
+class Duplicates(BaseModel):
+    """A page of groups, those with most images first."""
+
+    counts: dict[DuplicateKind, int] = Field(description="Number of groups of each kind.")
+    more: bool = Field(description="Whether more groups follow.")
+    groups: list[DuplicateGroup]
 
 
 class About(BaseModel):

@@ -25,6 +25,7 @@ from rmsh.index.filters import parse
 from rmsh.search.query import Query
 from rmsh.search.scoring import labels_in_text
 from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns, access_log, client_of
+from rmsh.serve.overview import Overview
 from rmsh.serve.schemas import About, Found, ItemCodes, Parameters, Parts
 from rmsh.serve.thumbnails import Thumbnails, etag
 
@@ -69,6 +70,7 @@ class SearchService:
         self._thumbnail_turns = Turns(running, _WAITING)
         self._thumbnails = Thumbnails()
         self._uploaded: OrderedDict[tuple[str, str], Query] = OrderedDict()  # by model and code, for further pages
+        self.overview = Overview(searcher.store)
         self.metrics = Metrics(searcher.store.count)
 
     def about(self) -> About:
@@ -169,7 +171,8 @@ class SearchService:
                 "bits": query.codes.bits,
             }
             facts = {"query": made, "to": request.to, "skip": request.skip, "more": len(found) > request.k}
-            return Found.model_validate({**facts, "hits": shown})  # all at once: an object for each label takes longer
+            listed = {"hits": shown, "hints": self._searcher.hints(where)}
+            return Found.model_validate({**facts, **listed})  # all at once: an object for each label takes longer
 
         def use_in_turn(query: Query) -> Found:
             with self._turn(self._turns):

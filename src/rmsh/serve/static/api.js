@@ -7,12 +7,13 @@ export class Problem extends Error {
   }
 }
 
+const ROOT = new URL("..", import.meta.url).href; // of the server, which may be below a path
 const SILENT = "The server does not respond. It may have stopped, or the image may be too large.";
 
 async function ask(path, options = {}) {
   let response, answer;
   try {
-    response = await fetch(path, options);
+    response = await fetch(ROOT + path, options);
     answer = response.status === 204 ? null : await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
@@ -32,7 +33,9 @@ const query = (values) =>
 export const about = () => ask("api/about");
 export const item = (id) => ask(`api/item?${query({ id })}`);
 export const search = (parameters, signal) => ask(`api/search?${query(parameters)}`, { signal });
-export const pictureAddress = (id, side) => `api/picture?${query({ id, side })}`;
+export const facets = () => ask("api/facets");
+export const duplicates = (parameters) => ask(`api/duplicates?${query(parameters)}`);
+export const pictureAddress = (id, side) => `${ROOT}api/picture?${query({ id, side })}`;
 
 export function searchByPicture(file, parameters, signal) {
   const body = new FormData();

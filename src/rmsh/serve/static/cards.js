@@ -52,10 +52,16 @@ function distanceBadge(distance, bits) {
   return element("span", { class: "distance", title: `${bitsWord(distance)} of ${bits} differ from the query` }, ring, bitsWord(distance));
 }
 
-function codeOf(hit, query) {
-  const own = toBits(hit.code, query.bits);
-  const other = toBits(query.code, query.bits);
-  return drawCode(own, { other, label: `Code: ${bitsWord(distanceOf(own, other))} of ${query.bits} differ` });
+// A code, next to the query's if something was asked; and a sentence about it.
+export function compareCode(code, query, compared) {
+  const own = toBits(code, query.bits);
+  const other = compared ? toBits(query.code, query.bits) : null;
+  return { own, other, told: other ? `${bitsWord(distanceOf(own, other))} of ${query.bits} differ` : bitsWord(query.bits) };
+}
+
+function codeOf(hit, query, compared) {
+  const { own, other, told } = compareCode(hit.code, query, compared);
+  return drawCode(own, { other, label: `Code: ${told}` });
 }
 
 // Why an item was found, best reason first.
@@ -82,7 +88,7 @@ export function card(hit, { query, to, linkTo, onOnward, onDetails, onPart, show
     inView ? null : badge && element("p", {}, badge),
     hit.labels.length ? labelList(hit.labels, 5) : null,
     hit.match && showDistance ? element("p", { class: "why", title: `Score ${hit.match.score.toFixed(2)}: words found, similarity of image and text` }, reasons(hit.match)) : null,
-    hit.code ? codeOf(hit, query) : null,
+    hit.code ? codeOf(hit, query, showDistance) : null,
   );
   const details = element("button", { type: "button", class: "tool", title: "Details", onclick: onDetails }, infoIcon(), unseen(`Details of ${title}`));
   // The details have the same two buttons: by keyboard and by touch they are there, and a card has no more stops.

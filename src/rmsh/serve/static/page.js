@@ -4,18 +4,20 @@ import * as api from "./api.js";
 import { card, makeReachable, walk } from "./cards.js";
 import { showDetails } from "./details.js";
 import { element } from "./elements.js";
+import { closeMenus, showFacets } from "./facets.js";
 import { askToken, isSilent, sayNothingFound, sayProblem, silence } from "./messages.js";
 import { catchPictures } from "./pictures.js";
-import { clearResults, kindWord, showLabels, showQueryCode, showTitle, spoken } from "./results.js";
-import { filterOf, fromAddress, isEmpty, optionsOf, parametersOf, partsOf, toAddress, withParts, without } from "./state.js";
+import { clearResults, kindWord, showNarrow, showQueryCode, showTitle, spoken } from "./results.js";
+import { filterOf, fromAddress, hasFact, isEmpty, optionsOf, parametersOf, partsOf, toAddress, withFact, withParts, without, withoutFact } from "./state.js";
 
 const byId = (id) => document.getElementById(id);
-const [form, words, where, filter, codes, hits, more, details] = ["search", "words", "where", "filter", "codes", "hits", "more", "details"].map(byId);
+const [form, words, where, filter, codes, hits, more, details, facets] = ["search", "words", "where", "filter", "codes", "hits", "more", "details", "facets"].map(byId);
 const previews = new Map(); // code -> the picture it was made of, as long as the page is open
 
 let state = fromAddress(location.search);
 let library = null; // what the server tells about itself,
 let ready = null; // when it has told
+let known = null; // what can be narrowed down by, if the server tells
 let shown = null; // the answer on the page, with all its pages
 let running = new AbortController();
 let typing = 0;
@@ -74,8 +76,9 @@ async function answered(skip, question) {
   if (own === running) busy(false);
 }
 
-// Nothing is asked yet: some of what lies near a random code, and less near, is a look into the library.
+// Nothing is asked yet: all that passes a filter, or some of what lies near a random code, and less near.
 async function look(asked, signal) {
+  if (filterOf(state)) return api.search({ ...asked, code: "00".repeat(Math.ceil(library.bits / 8)), model: library.model }, signal);
   const answer = await api.search({ ...asked, ...randomCode(), k: 96 }, signal);
   const step = Math.max(1, Math.floor(answer.hits.length / 12));
   return { ...answer, hits: answer.hits.filter((_, place) => place % step === 0).slice(0, 12) };
@@ -94,12 +97,21 @@ function reflect() {
   if (document.activeElement !== words) words.value = state.text;
   if (document.activeElement !== where) where.value = state.where;
   form.elements.to.value = state.to;
+  reflectFacets();
   filter.querySelector("summary").textContent = state.where ? "Filter (on)" : "Filter";
   const [parts, list] = [partsOf(state), byId("parts")];
   const another = library?.composes ? "Add words" : "Or describe something";
   words.placeholder = words.disabled ? "Search by one of its items" : state.parts.length ? another : "Describe what you are looking for";
   list.hidden = parts.length < 2 && !state.parts.length;
   list.replaceChildren(...(list.hidden ? [] : parts.map((part) => partChip(part, parts))));
+}
+
+// Menus stay open, and bars in focus, as long as nothing else is chosen.
+function reflectFacets() {
+  const key = JSON.stringify(state.facts);
+  if (!known || facets.dataset.facts === key) return;
+  facets.dataset.facts = key;
+  showFacets(facets, known, state, (next) => show({ ...state, facts: next.facts }));
 }
 
 const PARTS = {
@@ -132,14 +144,14 @@ function render(answer, skip) {
   const resting = isEmpty(state);
   silence();
   document.title = resting ? library.name : `${state.text || "Search"} · ${library.name}`;
-  showTitle(state, answer.to, shown.hits);
+  showTitle(state, answer.to, shown);
   showQueryCode(answer.query, codes.checked && !resting);
-  showLabels(state.labels, shown.hits, toggleLabel);
+  showNarrow(state, shown.hits, toggleFact);
   hits.className = `hits ${answer.to === "text" ? "texts" : "pictures"}`;
   const cards = answer.hits.map((hit) => cardOf(hit, answer, resting));
   hits.replaceChildren(...(skip ? [...hits.children, ...cards] : cards));
   makeReachable(hits, skip ? cards[0] : hits.firstElementChild);
-  more.hidden = !answer.more || resting;
+  more.hidden = !answer.more || (resting && !filterOf(state));
   if (!shown.hits.length) nothingFound();
   byId("status").textContent = resting ? "" : spoken(answer, skip);
   if (skip) cards[0]?.querySelector(".onward").focus();
@@ -153,14 +165,14 @@ function cardOf(hit, answer, resting) {
     to: answer.to,
     showDistance: !resting,
     ...ways,
-    onDetails: () => showDetails(details, hit, { query: answer.query, ...ways }).catch(fail),
+    onDetails: () => showDetails(details, hit, { query: answer.query, compared: !resting, ...ways }).catch(fail),
   });
 }
 
 function nothingFound() {
   const other = state.to === "image" ? "text" : "image";
   if (!library.items) sayNothingFound("This library is empty", "Add images and texts, then search again.", ["Reload", start]);
-  else if (filterOf(state)) sayNothingFound("No item matches the filter", "Change or clear the filter to see more.", ["Clear the filter", () => show({ ...state, labels: [], where: "" })]);
+  else if (filterOf(state)) sayNothingFound("No item matches the filter", shown.hints.join(" ") || "Change or clear the filter to see more.", ["Clear the filter", () => show({ ...state, facts: [], where: "" })]);
   else sayNothingFound(`There are no ${kindWord(state.to, 0)} here`, `This library may contain only ${kindWord(other, 0)}.`, [`Search ${kindWord(other, 0)}`, () => show({ ...state, to: other })]);
 }
 
@@ -199,9 +211,8 @@ function follow(event, hit, by) {
   show(onward(hit, by)).then(() => byId("results").focus({ preventScroll: true }));
 }
 
-function toggleLabel(label) {
-  const labels = state.labels.includes(label) ? state.labels.filter((other) => other !== label) : [...state.labels, label];
-  show({ ...state, labels });
+function toggleFact(name, value) {
+  show((hasFact(state, name, value) ? withoutFact : withFact)(state, name, value));
 }
 
 form.addEventListener("submit", (event) => {
@@ -252,6 +263,7 @@ words.addEventListener("keydown", (event) => {
 });
 hits.addEventListener("keydown", (event) => walk(hits, event, words));
 hits.addEventListener("focusin", (event) => makeReachable(hits, event.target.closest("li")));
+closeMenus(facets);
 details.addEventListener("click", (event) => event.target === details && details.close());
 addEventListener("popstate", () => {
   state = fromAddress(location.search);
@@ -277,6 +289,7 @@ async function begin() {
   byId("choose").hidden = !library.takes.includes("image");
   byId("composing").hidden = !library.composes;
   codes.checked = localStorage.getItem("rmsh-codes") === "1";
+  api.facets().then((found) => { known = found; reflectFacets(); }, () => {}); // the page works without them
   return library;
 }
 

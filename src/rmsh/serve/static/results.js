@@ -1,9 +1,10 @@
-// Shows a response: title, code of the query, labels to narrow by, and cards.
+// Shows a response: title, code of the query, and what to narrow it down by.
 
 import { drawCode, toBits } from "./bits.js";
 import { bitsWord } from "./cards.js";
 import { element } from "./elements.js";
-import { isEmpty } from "./state.js";
+import { factText } from "./facets.js";
+import { filterOf, hasFact, isEmpty } from "./state.js";
 
 const [title, legend, figure, row] = ["title", "legend", "query-code", "narrow"].map((id) => document.getElementById(id));
 const MOST_LABELS = 10;
@@ -15,17 +16,19 @@ export function clearResults() {
   title.hidden = figure.hidden = row.hidden = true;
 }
 
-export function showTitle(state, to, hits) {
+export function showTitle(state, to, { hits, hints }) {
   title.hidden = false;
   const count = hits.length;
   const [part] = state.parts;
   const alone = part?.kind === "item" ? " like this item" : " for your image";
   const of = !part ? ` for “${state.text}”` : state.text || state.parts.length > 1 ? " for this query" : alone;
   const best = count ? `${count} best ${kindWord(to, count)}` : `No ${kindWord(to, 0)}`;
-  title.textContent = isEmpty(state) ? "A few items of this library" : best + of;
+  const some = filterOf(state) ? `${count ? "" : "No "}${kindWord(to, 0)} that match the filter` : "A few items of this library";
+  title.textContent = isEmpty(state) ? some[0].toUpperCase() + some.slice(1) : best + of;
   const marked = hits.some((hit) => hit.labels.some((label) => label.matches));
   const nothing = hits[0]?.match?.weak ? "Nothing matches well; these are the nearest. " : "";
-  legend.textContent = isEmpty(state) || !count ? "" : `${nothing}${marked ? "✓ marks labels that match the query. " : ""}Best first.`;
+  const order = isEmpty(state) ? "" : `${nothing}${marked ? "✓ marks labels that match the query. " : ""}Best first.`;
+  legend.textContent = count ? [...hints, order].join(" ") : "";
 }
 
 export function showQueryCode(query, wanted) {
@@ -38,16 +41,16 @@ export function showQueryCode(query, wanted) {
   );
 }
 
-export function showLabels(chosen, hits, toggle) {
-  const counts = new Map(chosen.map((label) => [label, 0]));
+// What the results are narrowed down by, and labels of the hits that can be added.
+export function showNarrow(state, hits, toggle) {
+  const counts = new Map();
   for (const hit of hits) for (const { name } of hit.labels) counts.set(name, (counts.get(name) ?? 0) + 1);
-  const first = (label) => (chosen.includes(label) ? 0 : 1);
-  const order = [...counts].sort(([a, m], [b, n]) => first(a) - first(b) || n - m || (a < b ? -1 : 1)).slice(0, MOST_LABELS);
-  row.hidden = !order.length;
-  row.replaceChildren(element("span", {}, "Only with"), ...order.map(([label, count]) => {
-    const pressed = chosen.includes(label);
-    const properties = { type: "button", "aria-pressed": String(pressed), onclick: () => toggle(label) };
-    return element("button", properties, label, element("span", { class: "count", "aria-hidden": "true" }, pressed ? "×" : String(count)));
+  const others = [...counts].filter(([label]) => !hasFact(state, "label", label)).sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
+  const offered = others.slice(0, Math.max(0, MOST_LABELS - state.facts.length)).map(([value, count]) => ({ name: "label", value, count }));
+  row.hidden = !(offered.length || state.facts.length);
+  row.replaceChildren(element("span", {}, "Only with"), ...[...state.facts, ...offered].map((fact) => {
+    const properties = { type: "button", "aria-pressed": String(!fact.count), onclick: () => toggle(fact.name, fact.value) };
+    return element("button", properties, element("span", {}, factText(fact)), element("span", { class: "count", "aria-hidden": "true" }, String(fact.count ?? "×")));
   }));
 }
 

@@ -6,6 +6,10 @@ const quoted = (value) => `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\
 const KINDS = ["item", "minus_item", "code", "minus_code"];
 const nameOf = ({ kind, minus }) => (minus ? `minus_${kind}` : kind);
 
+// What results are narrowed down by; an image has one date, camera and rating, but may have several labels and keywords.
+const FACTS = ["label", "keyword", "camera", "rating", "date"];
+const SEVERAL = ["label", "keyword"];
+
 export function fromAddress(search) {
   const given = new URLSearchParams(search);
   const words = (name) => given.get(name) ?? "";
@@ -15,7 +19,7 @@ export function fromAddress(search) {
     by: words("by"),
     model: words("model"),
     to: words("to") === "texts" ? "text" : "image",
-    labels: given.getAll("label"),
+    facts: FACTS.flatMap((name) => given.getAll(name).map((value) => ({ name, value }))),
     where: words("where"),
   };
 }
@@ -28,7 +32,7 @@ export function toAddress(state) {
   put("by", state.by);
   put("model", state.model);
   put("to", state.to === "text" ? "texts" : "");
-  state.labels.forEach((label) => put("label", label));
+  state.facts.forEach(({ name, value }) => put(name, value));
   put("where", state.where);
   return told.size ? `?${told}` : "./";
 }
@@ -62,8 +66,19 @@ export function withParts(state, parts) {
   };
 }
 
+export const hasFact = (state, name, value) => state.facts.some((fact) => fact.name === name && fact.value === value);
+
+export function withoutFact(state, name, value) {
+  return { ...state, facts: state.facts.filter((fact) => fact.name !== name || fact.value !== value) };
+}
+
+export function withFact(state, name, value) {
+  const others = state.facts.filter((fact) => SEVERAL.includes(name) || fact.name !== name);
+  return { ...state, facts: [...others, { name, value }] };
+}
+
 export function filterOf(state) {
-  const parts = state.labels.map((label) => `label=${quoted(label)}`);
+  const parts = state.facts.map(({ name, value }) => `${name}=${quoted(value)}`);
   if (state.where) parts.push(parts.length ? `(${state.where})` : state.where);
   return parts.join(" and ");
 }

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmsh.builder.duplicates import LIKELY, SURE, Group, find_groups, similar_pairs
 from rmsh.features.photo import Photo
+from rmsh.library.duplicates import LIKELY, SURE, Group, find_groups, similar_pairs
 from rmsh.library.photos import ImageFile
 
 NEAR, FAR = bytes(8), bytes([0xFF] * 8)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rmsh.library.photos import ImageFile
 
 Kind: TypeAlias = Literal["copies", "similar", "burst"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # Bits of 64, chosen in a first trial with copies planted among 1,500 photographs; `make lab ARGS="photos"` measures it.
 SURE, LIKELY = 12, 16
