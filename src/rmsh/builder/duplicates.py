@@ -26,7 +26,7 @@ from rmsh.codes import Codes
 from rmsh.core.errors import InputError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.features.photo import LOOK_BITS
-from rmsh.index.mih import MultiIndex
+from rmsh.index.scan import Scan
 from rmsh.library.photos import read_photos
 from rmsh.library.queries import items_of_rows
 
@@ -108,7 +108,7 @@ def similar_pairs(
         looks: uint8 (n, 8).
         codes: packed codes of one length, or None, of the same images.
     """
-    index = MultiIndex(LOOK_BITS)
+    index = Scan(LOOK_BITS)  # at this radius, multi-index hashing visits so many codes that it takes longer
     index.add(_as_codes(looks))
     has_code = np.array([code is not None for code in codes], dtype=np.bool_)
     width = max((len(code) for code in codes if code is not None), default=0)
