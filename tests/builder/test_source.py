@@ -131,6 +131,7 @@ def test_names_of_folders_are_filters_unless_they_are_asked_for(tmp_path: Path, 
     source = _read(tmp_path, method="nest")
     assert (source.pairs.class_names, source.learn_from, source.judged) == (("Italy", "Norway"), learned, False)
     assert "--labels-from folders" in " ".join(source.notes)
+    assert (source.pairs.texts is not None) == captions  # "Italy" is not what an image shows
     asked = _read(tmp_path, method="nest", labels_from="folders")
     assert (asked.pairs.class_names, asked.learn_from, asked.judged) == (("Italy", "Norway"), "labels", True)
     assert _read(tmp_path).learn_from == "labels"  # GLINT cannot do without

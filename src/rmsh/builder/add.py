@@ -177,8 +177,9 @@ def is_present(path: Path) -> bool:
 
 def _labelled(library: Library, source: Source) -> Source:
     """Items with labels and texts as in the build of a library."""
-    classes = (read_report(library.folder) or {}).get("classes")
-    return with_texts(source if classes is None else with_classes(source, classes))
+    report = read_report(library.folder) or {}
+    source = replace(source, learn_from=report.get("learn_from", source.learn_from))
+    return with_texts(source if report.get("classes") is None else with_classes(source, report["classes"]))
 
 
 def write_items(

@@ -258,9 +258,13 @@ def _shown(classes: Classes) -> str:
 
 
 def with_texts(source: Source) -> Source:
-    """If no item has a text, use the label names as texts, so that words can find images."""
+    """If no item has a text, use the label names as texts, so that words can find images.
+
+    Names of folders that nothing is learned from are filters, and say too little about an image to be its text.
+    """
     pairs, origin = source.pairs, source.origin
-    if pairs.texts is not None or not pairs.labelled.any():
+    filters = origin.folder_labels and source.learn_from == "nothing"
+    if pairs.texts is not None or filters or not pairs.labelled.any():
         return source
     texts = [", ".join(record.labels) for record in origin.records]
     records = (replace(record, text=text or None) for record, text in zip(origin.records, texts, strict=True))
