@@ -71,6 +71,13 @@ def test_images_taken_within_seconds_of_each_other_are_a_burst() -> None:
     assert not [group for group in find_groups(files, codes, seconds=1) if group.kind == "burst"]
 
 
+def test_a_smaller_copy_with_the_time_of_its_original_is_no_burst() -> None:
+    dated = {"date": "2024-01-01T10:00:00", "camera": "X"}
+    files = {"original": _file(FAR, content="a", **dated), "small": _file(FAR, content="b", pixels=50, **dated)}
+    codes = {name: bytes(32) for name in files}
+    assert [group.kind for group in find_groups(files, codes)] == ["similar"]
+
+
 def test_a_library_without_images_has_no_groups() -> None:
     assert find_groups({}, {}) == []
     assert find_groups({"a": _file(content="x")}, {}) == []

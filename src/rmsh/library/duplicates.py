@@ -91,10 +91,11 @@ def find_groups(
         [name for place in places for name in of_hash[files[first[place]].hash]]
         for places in _components(len(first), similar_pairs(looks, known, on_progress=on_progress))
     ]
+    group_of = {name: number for number, names in enumerate(similar) for name in names}
     named: dict[Kind, Iterable[list[str]]] = {
         "copies": (names for names in of_hash.values() if len(names) > 1),
         "similar": similar,
-        "burst": _bursts(files, codes, seconds),
+        "burst": (run for run in _bursts(files, codes, seconds) if not _resized(run, files, group_of)),
     }
     groups = [Group(kind, _best_first(names, files)) for kind, found in named.items() for names in found]
     return sorted(groups, key=lambda group: (-len(group.ids), group.kind, group.ids))
@@ -163,6 +164,12 @@ def _bursts(files: Mapping[str, ImageFile], codes: Mapping[str, bytes], seconds:
             if len({files[each].hash for each in run}) > 1:
                 yield run
             run = []
+
+
+def _resized(names: Sequence[str], files: Mapping[str, ImageFile], group_of: Mapping[str, int]) -> bool:
+    """Whether images are copies in several sizes: these have the time of their original, but are not separate shots."""
+    alike = len({group_of.get(name, name) for name in names}) == 1
+    return alike and len({(files[name].photo.width, files[name].photo.height) for name in names}) > 1
 
 
 def _seconds_between(date: str, later: str) -> float:

@@ -78,7 +78,7 @@ const partButton = (minus, title, onPart) =>
     unseen(minus ? `Subtract ${title}` : `Add ${title}`));
 
 export function card(hit, { query, to, linkTo, onOnward, onDetails, onPart, showDistance }) {
-  const title = hit.text || hit.labels.map((label) => label.name).join(", ") || `Item ${hit.id}`;
+  const title = hit.text || hit.id.split("/").pop();
   const badge = showDistance ? distanceBadge(hit.distance, query.bits) : null;
   const inView = hit.has_picture && to === "image";
   const onward = element("a", { class: hit.text ? "onward" : "onward untitled", href: linkTo(to), title: "Find similar items", onclick: (event) => onOnward(event, to) }, title);
