@@ -72,10 +72,7 @@ def read_pixels(
 
 
 def thumbnail(image: ImageLike, side: int, *, most_pixels: int = MOST_PIXELS) -> bytes:
-    """A small JPEG that fits into a square of ``side`` pixels; raises as :func:`read_image` does.
-
-    It is made from the pixels alone, so that no metadata of the file is passed on.
-    """
+    """A JPEG within a square of ``side``, made from the pixels, without metadata; raises as :func:`read_image`."""
     file = io.BytesIO()
     read_image(image, fit=side, most_pixels=most_pixels).save(file, "JPEG", quality=84, optimize=True)
     return file.getvalue()
