@@ -54,19 +54,15 @@ class BuildConfig(Config):
     bits: int | None = Field(None, ge=1, le=MAX_BITS, description="length of a code; None: the method's default")
     seed: int = Field(0, ge=0, description="random seed")
     labels_from: str | None = Field(
-        None, description='"data", "folders", "text", or a file of classes; None: data, else text'
+        None, description="data, folders, text, or a file of classes; None: data, else text"
     )
     learn_from: Signal | None = Field(
-        None,
-        description='"labels"; "pairs" of image and text; or "nothing": the bundled model. None: labels of the '
-        "data, else pairs or nothing, whichever finds more held-out items",
+        None, description="nothing: the bundled model; None: labels of the data, else the better of pairs and nothing"
     )
     image_encoder: str = Field(DEFAULT_ENCODERS["image"], description="encoder of images")
     text_encoder: str = Field(DEFAULT_ENCODERS["text"], description="encoder of texts")
     place: bool = Field(True, description="store where images were taken, if their files tell")
-    store: Store = Field(
-        "codes+vectors", description="what is stored of each image and text: codes, or also vectors, which rank better"
-    )
+    store: Store = Field("codes+vectors", description="store codes alone, or also vectors, which rank better")
     strict: bool = Field(False, description="fail instead of skipping invalid items")
     options: Mapping[str, Any] = Field(default_factory=dict, description="further options of the method")
 

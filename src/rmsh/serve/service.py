@@ -167,11 +167,7 @@ class SearchService:
             listed = {"hits": shown, "hints": self._searcher.hints(where)}
             return Found.model_validate({**facts, **listed})  # all at once: an object for each label takes longer
 
-        def use_in_turn(query: Query) -> Found:
-            with self._turn(self._turns):
-                return use(query)
-
-        return self._searcher.run(make, use_in_turn)
+        return self._searcher.run(make, self._turn(self._turns)(use))
 
     @contextmanager
     def _turn(self, turns: Turns) -> Iterator[None]:
