@@ -43,10 +43,6 @@ class Layer(NamedTuple):
     def inputs(self) -> int:
         return len(self.weight)
 
-    @property
-    def outputs(self) -> int:
-        return len(self.bias)
-
     def __call__(self, x: Features) -> FloatArray:
         """Map x (n, inputs) to float32 (n, outputs)."""
         return _ACTIVATIONS[self.activation](np.asarray(x @ self.weight) + self.bias)
@@ -62,10 +58,6 @@ class KernelLayer(NamedTuple):
     @property
     def inputs(self) -> int:
         return int(self.anchors.shape[1])
-
-    @property
-    def outputs(self) -> int:
-        return len(self.anchors)
 
     def __call__(self, x: Features) -> FloatArray:
         """Map x (n, inputs) to float32 (n, outputs) in (0, 1]."""
@@ -94,10 +86,6 @@ class JointLayer(NamedTuple):
     def inputs(self) -> int:
         return len(self.weight)
 
-    @property
-    def outputs(self) -> int:
-        return len(self.bias)
-
     def __call__(self, x: Features) -> FloatArray:
         """Map x (n, inputs) to float32 (n, outputs)."""
         y, split = np.asarray(x @ self.weight) + self.bias, int(self.classes[0])
@@ -116,10 +104,6 @@ class RootLayer(NamedTuple):
     @property
     def inputs(self) -> int:
         return int(self.width[0])
-
-    @property
-    def outputs(self) -> int:
-        return self.inputs
 
     def __call__(self, x: Features) -> Features:
         """Map x (n, inputs), dense or sparse, to its square roots; negative values become 0."""
@@ -148,8 +132,8 @@ class HashFunction:
 
     @property
     def bits(self) -> int:
-        """The code length."""
-        return self.layers[-1].outputs
+        """The code length; the last layer is always a matrix product."""
+        return len(cast("Layer", self.layers[-1]).bias)
 
     @property
     def kinds(self) -> list[str]:
@@ -165,10 +149,8 @@ class HashFunction:
     def __call__(self, features: Features) -> FloatArray:
         """Relaxed codes, float32 (n, bits), of features (n, inputs), dense or sparse."""
         if features.ndim != 2 or features.shape[1] != self.inputs:
-            raise DataError(
-                f"The features have shape {features.shape}, but this model takes (n, {self.inputs}); use the "
-                "encoder that it was trained with."
-            )
+            found = f"The features have shape {features.shape}, but this model takes (n, {self.inputs})"
+            raise DataError(f"{found}; use the encoder that it was trained with.")
         codes = np.empty((features.shape[0], self.bits), dtype=np.float32)
         for start in range(0, len(codes), _BLOCK):
             x = features[start : start + _BLOCK]
@@ -195,10 +177,8 @@ class HashFunction:
             layer: Any = {"gaussian": KernelLayer, "joint": JointLayer, "root": RootLayer}.get(kind, Layer)
             names = [f"{prefix}.{i}.{name}" for name in layer._fields if name != "activation"]
             if kind not in (*get_args(Activation), "gaussian", "joint", "root") or not tensors.keys() >= set(names):
-                raise FormatError(
-                    f"The layer {prefix}.{i} ({kind}) is not in the model file, or its kind is not one of "
-                    f"{', '.join(get_args(Activation))}, gaussian, joint, root; the model is damaged or from a newer "
-                    "rmsh."
-                )
+                known = f"{', '.join(get_args(Activation))}, gaussian, joint, root"
+                found = f"The layer {prefix}.{i} ({kind}) is not in the model file, or its kind is not one of {known}"
+                raise FormatError(f"{found}; the model is damaged or from a newer rmsh.")
             layers.append(layer(*(tensors[name] for name in names), kind))
         return cls(tuple(layers))

@@ -132,10 +132,7 @@ def code(
     on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> CodesFile:
-    """The codes of all items of some data, with labels and split: the file that `rmsh evaluate` reads.
-
-    ``trained`` is the split that the model was trained with, if it is known.
-    """
+    """The codes of all items, for `rmsh evaluate`; ``trained`` is the split of the training of the model, if known."""
     encoders = restore_encoders(model, opened.pairs)
     pairs = encode_pairs(opened.pairs, encoders, cache=cache, on_skipped=on_skipped, on_progress=on_progress)
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
@@ -162,10 +159,7 @@ def code(
 def codes_of(
     model: Model, pairs: Pairs, rows: IntArray | None = None, *, vectors: bool = False
 ) -> dict[Modality, Codes]:
-    """The codes of pairs with features, or of some of their rows, by modality; without missing items.
-
-    With ``vectors``, they have the vectors that rank hits more finely, if the model has a joint space.
-    """
+    """The codes of pairs, or of some rows, by modality; with ``vectors`` if wanted and the model has a joint space."""
     rows = np.arange(len(pairs)) if rows is None else rows
     codes: dict[Modality, Codes] = {}
     for modality in model.functions:

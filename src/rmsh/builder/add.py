@@ -21,7 +21,6 @@ from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.data.readers.folder import is_image, is_image_folder, read_folders
 from rmsh.data.readers.parquet_images import tables_in
 from rmsh.data.records import METADATA_SUFFIXES, count_skipped, refuse_skipped, to_pairs
-from rmsh.library import Item
 from rmsh.library.folder import read_report
 from rmsh.library.image_folders import image_folders, set_folder
 from rmsh.library.photos import read_photos
@@ -48,16 +47,10 @@ class Added:
 
 
 def add(library: Library, *data: str | Path, strict: bool = False, on_progress: OnProgress = ignore) -> Added:
-    """Add the items whose ids are new to a library, encoded with its model and labelled as in its build.
+    """Add the items whose ids are new to a library, open for writing; encoded with its model, labelled as in its build.
 
     A library built from shards keeps copies of its images. One built from a folder reads them where they are: a folder,
     an image or a metadata file outside its folders becomes a further one, which :func:`rmsh.builder.sync.sync` follows.
-
-    Args:
-        library: open for writing.
-        data: folders, images and the like, as for :func:`rmsh.builder.build`.
-        strict: fail instead of skipping invalid items.
-        on_progress: called with a Progress.
 
     Raises:
         DataError: the data contains features or no item; or something would be skipped, and ``strict`` is set.
@@ -192,32 +185,16 @@ def write_items(
     update: bool = False,
     on_progress: OnProgress = ignore,
 ) -> None:
-    """Write items with features into a library in batches, with vectors and with copies of their images if wanted.
-
-    ``update`` replaces existing items.
-    """
+    """Write items with features in batches, with vectors and copies of images if wanted; ``update`` replaces items."""
     if copy_images:
         _copy_images(source, library.folder / IMAGES)
     prefix, count, start = f"{IMAGES}/" if copy_images else "", len(source.pairs), time.perf_counter()
-    pairs, names = source.pairs, np.array(source.pairs.class_names)
-    labels = np.zeros((count, 0)) if pairs.labels is None else pairs.labels
     for first in range(0, count, _BATCH):
         rows = np.arange(first, min(first + _BATCH, count))
-        items = [
-            Item(
-                record.id,
-                text=record.text,
-                picture=None if record.picture is None else prefix + record.picture,
-                labels=tuple(names[labels[row] != 0].tolist()),
-            )
-            for row, record in zip(rows, source.origin.records[first : first + _BATCH], strict=True)
-        ]
-        files = {
-            record.id: file
-            for record in source.origin.records[first : first + _BATCH]
-            if (file := source.files.get(record.picture or "")) is not None
-        }
-        codes = codes_of(model, pairs, rows, vectors=vectors)
+        items = [source.item(row, prefix=prefix) for row in rows.tolist()]
+        records = source.origin.records[first : first + _BATCH]
+        files = {r.id: source.files[r.picture] for r in records if r.picture and r.picture in source.files}
+        codes = codes_of(model, source.pairs, rows, vectors=vectors)
         library.add(items, codes, model=model.fingerprint, files=files, replace=update)
         on_progress(Progress("add items", first + len(rows), count, "item", time.perf_counter() - start))
 

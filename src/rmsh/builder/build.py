@@ -21,18 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from rmsh.builder import scores
 from rmsh.builder.add import write_items
 from rmsh.builder.report import describe_delta, example_searches, render_report
-from rmsh.builder.scores import (
-    LEAST_RANKED,
-    complete,
-    hold_out,
-    recall_of,
-    score,
-    split_by,
-    warn_of,
-    word_precision,
-)
 from rmsh.builder.source import LEAST_ITEMS, BuildConfig, Source, encode_source, read_source
 from rmsh.builder.stages import Stages, digest
 from rmsh.coding.bounds import choose_delta
@@ -85,12 +76,7 @@ class Built:
 
 
 def work_folder(out: Path) -> Path:
-    """The folder in which the stages of a build keep their results.
-
-    Example:
-        >>> work_folder(Path("photos")).name
-        'photos.build'
-    """
+    """The folder in which the stages of a build keep their results."""
     return out.with_name(f"{out.name}.build")
 
 
@@ -120,10 +106,8 @@ def build(
     folder, config = Path(os.path.abspath(out)), config or BuildConfig.parse({})
     work = work_folder(folder)
     if config.learn_from == "nothing" and not config.default_model:
-        raise ConfigError(
-            "--learn-from nothing uses the bundled model, which has its own method, bits and encoders "
-            f"({', '.join(DEFAULT_ENCODERS.values())}); leave these options out, or learn from pairs or labels."
-        )
+        own = f"its own method, bits and encoders ({', '.join(DEFAULT_ENCODERS.values())})"
+        raise ConfigError(f"--learn-from nothing uses the bundled model, which has {own}; leave these options out.")
     if not config.default_model:  # refuse unknown options before anything takes long
         _method(config)
         check_encoder(config.image_encoder, "image")
@@ -180,7 +164,7 @@ class _Build:
         method = None if source.learn_from == "nothing" else _method(config)
 
         # Encoders that learn a vocabulary do not see held-out items.
-        held_out = hold_out(source.pairs, seed=config.seed, everything=method is None)
+        held_out = scores.hold_out(source.pairs, seed=config.seed, everything=method is None)
         if method is None:
             encoders = restore_encoders(wheel_model(), source.pairs)
         else:
@@ -190,11 +174,11 @@ class _Build:
         self._encode(encoders)
 
         # The bundled model learned from none of the items, so all are scored.
-        pairs, split = self.source.pairs, split_by(self.source.pairs, held_out)
+        pairs, split = self.source.pairs, scores.split_by(self.source.pairs, held_out)
         model, delta = (wheel_model(), {}) if method is None else self._learn(method, split, encoders, key)
         if model.fingerprint == wheel_model().fingerprint:
             self.source = replace(self.source, learn_from="nothing")
-            split = split_by(pairs, hold_out(pairs, seed=config.seed, everything=True))
+            split = scores.split_by(pairs, scores.hold_out(pairs, seed=config.seed, everything=True))
             self.tell(WHEEL)
 
         model_key = digest(key, model.fingerprint)
@@ -218,7 +202,7 @@ class _Build:
         pairs, delta, learn_from = self.source.pairs, dict[str, Any](), self.source.learn_from
         may_use_wheel = self.config.learn_from is None and learn_from == "pairs" and self.config.default_model
         known = _mean_recall(wheel_model(), pairs, split) if may_use_wheel else 0.0
-        if known >= KNOWN and complete(pairs).sum() < MANY_PAIRS:
+        if known >= KNOWN and scores.complete(pairs).sum() < MANY_PAIRS:
             return wheel_model(), delta
         key = digest(key, learn_from, method.config.model_dump(mode="json"))
         if learn_from == "labels":
@@ -257,13 +241,15 @@ class _Build:
 
     def _score(self, model: Model, split: Split, model_key: str, store_key: str) -> dict[str, Any]:
         source, config, stages = self.source, self.config, self.stages
-        found: dict[str, Any] = {"recall": {} if source.named else recall_of(model, source.pairs, split)}
+        found: dict[str, Any] = {"recall": {} if source.named else scores.recall_of(model, source.pairs, split)}
         if not source.judged:
             return found | {"words": {}, "scores": {}}
-        scores = partial(score, model, source.pairs, split, on_progress=self.on_progress)
-        words = partial(word_precision, model, source, split, store=config.store, seed=config.seed, work=stages.folder)
+        score = partial(scores.score, model, source.pairs, split, on_progress=self.on_progress)
+        words = partial(
+            scores.word_precision, model, source, split, store=config.store, seed=config.seed, work=stages.folder
+        )
         return found | {
-            "scores": stages.run("scores", model_key, scores),
+            "scores": stages.run("scores", model_key, score),
             "words": stages.run("words", store_key, words),
         }
 
@@ -287,12 +273,12 @@ class _Build:
         if facts["recall"] or facts["words"] or facts["scores"]:
             no_scores = ""
         elif source.learn_from == "nothing":
-            no_scores = f"No scores: fewer than {LEAST_RANKED} items have an image and a text."
+            no_scores = f"No scores: fewer than {scores.LEAST_RANKED} items have an image and a text."
         elif not split.query.size:
             no_scores = f"No scores: fewer than {LEAST_ITEMS} items have an image and a text, so none were held out."
         else:
             no_scores = "No scores: no held-out item shares a label with another item."
-        queries = split.query if split.query.size else np.flatnonzero(complete(pairs))
+        queries = split.query if split.query.size else np.flatnonzero(scores.complete(pairs))
         with Library.open(folder) as library:
             searches = example_searches(library, pairs.ids[queries], seed=config.seed)
             with library.reading() as connection:
@@ -300,7 +286,7 @@ class _Build:
         learned_from = 0 if source.learn_from == "nothing" else int(model.facts["items"])
         report = {
             "name": source.name,
-            "warning": warn_of(facts["recall"], facts["words"], learned_from=learned_from),
+            "warning": scores.warn_of(facts["recall"], facts["words"], learned_from=learned_from),
             "credit": read_credit(origin.folder),
             "bits": model.bits,
             "model": model.fingerprint,
@@ -336,15 +322,12 @@ def _method(config: BuildConfig) -> Method:
 
 def _mean_recall(model: Model, pairs: Pairs, split: Split) -> float:
     """Recall@10 of held-out items by codes, mean of both directions; 0 if there are too few."""
-    found = [scores["recall@10"]["value"] for scores in recall_of(model, pairs, split).values()]
+    found = [score["recall@10"]["value"] for score in scores.recall_of(model, pairs, split).values()]
     return float(np.mean(found)) if found else 0.0
 
 
 def _choose_delta(method: Method, pairs: Pairs, split: Split) -> dict[str, Any]:
-    """The user's delta, or that of the bounds for the training labels.
-
-    A method without such an option does not use it ("asked" is False): then the bounds only inform the user.
-    """
+    """The delta of the user or of the bounds for the training labels; ``asked`` is False if the method uses none."""
     options = method.config
     asked, given = {"asked": hasattr(options, "delta")}, getattr(options, "delta", None)
     if given is not None:
@@ -361,10 +344,8 @@ def _check_output(folder: Path, *, overwrite: bool) -> None:
     if not (folder / MANIFEST).is_file():
         raise InputError(f"{folder} exists and is not a library; choose a new folder.")
     if not overwrite:
-        raise InputError(
-            f"{folder} is a library of other items or options; choose another folder, add new items to it with "
-            "`rmsh add`, or replace it with --overwrite."
-        )
+        other = "a library of other items or options"
+        raise InputError(f"{folder} is {other}; choose another folder, use `rmsh add`, or replace it with --overwrite.")
 
 
 def _publish(finished: Path, folder: Path, *, replaced: Path) -> None:

@@ -31,13 +31,8 @@ def read_files(
 ) -> dict[str, ImageFile]:
     """The image files of data by name; those that cannot be read are left out, because their encoder reports them.
 
-    Args:
-        origin: where the images are.
-        names: their paths.
-        known: files as they were before, or a JSON file of them, which is updated; a file with the same size and time
-            of change is not read again.
-        place: whether to keep where an image was taken.
-        on_progress: called with the number of files.
+    ``known`` are files as they were before, or a JSON file of them, which is updated; a file with the same size and
+    time of change is not read again. ``place`` keeps where an image was taken.
     """
     names, before = list(names), _load(known) if isinstance(known, Path) else known
     report = counter(on_progress, "read files", len(names), "file")

@@ -28,6 +28,7 @@ from rmsh.data.labels import label_texts, mine_classes, read_classes, write_clas
 from rmsh.data.open import open_pairs
 from rmsh.data.records import Skipped, refuse_skipped, to_pairs
 from rmsh.features.extract import encode_pairs, file_state
+from rmsh.library import Item
 from rmsh.methods import DEFAULT_METHOD, method_class
 from rmsh.pipeline import DEFAULT_ENCODERS
 
@@ -53,19 +54,15 @@ class BuildConfig(Config):
     bits: int | None = Field(None, ge=1, le=MAX_BITS, description="length of a code; None: the method's default")
     seed: int = Field(0, ge=0, description="random seed")
     labels_from: str | None = Field(
-        None, description='"data", "folders", "text", or a file of classes; None: data, else text'
+        None, description="data, folders, text, or a file of classes; None: data, else text"
     )
     learn_from: Signal | None = Field(
-        None,
-        description='"labels"; "pairs" of image and text; or "nothing": the bundled model. None: labels of the '
-        "data, else pairs or nothing, whichever finds more held-out items",
+        None, description="nothing: the bundled model; None: labels of the data, else the better of pairs and nothing"
     )
     image_encoder: str = Field(DEFAULT_ENCODERS["image"], description="encoder of images")
     text_encoder: str = Field(DEFAULT_ENCODERS["text"], description="encoder of texts")
     place: bool = Field(True, description="store where images were taken, if their files tell")
-    store: Store = Field(
-        "codes+vectors", description="what is stored of each image and text: codes, or also vectors, which rank better"
-    )
+    store: Store = Field("codes+vectors", description="store codes alone, or also vectors, which rank better")
     strict: bool = Field(False, description="fail instead of skipping invalid items")
     options: Mapping[str, Any] = Field(default_factory=dict, description="further options of the method")
 
@@ -105,6 +102,13 @@ class Source:
         packed = None if labels is None else np.packbits(labels).tobytes().hex()
         return digest(str(folder.resolve()), files, texts, [list(self.pairs.class_names), packed])
 
+    def item(self, row: int, *, prefix: str = "") -> Item:
+        """The item of a row, as a library stores it; ``prefix`` goes before the path of its image."""
+        record, labels = self.origin.records[row], self.pairs.labels
+        names = () if labels is None else np.array(self.pairs.class_names)[labels[row] != 0].tolist()
+        picture = record.picture and prefix + record.picture
+        return Item(record.id, text=record.text, picture=picture, labels=tuple(names))
+
     def take(self, rows: IntArray) -> Source:
         """The items of some rows."""
         records = tuple(self.origin.records[row] for row in rows.tolist())
@@ -114,9 +118,8 @@ class Source:
 def read_source(data: str | Path, config: BuildConfig, *, work: Path, on_progress: OnProgress = ignore) -> Source:
     """Read and label the items of a build; mined classes and facts of image files are written to files in ``work``.
 
-    Raises:
-        DataError: the data contains features, has nothing to learn from, or all labels are equal; or something would be
-            skipped, and ``strict`` is set.
+    DataError if the data contains features, has nothing to learn from, or all labels are equal; or if something would
+    be skipped, and ``strict`` is set.
     """
     method, labels_from, learn_from = method_class(config.method), config.labels_from, config.learn_from
     source = read_raw(data, strict=config.strict, known=work / FILES, place=config.place, on_progress=on_progress)
@@ -142,10 +145,8 @@ def read_source(data: str | Path, config: BuildConfig, *, work: Path, on_progres
     labels = np.asarray(source.pairs.labels)[method.learns_from(source.pairs)]
     if len(np.unique(labels, axis=0)) == 1:  # checked before anything takes long
         names = ", ".join(np.array(source.pairs.class_names)[labels[0] != 0])
-        raise DataError(
-            f"{source.pairs.source}: all {len(labels)} items have the same labels ({names}), so there is nothing to "
-            "learn from; give labels that differ, or mine them with --labels-from text."
-        )
+        found = f"all {len(labels)} items have the same labels ({names})"
+        raise DataError(f"{source.pairs.source}: {found}; give labels that differ, or use --labels-from text.")
     return source
 
 
@@ -157,16 +158,10 @@ def read_raw(
     place: bool = True,
     on_progress: OnProgress = ignore,
 ) -> Source:
-    """Read items with the labels and texts that they have; raises as :func:`read_source`.
-
-    ``known`` has image files that were read before, or is a JSON file of them, which is updated.
-    """
+    """Read items with the labels and texts that they have; ``known`` as in :func:`read_files`."""
     opened = open_pairs(data, on_progress=on_progress)
     if opened.origin is None:
-        raise DataError(
-            f"{data} contains features, but a library is built from images and texts; give a folder of images, or use "
-            "`rmsh train` for features."
-        )
+        raise DataError(f"{data} contains features; give a folder of images, or use `rmsh train` for features.")
     if strict:
         refuse_skipped(opened.origin.skipped, opened.name)
     source = Source(opened.pairs, opened.origin, opened.notes, opened.name)
@@ -207,9 +202,8 @@ def _labelled(source: Source, labels_from: str | None, file: Path) -> Source:
         return source
     if pairs.texts is None:
         raise DataError(
-            f"{source.name}: no item has a label or a text; add a metadata.csv with a column 'text' or 'labels', a "
-            ".txt file next to each image, or one folder per class. Images alone need the default method, bits and "
-            "encoders, with which the bundled model was trained."
+            f"{source.name}: no item has a label or a text; add a metadata.csv with texts or labels, a .txt file for "
+            "each image, or a folder per class. Images alone need the default method, bits and encoders."
         )
     if labels_from in (None, "text"):
         return _mined(source, file)
@@ -285,11 +279,7 @@ def encode_source(
     strict: bool = False,
     on_progress: OnProgress = ignore,
 ) -> Source:
-    """Replace images and texts by features; items with neither left are removed and listed as skipped.
-
-    Raises:
-        DataError: an image cannot be read, and ``strict`` is set.
-    """
+    """Replace images and texts by features; items with neither left are skipped, or refused if ``strict`` is set."""
     unreadable: list[Skipped] = []
     pairs = encode_pairs(source.pairs, encoders, cache=cache, on_skipped=unreadable.extend, on_progress=on_progress)
     encoded = replace(source, pairs=pairs)

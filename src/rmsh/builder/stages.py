@@ -36,13 +36,9 @@ class Stages:
         self._on_skip = on_skip
 
     def run(self, name: str, key: str, work: Callable[[], dict[str, Any]], *, exists: bool = True) -> dict[str, Any]:
-        """Run a stage and store its result, or return the stored one if it was computed for the same key.
+        """Run a stage and store its result, plain values, or return the one stored for the same key.
 
-        Args:
-            name: of the stage, and of its file.
-            key: identifies the inputs, see :func:`digest`.
-            work: computes the result, plain values.
-            exists: whether the other files that the stage writes still exist.
+        The key identifies the inputs, see :func:`digest`; ``exists`` tells whether other files of the stage still do.
         """
         path = self.folder / f"{name}.json"
         stored = _read(path)

@@ -28,14 +28,13 @@ from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import LIBRARY_FILES
 from rmsh.data.records import Record, Skipped, folder_name
 from rmsh.features.extract import file_state
-from rmsh.library import Item
 from rmsh.library.image_folders import forget_folder, image_folders
 from rmsh.library.photos import has_photos, insert_photos, read_photos
 from rmsh.library.queries import has_vectors, items_of_rows, rows_of
 from rmsh.pipeline import restore_encoders
 
 if TYPE_CHECKING:
-    from rmsh.library import Library
+    from rmsh.library import Item, Library
     from rmsh.library.photos import ImageFile
 
 _STATE = "sync.json"
@@ -63,15 +62,9 @@ class _Stored:
 
 
 def sync(library: Library, *, prune: bool = False, on_progress: OnProgress = ignore) -> Synced:
-    """Bring a library to the state of its image folders.
+    """Bring a library, open for writing, to the state of its image folders; InputError as :func:`folders_of`.
 
-    Args:
-        library: open for writing, and built from a folder.
-        prune: remove items whose files are missing now, instead of at the second sync that misses them.
-        on_progress: called with a Progress.
-
-    Raises:
-        InputError: the library keeps its own images, or all folders are missing or have no images.
+    ``prune`` removes items whose files are missing now, instead of at the second sync that misses them.
     """
     folders = folders_of(library)
     absent = {name for name, path in folders.items() if not is_present(path)}
@@ -120,10 +113,8 @@ def folders_of(library: Library) -> dict[str, Path]:
     if not folders:
         raise InputError(f"The library {library.folder} keeps its own images; add others with `rmsh add`.")
     if not any(is_present(path) for path in folders.values()):
-        raise InputError(
-            f"The image folder {folders['']} of the library {library.folder} is missing or empty, and nothing was "
-            "changed; mount its disk, or name its new place with `rmsh library relocate`."
-        )
+        found = f"The image folder {folders['']} is missing or empty, and nothing was changed"
+        raise InputError(f"{found}; mount its disk, or name its new place with `rmsh library relocate`.")
     return folders
 
 
@@ -176,13 +167,6 @@ def _read_stored(library: Library) -> _Stored:
     )
 
 
-def _item(source: Source, place: int) -> Item:
-    """The item of a record, as it is stored."""
-    record, pairs = source.origin.records[place], source.pairs
-    labels = () if pairs.labels is None else np.array(pairs.class_names)[np.asarray(pairs.labels)[place] != 0].tolist()
-    return Item(record.id, text=record.text, picture=record.picture, labels=tuple(labels))
-
-
 def _unreadable(source: Source, stored: _Stored) -> list[Skipped]:
     """Images of stored items that cannot be read now, perhaps because they are being written."""
     reason = "the image cannot be read; the item stays as it was"
@@ -195,7 +179,7 @@ def _unreadable(source: Source, stored: _Stored) -> list[Skipped]:
 
 def _differs(source: Source, place: int, stored: _Stored) -> bool:
     """Whether the text, the labels or the image of an item are not as stored, and the image can be read."""
-    item = _item(source, place)
+    item = source.item(place)
     now, then = source.files.get(item.picture or ""), stored.files.get(item.id)
     if item.picture and now is None:
         return False
@@ -220,7 +204,7 @@ def _move(library: Library, source: Source, place_of: Mapping[str, int], moved: 
     """Give items that were moved their new ID and path, with the codes they have."""
     for start in range(0, len(moved), 1000):
         new_of = {old: name for name, old in [*moved.items()][start : start + 1000]}
-        items, codes = [_item(source, place_of[name]) for name in new_of.values()], {}
+        items, codes = [source.item(place_of[name]) for name in new_of.values()], {}
         for modality in MODALITIES:
             if len(found := library.codes([*new_of], modality)):
                 codes[modality] = replace(found, ids=np.array([new_of[old] for old in found.ids.tolist()]))

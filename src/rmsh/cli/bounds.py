@@ -27,8 +27,7 @@ def bounds(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data; only its labels are read.")],
     more: Annotated[list[str] | None, typer.Argument(metavar="", hidden=True)] = None,
     bits: Annotated[
-        list[str] | None,
-        typer.Option("--bits", "-b", metavar="N,N,...", help="Code lengths (default: 16,32,64,128)."),
+        list[str] | None, typer.Option("--bits", "-b", metavar="N,N,...", help="Code lengths (default: 16,32,64,128).")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence p of the lower bound, between 0.5 and 1.")] = 0.9,
 ) -> None:

@@ -25,8 +25,7 @@ def build(
         str | None, typer.Option(metavar="SOURCE", help="data, folders, text or a file (default: data, else text).")
     ] = None,
     learn_from: Annotated[
-        str | None,
-        typer.Option(metavar="SOURCE", help="labels, pairs or nothing (default: labels, else the better of the two)."),
+        str | None, typer.Option(metavar="SOURCE", help="labels, pairs or nothing (default: labels, else the better).")
     ] = None,
     method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = DEFAULT_METHOD,
     bits: Annotated[int | None, typer.Option(help="Code length, 1 to 512 (default: that of the method).")] = None,

@@ -116,9 +116,7 @@ def audit(
     *,
     query_codes: Annotated[Path | None, typer.Option(help="Codes of the queries; CODES is then the database.")] = None,
     query_labels: Annotated[Path | None, typer.Option(help="Labels of the queries.")] = None,
-    queries: Annotated[
-        int | None, typer.Option(help="Rows to use as queries (default: a tenth, at most 1,000).")
-    ] = None,
+    queries: Annotated[int | None, typer.Option(help="Number of queries (default: a tenth, at most 1,000).")] = None,
     bits: Annotated[int | None, typer.Option(help="Code length, if the file leaves it open.")] = None,
     direction: Annotated[str | None, typer.Option(help="i2t, t2i, i2i or t2t.")] = None,
     k: Annotated[int, typer.Option("-k", "--k", help="Rank at which NDCG and precision are cut off.")] = 500,

@@ -42,7 +42,7 @@ def verify(
     console: Console,
     library: LibraryFolder,
     *,
-    images: Annotated[bool, typer.Option("--images", help="Read and compare all image files, too.")] = False,
+    images: Annotated[bool, typer.Option(help="Read and compare all image files, too.")] = False,
 ) -> None:
     """Check a library for damage; the exit code is 1 if any is found.
 
@@ -88,9 +88,7 @@ def backup(
     library: LibraryFolder,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new or empty.")],
     *,
-    with_images: Annotated[
-        bool, typer.Option("--with-images", help="Also copy the images, captions and metadata files.")
-    ] = False,
+    with_images: Annotated[bool, typer.Option(help="Also copy the images, captions and metadata files.")] = False,
 ) -> None:
     """Copy a library, which may be in use, and verify the copy.
 
@@ -115,8 +113,8 @@ def restore(
     backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="Folder that `rmsh library backup` wrote.")],
     to: Annotated[Path, typer.Option(metavar="LIBRARY", help="Library to restore; a new or empty folder works too.")],
     *,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace a library with another ID.")] = False,
-    keep_replaced: Annotated[bool, typer.Option("--keep-replaced", help="Keep the files that were replaced.")] = False,
+    replace: Annotated[bool, typer.Option(help="Replace a library with another ID.")] = False,
+    keep_replaced: Annotated[bool, typer.Option(help="Keep the files that were replaced.")] = False,
 ) -> None:
     """Restore a library from a backup, after verifying the backup.
 
@@ -180,7 +178,7 @@ def share(
     console: Console,
     library: LibraryFolder,
     *,
-    private: Annotated[bool, typer.Option("--private", help="Undo it: only the owner can read the library.")] = False,
+    private: Annotated[bool, typer.Option(help="Undo it: only the owner can read the library.")] = False,
 ) -> None:
     """Let other users of this machine read a library, which is private by default.
 
@@ -231,9 +229,7 @@ def push(
     library: LibraryFolder,
     to: Annotated[str, typer.Option(metavar="ADDRESS", help="Collection to fill: http(s)://HOST:PORT/NAME.")],
     *,
-    drop_former: Annotated[
-        bool, typer.Option("--drop-former", help="Drop collections of former models, which may still be in use.")
-    ] = False,
+    drop_former: Annotated[bool, typer.Option(help="Drop collections of former models, even if in use.")] = False,
 ) -> None:
     """Copy a library, or its changes since the last push, to a Milvus server.
 

@@ -23,9 +23,9 @@ def sync(
     library: LibraryFolder,
     *,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove items whose files are missing, instead of at the second sync.")
+        bool, typer.Option(help="Remove items with missing files at once, not at the second sync.")
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep running, and sync after every change.")] = False,
+    watch: Annotated[bool, typer.Option(help="Keep running, and sync after every change.")] = False,
     skipped: Annotated[Path | None, typer.Option(help="Write skipped items to this .csv file.")] = None,
 ) -> None:
     """Bring a library to the state of its image folders.

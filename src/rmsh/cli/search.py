@@ -29,9 +29,7 @@ def search(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Words to search for.")] = "",
     *,
     image: Annotated[list[Path] | None, typer.Option(help="Search with this image file; repeatable.")] = None,
-    like: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="Find items similar to this ID; repeatable.")
-    ] = None,
+    like: Annotated[list[str] | None, typer.Option(metavar="ID", help="Find items like this ID; repeatable.")] = None,
     minus: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="Words to subtract; repeatable.")] = None,
     minus_image: Annotated[list[Path] | None, typer.Option(help="Image file to subtract; repeatable.")] = None,
     minus_like: Annotated[list[str] | None, typer.Option(metavar="ID", help="Item to subtract; repeatable.")] = None,
@@ -112,26 +110,19 @@ def serve(
     console: Console,
     library: FolderOrAddress,
     *,
-    title: Annotated[
-        str | None, typer.Option(metavar="TITLE", help="Title of the page (default: name of the library).")
-    ] = None,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 means all.")
-    ] = "127.0.0.1",
+    title: Annotated[str | None, typer.Option(metavar="TITLE", help="Title of the page (default: LIBRARY).")] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free port.", min=0, max=65535)] = 8000,
     token: Annotated[
-        str | None,
-        typer.Option(metavar="TOKEN", envvar="RMSH_TOKEN", help="Access token; generated if required and not given."),
+        str | None, typer.Option(metavar="TOKEN", envvar="RMSH_TOKEN", help="Access token; generated if required.")
     ] = None,
     allow_host: Annotated[list[str] | None, typer.Option(help="Host name that clients may use; repeatable.")] = None,
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(metavar="ADDRESS", help="Reverse proxy whose X-Forwarded-For and -Proto are used; repeatable."),
     ] = None,
-    access_log: Annotated[bool, typer.Option("--access-log", help="Log requests to standard error.")] = False,
-    remember: Annotated[
-        int, typer.Option(help="Number of recent texts whose codes are kept; 0 for none.", min=0)
-    ] = 1024,
+    access_log: Annotated[bool, typer.Option(help="Log requests to standard error.")] = False,
+    remember: Annotated[int, typer.Option(help="Recent texts whose codes are kept; 0 for none.", min=0)] = 1024,
     model: AddressModel = None,
     images: Annotated[
         Path | None, typer.Option("--images", "--pictures", help="Folder of the images, if LIBRARY is an address.")

@@ -74,9 +74,7 @@ def train(
     options: MethodOptions = None,
     image_encoder: Annotated[str, typer.Option(help="Encoder of raw images; also timm:NAME.")] = "efficientnet-lite0",
     text_encoder: Annotated[str, typer.Option(help="Encoder of raw texts; also bag-of-words.")] = "minilm",
-    queries: Annotated[
-        int | None, typer.Option(help="Rows to hold out as queries for `rmsh evaluate`, if DATA has no split.")
-    ] = None,
+    queries: Annotated[int | None, typer.Option(help="Rows to hold out as queries, if DATA has no split.")] = None,
     protocol: Annotated[str, typer.Option(metavar="paper|unseen", help="unseen leaves the database out.")] = "paper",
     validation: Annotated[bool, typer.Option(help="Hold out 2,000 pairs for choosing options.")] = False,
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
@@ -104,9 +102,7 @@ def train(
     if queries is not None:
         opened = pipeline.with_queries(opened, queries)
     if opened.split is None:
-        console.note(
-            f"{data} has no split, so all items are trained on; --queries N holds some out for `rmsh evaluate`."
-        )
+        console.note(f"{data} has no split, so all items are trained on; --queries N holds some out.")
     opened = pipeline.for_protocol(opened, protocol, validation=validation)
     console.note(
         *opened.notes,

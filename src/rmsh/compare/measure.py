@@ -40,10 +40,7 @@ _MOST_SHARED = 3  # pairs that share this many labels or more are one group
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Training pairs, queries and database of a run, the rows they come from, and the hash of the whole data.
-
-    If the split has no database, the queries are ranked among themselves.
-    """
+    """Training pairs, queries and database of a run, the rows they come from, and the hash of the whole data."""
 
     train: Pairs
     query: Pairs
@@ -53,6 +50,7 @@ class Parts:
 
     @property
     def among_themselves(self) -> bool:
+        """Whether the queries are ranked among themselves, because the split has no database."""
         return not len(self.split.database)
 
 
@@ -132,10 +130,7 @@ def fingerprint(pairs: Pairs) -> str:
 
 
 def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress: OnProgress = ignore) -> Result:
-    """Train, encode and score; returns the content of a result file, see result.py.
-
-    ``cache`` is a folder that keeps features, so that they are computed once for all runs.
-    """
+    """Train, encode and score; returns the content of a result file. ``cache`` is a folder that keeps features."""
     parts = parts_of(run, opened, cache=cache, on_progress=on_progress)
     method = method_of(run)
     forget_peak_memory()  # reading the data takes more memory than keeping it

@@ -1,44 +1,4 @@
-"""The result file of a run: one JSON object with everything needed to explain its numbers, 15 to 40 kB.
-
-    format          3
-    status          "done" or "failed"; a failed run has only format, status, run, commit, error, seconds and versions
-    error           reason of a failure, one sentence
-    run             all parameters of the run, see run.py
-    commit          commit of the checkout, or "rmsh VERSION" for an installed package
-    method_version  version of the method; it changes when the method learns something else from the same options
-    code_hash       hash of the code of the method, see provenance.py; "carried over" if it was not recorded
-    data            SHA-256 of ids, labels and features; None if it was not recorded
-    config          full configuration of the method, defaults included
-    training_pairs  number of training pairs
-    split           name and sha256 of the rows of queries, database and training pairs; in the protocol unseen also
-                    held_out: count and sha256 of the ids of the database
-    definitions     what each score means, in words
-    scores          scores[direction][name] = {value, pessimistic, optimistic, chance}; directions are "i2t" and "t2i",
-                    names "ndcg@500", "map@all", "p@500", "p(d<=2)", "recall@1", "recall@5" and "recall@10", in the
-                    protocol unseen "ndcg@10" and "ndcg@100"; value is the mean over queries, expected over the order of
-                    ties, with its bounds; chance is the value of a random ranking
-    prefixes        prefixes[bits] = scores of the first bits of the codes
-    queries         queries[direction] = {asked, dropped, database}
-    per_query       per_query[direction]["ndcg@500"], in the order of the split's queries, see pack_scores
-    curves          curves[direction] = {rank, recall, precision}, three lists of about 50 numbers at most
-    distances       distances[direction][r], r = "0", "1", "2", "3+": number of pairs of a query and a database item
-                    with r shared labels at Hamming distance 0, 1, ... bits
-    audit           audit[modality], of the database codes: items, bits, ones (the share of 1 in each bit), dead,
-                    nearly_constant, duplicates, mean_correlation, distinct, largest_bucket
-    facts           what the method found while learning, such as delta and the number of epochs
-    history         mean of each loss term, one entry per epoch
-    seconds         fit (wall clock), fit_cpu (all threads), encode, evaluate; total includes reading the data
-    memory_mb       memory of the run's process: in use before training, and the peak during training
-    peak_memory_mb  the latter
-    versions, machine
-
-Files of format 2 have no run.protocol, which was always "paper". Their key "unseen" has the scores of every other query
-as the database of the rest.
-
-Reference lines, whose bits are 0, have no curves, distances and audit, and no scores that need a distance. The
-study of GLINT adds scores for "i2i" and "t2t", and relaxed[direction] = {queries, codes, values}: NDCG and mAP of the
-first queries, ranked by codes and by the values before the sign. A key that is missing was not measured.
-"""
+"""The result file of a run: one JSON object that explains its numbers; docs/compare.md lists its keys."""
 
 from __future__ import annotations
 

@@ -93,9 +93,7 @@ def mine_classes(texts: Sequence[str], *, most: int = MOST_CLASSES) -> Classes:
     least, largest = max(2, len(texts) // 500), max(2, _LARGEST_SHARE * len(texts))
     frequent = sorted((c for c, n in counts.items() if least <= n <= largest), key=lambda name: (-counts[name], name))
     if not frequent:
-        raise DataError(
-            f"No word or tag recurs in the {len(texts)} texts; give labels in a column or folder per class."
-        )
+        raise DataError(f"No word or tag recurs in the {len(texts)} texts; give labels in a column or as folders.")
     return {name: sorted(words_of[name]) for name in frequent[:most]}
 
 

@@ -72,9 +72,6 @@ def open_pairs(
         strict: fail instead of skipping unreadable parts of items and accepting items without labels.
         on_progress: called with the number of files read from a folder of images.
 
-    Returns:
-        The pairs, their split if they have one, and notes.
-
     Raises:
         DataError: the data cannot be read; the message names the file, the key or the row.
 

@@ -45,9 +45,8 @@ def rows_by_id(ids: Iterable[object], wanted: Sequence[object] | IdArray, source
     row_of = {str(name): row for row, name in enumerate(ids)}
     missing = [str(name) for name in wanted if str(name) not in row_of]
     if missing:
-        raise DataError(
-            f"{source}: {len(missing):,} of {len(wanted):,} items have no row, such as {missing[0]!r}; add them."
-        )
+        found = f"{len(missing):,} of {len(wanted):,} items have no row, such as {missing[0]!r}"
+        raise DataError(f"{source}: {found}; add them.")
     return [row_of[str(name)] for name in wanted]
 
 

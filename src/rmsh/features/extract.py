@@ -62,10 +62,8 @@ def restore(description: Mapping[str, Any]) -> Encoder:
     except (AttributeError, KeyError, TypeError) as error:
         raise FormatError(f"The model has a damaged description of an encoder ({error!r}); restore it.") from error
     if encoder.fingerprint != trained_with:
-        raise FormatError(
-            f"The features were computed with {encoder.name} {trained_with}, but the installed version is "
-            f"{encoder.fingerprint}; install the version that computed them, or train again."
-        )
+        found = f"Features are those of {encoder.name} {trained_with}, but {encoder.fingerprint} is installed"
+        raise FormatError(f"{found}; install the version that computed them, or train again.")
     return encoder
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -56,7 +57,7 @@ def read_pixels(
     image: ImageLike, size: tuple[int, int] | None = None, *, fit: int | None = None, most_pixels: int = MOST_PIXELS
 ) -> NDArray[np.uint8]:
     """The same as an array, uint8 (height, width, 3)."""
-    try:
+    with _named_errors(image):
         if isinstance(image, Image.Image):
             return _open_pixels(image, size, fit, most_pixels)
         # Pipes, which would block, and files with too many bytes are refused here.
@@ -67,15 +68,10 @@ def read_pixels(
             raise ImageLimitError(f"it has {count >> 20} MB, and at most {MOST_BYTES >> 20} are allowed")
         source = image if isinstance(image, bytes) else str(image)
         return shared_decoder().decode(source, size=size, fit=fit, most_pixels=most_pixels)
-    except DataError as error:
-        raise _refusal(image, error) from error
 
 
 def thumbnail(image: ImageLike, side: int, *, most_pixels: int = MOST_PIXELS) -> bytes:
-    """A small JPEG that fits into a square of ``side`` pixels; raises as :func:`read_image` does.
-
-    It is made from the pixels alone, so that no metadata of the file is passed on.
-    """
+    """A JPEG within a square of ``side``, made from the pixels, without metadata; raises as :func:`read_image`."""
     file = io.BytesIO()
     read_image(image, fit=side, most_pixels=most_pixels).save(file, "JPEG", quality=84, optimize=True)
     return file.getvalue()
@@ -83,18 +79,14 @@ def thumbnail(image: ImageLike, side: int, *, most_pixels: int = MOST_PIXELS) ->
 
 def read_size(content: bytes, *, most_pixels: int) -> tuple[int, int]:
     """Width and height from the header of an image file, which is not decoded; raises as :func:`read_image` does."""
-    try:
+    with _named_errors(content):
         return shared_decoder().size(content, most_pixels=most_pixels)
-    except DataError as error:
-        raise _refusal(content, error) from error
 
 
 def read_photo(image: str | Path | bytes, *, most_pixels: int = MOST_PIXELS) -> Photo:
     """When, where and with which camera an image was taken, and its look; raises as :func:`read_image` does."""
-    try:
+    with _named_errors(image):
         return shared_decoder().photo(str(image) if isinstance(image, Path) else image, most_pixels=most_pixels)
-    except DataError as error:
-        raise _refusal(image, error) from error
 
 
 def _open_pixels(
@@ -110,13 +102,18 @@ def _open_pixels(
         raise DataError(str(error).rstrip(".") or type(error).__name__) from error
 
 
-def _refusal(image: ImageLike, error: DataError) -> DataError:
-    """The error with the name of the image and what to do."""
+@contextmanager
+def _named_errors(image: ImageLike) -> Iterator[None]:
+    """Add the name of the image, and what to do, to errors."""
     name = str(image) if isinstance(image, (str, Path)) else "The given file"
-    if isinstance(error, ImageLimitError):
-        return ImageLimitError(f"{name} is refused as an image: {error}; give a smaller or simpler copy of it.")
-    formats = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
-    return DataError(f"{name} cannot be read as an image: {error}; give a {formats} file.")
+    try:
+        yield
+    except ImageLimitError as error:
+        refused = f"{name} is refused as an image: {error}; give a smaller or simpler copy of it."
+        raise ImageLimitError(refused) from error
+    except DataError as error:
+        formats = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        raise DataError(f"{name} cannot be read as an image: {error}; give a {formats} file.") from error
 
 
 class ImageEncoder(ABC):

@@ -42,28 +42,17 @@ _RATING = 0x4746
 
 @dataclass(frozen=True)
 class Photo:
-    """The facts of one image file.
+    """The facts of one image file; None is unknown."""
 
-    Args:
-        width, height: pixels, upright.
-        look: the perceptual code, 8 bytes.
-        date: when it was taken, local time as "2024-06-30T17:05:00"; or None.
-        camera: maker and model, or None.
-        place: latitude and longitude in degrees, or None.
-        keywords: words that a person or program gave it.
-        caption: a description, or None.
-        rating: 0 to 5 stars, or None.
-    """
-
-    width: int
+    width: int  # pixels, upright
     height: int
-    look: bytes
-    date: str | None = None
-    camera: str | None = None
-    place: tuple[float, float] | None = None
-    keywords: tuple[str, ...] = ()
-    caption: str | None = None
-    rating: int | None = None
+    look: bytes  # the perceptual code, 8 bytes
+    date: str | None = None  # when it was taken, local time as "2024-06-30T17:05:00"
+    camera: str | None = None  # maker and model
+    place: tuple[float, float] | None = None  # latitude and longitude in degrees
+    keywords: tuple[str, ...] = ()  # words that a person or program gave it
+    caption: str | None = None  # a description
+    rating: int | None = None  # 0 to 5 stars
 
     @classmethod
     def parse(cls, values: Mapping[str, Any]) -> Self:
@@ -89,13 +78,7 @@ class Photo:
 
 
 def describe(image: Image.Image, size: tuple[int, int], *, look: Image.Image) -> dict[str, Any]:
-    """The facts of an open image file as plain values.
-
-    Args:
-        image: open, but not necessarily loaded.
-        size: its width and height, upright.
-        look: the same image, upright and of any size, for the perceptual code.
-    """
+    """The facts of an open image file as plain values; ``size`` is upright, and ``look`` is the upright image."""
     exif = _exif(image)
     xmp = _xmp(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp"))
     return {

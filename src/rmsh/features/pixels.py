@@ -40,10 +40,7 @@ def image_size(file: IO[bytes], *, most_pixels: int) -> tuple[int, int]:
 def decode(
     file: IO[bytes], *, size: tuple[int, int] | None = None, fit: int | None = None, most_pixels: int
 ) -> Image.Image:
-    """The first frame of an image file as upright RGB, with the arguments of :func:`rmsh.features.images.read_image`.
-
-    A damaged file raises whatever Pillow raises.
-    """
+    """The first frame of a file as upright RGB, see :func:`rmsh.features.images.read_image`; raises as Pillow does."""
     with _open(file) as opened:
         check_pixels(opened, most_pixels)
         if fit is not None:

@@ -77,29 +77,17 @@ _NO_WORDS = Words()
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A code to search with, and what a finer score needs.
+    """A code to search with, and what a finer score needs; if only the code is known, hits are ranked by distance."""
 
-    Args:
-        codes: the code of one query.
-        model: fingerprint of the model that made it.
-        origins: IDs of the items it was made of, which are excluded from the hits.
-        modality: of the query; None if only the code is known, and hits are ranked by distance.
-        values: relaxed code (bits,) of length 1, or a weighted sum of such; None if only the code is known.
-        vector: vector (dimensions,), as stored for items of this modality; None if there is none, and for a sum.
-        joint: vector of length 1 in the joint space, or a weighted sum of such; None if there is none.
-        weights: of a sum; a simple query has the weight 1.
-        words: the words of a text.
-    """
-
-    codes: Codes
-    model: str
-    origins: tuple[str, ...] = ()
-    modality: Modality | None = None
-    values: FloatArray | None = None
-    vector: FloatArray | None = None
-    joint: FloatArray | None = None
-    weights: tuple[float, ...] = (1.0,)
-    words: Words = _NO_WORDS
+    codes: Codes  # the code of one query
+    model: str  # fingerprint of the model that made it
+    origins: tuple[str, ...] = ()  # IDs of the items it was made of, which are excluded from the hits
+    modality: Modality | None = None  # None if only the code is known
+    values: FloatArray | None = None  # relaxed code (bits,) of length 1, or a weighted sum of such
+    vector: FloatArray | None = None  # (dimensions,), as stored for items of this modality; None for a sum
+    joint: FloatArray | None = None  # vector of length 1 in the joint space, or a weighted sum of such
+    weights: tuple[float, ...] = (1.0,)  # of the parts of a sum
+    words: Words = _NO_WORDS  # of a text
 
     def __post_init__(self) -> None:
         if len(self.codes) != 1:
@@ -119,10 +107,8 @@ def signs(codes: Codes) -> FloatArray:
 def compose(plus: Sequence[Query], minus: Sequence[Query] = ()) -> Query:
     """The sum of some queries, less 0.7 times others; its code is the signs of the same sum of relaxed values.
 
-    A single query is returned as it is. If a part has no vector, the sum has none and is compared with bits.
-
-    Raises:
-        CodesError: the queries belong to different models.
+    A single query is returned as it is. If a part has no vector, the sum has none and is compared with bits. Queries
+    of different models raise CodesError.
     """
     weighted = [(query, 1.0) for query in plus] + [(query, -MINUS) for query in minus]
     first, *others = (query for query, _ in weighted)
@@ -162,11 +148,7 @@ class TextQueries:
     """Encodes texts: recent ones are remembered, and those of several threads are encoded together.
 
     Texts that arrive while others are encoded wait and are encoded as one batch, which takes less time for each of
-    them; a text that comes alone never waits.
-
-    Args:
-        encode: makes queries of texts with a model.
-        remember: number of recent texts whose queries are kept; 0 for none.
+    them; a text that comes alone never waits. The queries of the last ``remember`` texts are kept.
     """
 
     def __init__(self, encode: Callable[[Model, Sequence[str]], list[Query]], *, remember: int) -> None:

@@ -45,34 +45,21 @@ Rank: TypeAlias = Literal["best", "codes"]
 
 
 class ItemStore(Protocol):
-    """Items and their codes: what a library and a Milvus collection have in common."""
+    """Items and their codes: the methods of a :class:`Library` that a Milvus collection has, too."""
 
-    def generation(self) -> Generation:
-        """The model fingerprint and length of the current codes."""
+    def generation(self) -> Generation: ...
+    def model(self) -> Model: ...
+    def count(self) -> int: ...
+    def get(self, name: str) -> Item | None: ...
+    def codes(self, ids: Iterable[str], modality: Modality) -> Codes: ...
+    def picture_path(self, item: Item) -> Path | None: ...
+    def credit(self) -> str: ...
+    def warning(self) -> str: ...
+    def close(self) -> None: ...
 
-    def model(self) -> Model:
-        """The model of the current codes."""
-
-    def count(self) -> int:
-        """Number of items."""
-
-    def get(self, name: str) -> Item | None:
-        """The item with this ID, or None."""
-
-    def codes(self, ids: Iterable[str], modality: Modality) -> Codes:
-        """Codes of some items in the order of the IDs; items without a code of this modality are left out."""
-
-    def picture_path(self, item: Item) -> Path | None:
-        """Path of an item's image file, or None if it is not available here."""
-
-    def credit(self) -> str:
-        """Attribution of the images, or an empty string."""
-
-    def warning(self) -> str:
-        """What to expect of searches if a build found scores near chance, or an empty string."""
-
-    def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
-        """The k nearest items of each query."""
+    def search(
+        self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None
+    ) -> list[list[Hit]]: ...
 
     def candidates(
         self,
@@ -85,19 +72,13 @@ class ItemStore(Protocol):
         words: Sequence[Sequence[str]] = (),
         labels: Iterable[str] = (),
         where: Filter | None = None,
-    ) -> T:
-        """Compare some items more closely with a query; returns what ``use`` returns for their codes and vectors."""
-
-    def close(self) -> None:
-        """Release files and connections."""
+    ) -> T: ...
 
 
 class Searcher:
-    """Searches a library or a collection. Thread-safe; the library may be recoded meanwhile.
+    """Searches an open library or collection; the queries of the last ``remember`` texts are kept.
 
-    Args:
-        store: an open library or collection.
-        remember: number of recent texts whose encoded queries are kept; 0 for none.
+    Thread-safe; the library may be recoded meanwhile.
 
     Example:
         >>> from rmsh.features.bag_of_words import BagOfWords
@@ -136,20 +117,14 @@ class Searcher:
     ) -> Self:
         """Open a library folder, or a collection at ``http(s)://HOST:PORT/NAME`` with its model and image folder.
 
-        Raises:
-            InputError: a collection needs a model; a library has its own model and images.
-            FormatError: the folder is not a library, is damaged, or was written by a newer rmsh.
+        InputError without the model of a collection, or with that of a library; FormatError as :meth:`Library.open`.
         """
         if not str(location).lower().startswith(("http://", "https://")):
             if surplus := model or images:
-                raise InputError(
-                    f"Got {surplus}, but the library {location} has its own model and images; leave it out."
-                )
+                raise InputError(f"Got {surplus}, but {location} has its own model and images; leave it out.")
             return cls(Library.open(location), remember=remember)
         if model is None:
-            raise InputError(
-                f"{location} is an address; also give the folder of the model that made its codes (--model)."
-            )
+            raise InputError(f"{location} is an address; also give the model that made its codes (--model FOLDER).")
         from rmsh.milvus.collection import Collection
 
         return cls(Collection.open(str(location), model, pictures=images), remember=remember)
@@ -185,23 +160,13 @@ class Searcher:
         return modality in model.functions and modality in model.encoders
 
     def text(self, text: str) -> Query:
-        """Encode a text; ``+``, ``-``, ``"a phrase"`` and ``-word`` in it have the meaning that query.py describes.
-
-        Raises:
-            InputError: the text is blank or has nothing to search for, or the model has no text encoder or cannot
-                compose.
-        """
+        """Encode a text, whose signs and quotes have the meaning that query.py describes; raises as :meth:`compose`."""
         if not text.strip():
             raise InputError("The query text is blank; give at least one word.")
         return self.compose(text=text)
 
     def compose(self, plus: Sequence[Query] = (), *, minus: Sequence[Query] = (), text: str = "") -> Query:
-        """One query from several, such as an image and words: what they have in common comes first.
-
-        Args:
-            plus: queries to add up.
-            minus: queries to subtract, with the weight 0.7.
-            text: words to add, and after a lone ``-`` to subtract, as in :meth:`text`.
+        """Add up queries and the words of a text, and subtract others, with the weight 0.7.
 
         Raises:
             InputError: there is nothing to search for, the model has no text encoder, or there are several parts and
@@ -215,18 +180,15 @@ class Searcher:
         if not plus:
             raise InputError(f"The query {text!r} only excludes or subtracts; give something to search for.")
         if len(plus) + len(minus) > 1 and not self.model.has_embedding:
-            raise InputError(
-                f"The query has {len(plus) + len(minus)} parts, but a model of {self.model.method} has no joint space "
-                "to add them up in; search by one of them."
-            )
+            parts = f"The query has {len(plus) + len(minus)} parts"
+            raise InputError(f"{parts}, but a model of {self.model.method} has no joint space; search by one of them.")
         query = compose(plus, minus)
         return replace(query, words=Words(*(a + b for a, b in zip(query.words, words, strict=True))))
 
     def image(self, image: ImageLike) -> Query:
         """Encode an image: a path, the content of an image file, or an open image.
 
-        Raises:
-            InputError: the file does not exist or is not an image, or the model has no image encoder.
+        InputError if the file does not exist or the model has no image encoder; otherwise raises as ``read_image``.
         """
         if isinstance(image, (str, Path)) and not Path(image).is_file():
             raise InputError(f"The image file {image} does not exist; check the path.")
@@ -240,10 +202,8 @@ class Searcher:
 
     def _encoder(self, model: Model, modality: Modality) -> Encoder:
         if modality not in model.encoders or modality not in model.functions:
-            raise InputError(
-                f"The query is a raw {modality}, but the model was trained on precomputed {modality} features and has "
-                "no encoder; search by the ID of an item instead."
-            )
+            found = f"The model was trained on precomputed {modality} features and has no encoder"
+            raise InputError(f"{found}; search by the ID of an item instead of a raw {modality}.")
         key = model.fingerprint, modality
         with self._lock:
             if key not in self._encoders:
@@ -251,11 +211,7 @@ class Searcher:
             return self._encoders[key]
 
     def item(self, name: str, *, by: Modality | None = None) -> Query:
-        """The code of a stored item: of its image by default, otherwise of its text.
-
-        Raises:
-            InputError: there is no such item, or it has no such code.
-        """
+        """The code of a stored item, of its image by default, otherwise of its text; InputError if there is none."""
         for modality in MODALITIES if by is None else (by,):
             codes = self.store.codes([name], modality)
             if len(codes):
@@ -287,12 +243,8 @@ class Searcher:
         distance. ``codes`` ranks by distance alone, as does a query of which only the code is known.
 
         Args:
-            query: from :meth:`text`, :meth:`image` or :meth:`item`.
-            k: number of hits.
+            query: from :meth:`text`, :meth:`image`, :meth:`item` or :meth:`compose`.
             to: modality of the items that are searched; distances refer to their codes.
-            where: restricts the hits.
-            skip: number of hits to skip, for paging.
-            rank: "best" or "codes".
             candidates: number of items by each of the four ways.
 
         Raises:

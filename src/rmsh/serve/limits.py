@@ -112,13 +112,7 @@ def _busy() -> ProblemError:
 
 
 class Turns:
-    """A limited number of slots with a bounded queue; further requests receive 503.
-
-    Args:
-        running: number of slots.
-        waiting: length of the queue.
-        seconds: longest wait in the queue.
-    """
+    """``running`` slots, and a queue for ``waiting`` requests for some seconds; further requests receive 503."""
 
     def __init__(self, running: int, waiting: int, *, seconds: float = 20.0) -> None:
         self._free = threading.Semaphore(running)

@@ -62,11 +62,7 @@ class Overview:
         return Facets(photos=0, facets=[], months=[]) if self._library is None else self._facets.of(self._library)
 
     def duplicates(self, grouping: Grouping) -> Duplicates:
-        """A page of groups.
-
-        Raises:
-            ProblemError: 404, the image files are not known; 409, there are too many; 503, others are waiting.
-        """
+        """A page of groups; ProblemError 404 if image files are not known, 409 if they are many, 503 if others wait."""
         if self._library is None:
             raise ProblemError(404, "A collection does not know its image files; serve the library folder instead.")
         found = self._groups.of(self._library)

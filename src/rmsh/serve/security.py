@@ -44,22 +44,14 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """The access rules of one server.
+    """The access rules of one server; ConfigError if the token is too short, or a host name is malformed.
 
-    Args:
-        token: access token, or None.
-        names: host names of the server, besides its addresses.
-        public: whether other machines can reach it, by any of its addresses.
-
-    Raises:
-        ConfigError: the token is too short, or a host name is malformed.
+    ``names`` are its host names, besides its addresses; if ``public``, other machines can reach it by any of them.
     """
 
     def __init__(self, token: str | None = None, *, names: Iterable[str] = (), public: bool = False) -> None:
         if token is not None and len(token) < _SHORTEST_TOKEN:
-            raise ConfigError(
-                f"The token has {len(token)} characters; give at least {_SHORTEST_TOKEN}, or none to generate one."
-            )
+            raise ConfigError(f"The token has {len(token)} characters; give at least {_SHORTEST_TOKEN}, or none.")
         self._token = token
         self._names = {name.lower().rstrip(".") for name in names}
         wrong = sorted(name for name in self._names if "/" in name)

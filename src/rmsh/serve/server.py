@@ -55,17 +55,9 @@ def serve(
     proxies: Sequence[str] = (),
     on_ready: Callable[[Listening], None],
 ) -> None:
-    """Serve until interrupted.
+    """Serve until interrupted, under the name of the library on the page; options as for `rmsh serve`.
 
-    Args:
-        searcher: searches the library or collection.
-        name: its name on the page.
-        host: address to listen on; unless it and all ``names`` are of the loopback device, a token is required.
-        port: 0 picks a free port.
-        token: access token; generated if required and None.
-        names: host names that clients may use, besides addresses and the name of this machine.
-        proxies: addresses of reverse proxies, which are believed the address and scheme of their clients.
-        on_ready: called when the server accepts requests.
+    A token is required, and generated if None, unless ``host`` and all ``names`` are of the loopback device.
 
     Raises:
         InputError: the address or port is not available.
@@ -87,11 +79,7 @@ def serve(
 
 
 def _return_freed_memory() -> None:
-    """Let glibc give freed memory back to the system.
-
-    By default every thread may have a heap, and freeing large blocks makes glibc keep later ones; a few hundred large
-    uploads then leave 200 MB behind. Other C libraries are left as they are.
-    """
+    """Let glibc give freed memory back to the system; by default, a few hundred large uploads leave 200 MB behind."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
         system = ctypes.CDLL(None)
         system.mallopt(_MMAP_THRESHOLD, 4 << 20)
@@ -123,11 +111,9 @@ def _listen(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=MOST_CONNECTIONS)
     except (OSError, OverflowError) as error:
-        taken = getattr(error, "errno", None) == errno.EADDRINUSE
-        reason = "the port is in use" if taken else error
-        raise InputError(
-            f"Cannot listen on port {port} of {host} ({reason}); choose another --port or --host."
-        ) from error
+        reason = "the port is in use" if getattr(error, "errno", None) == errno.EADDRINUSE else error
+        place = f"port {port} of {host} ({reason})"
+        raise InputError(f"Cannot listen on {place}; choose another --port or --host.") from error
 
 
 def _url(listener: socket.socket, host: str) -> str:

@@ -47,12 +47,7 @@ _REMEMBERED = 256  # uploads
 
 
 class SearchService:
-    """Serves the requests of one server.
-
-    Args:
-        searcher: searches the library or collection.
-        name: its name on the page.
-    """
+    """Serves the requests of one server; ``name`` is that of the library or collection on the page."""
 
     def __init__(self, searcher: Searcher, *, name: str) -> None:
         self._searcher = searcher
@@ -101,9 +96,7 @@ class SearchService:
     def search_image(self, file: IO[bytes], request: Parts, *, client: str = "") -> Found:
         """Search by an uploaded image, which is read when its turn comes, and further parts.
 
-        Raises:
-            ProblemError: 413, the image is too large, or takes too much time or memory to decode.
-            DataError: it cannot be read as an image.
+        ProblemError 413 if it is too large or takes too much time or memory, DataError if it is not an image.
         """
 
         def make() -> Query:
@@ -174,11 +167,7 @@ class SearchService:
             listed = {"hits": shown, "hints": self._searcher.hints(where)}
             return Found.model_validate({**facts, **listed})  # all at once: an object for each label takes longer
 
-        def use_in_turn(query: Query) -> Found:
-            with self._turn(self._turns):
-                return use(query)
-
-        return self._searcher.run(make, use_in_turn)
+        return self._searcher.run(make, self._turn(self._turns)(use))
 
     @contextmanager
     def _turn(self, turns: Turns) -> Iterator[None]:

@@ -28,10 +28,7 @@ Selection: TypeAlias = Mapping[Role, Mapping[Part, MatrixKey]]  # "all", or the 
 def select_matrices(
     matrices: Sequence[MatrixKey], *, skip: Collection[Role] = (), source: str
 ) -> tuple[Selection, list[str]]:
-    """Select a matrix, or its parts, for each role except the skipped ones, by the meaning of their keys.
-
-    Also returns notes on what was guessed and what is not used.
-    """
+    """A matrix, or its parts, for each role that is not skipped, by the meaning of keys; and notes on these guesses."""
     found: dict[Role, dict[Part, MatrixKey]] = {role: {} for role in ROLES}
     notes, unused = [], []
     for matrix in matrices:

@@ -158,10 +158,7 @@ def _is_metadata(name: str) -> bool:
 
 
 def _read_files(folder: Path, files: Sequence[str], on_progress: OnProgress) -> _Found:
-    """A record for each image, and for each .txt without an image.
-
-    The folder of an image is its label if every image is in a folder, and there are at least two folders.
-    """
+    """A record for each image, and for each .txt without an image; if all images are in folders, these are labels."""
     images = [name for name in files if is_image(name)]
     text_of = {_stem(name): name for name in files if name.lower().endswith(".txt") and name != CREDIT}
     texts_alone = [text_of[stem] for stem in text_of.keys() - set(map(_stem, images))]

@@ -38,10 +38,7 @@ def shards_key(shards: Sequence[Path]) -> str:
 
 
 def read_shards(shards: Sequence[Path], *, into: Path, inside: Path | None = None) -> tuple[Origin, list[str]]:
-    """The checked records of uncompressed shards, and notes; images are unpacked into a folder unless already there.
-
-    Shards must not lead out of the folder ``inside``.
-    """
+    """The checked records of uncompressed shards ``inside`` a folder, and notes; images are unpacked unless there."""
     records: list[Record] = []
     skipped: list[Skipped] = []
     make_folder(into, mode=0o700)
