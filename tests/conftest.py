@@ -26,6 +26,7 @@ from lab.speed.hostile import large_avif, long_comment, long_png, progressive_jp
 from rmsh.builder.photos import read_files
 from rmsh.core.types import FloatArray
 from rmsh.data.pairs import Pairs
+from rmsh.data.records import Origin
 from rmsh.features import ENCODERS
 from rmsh.features.bag_of_words import BagOfWords
 from rmsh.features.images import ImageEncoder, ImageLike, read_image
@@ -227,7 +228,7 @@ def photographs(_colour_encoder: None, tmp_path_factory: pytest.TempPathFactory)
     """
     names = [f"{name} {shade}" for name in COLOURS for shade in range(8)]
     folder = make_colours(tmp_path_factory.mktemp("photographs") / "colours", names, draw=_photograph)
-    files = read_files(folder, [f"{name}.png" for name in names], known={})
+    files = read_files(Origin(folder, (), ()), [f"{name}.png" for name in names], known={})
     with Library.open(folder, writable=True) as library, library.transaction() as connection:
         rows = rows_of_ids(connection, names)
         insert_photos(connection, {rows[name]: files[f"{name}.png"] for name in names})
