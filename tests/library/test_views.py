@@ -108,7 +108,7 @@ def test_threads_that_search_while_a_writer_works_see_whole_states(
     def search(reader: Library, model: str) -> None:
         try:
             while not stop.is_set():
-                counts.append(len(reader.within(code(["q"]), 16, to="text", model=model)[0]))
+                counts.append(len(reader.search(code(["q"]), 100, to="text", model=model)[0]))
         except BaseException as error:
             errors.append(error)
 
@@ -126,7 +126,7 @@ def test_threads_that_search_while_a_writer_works_see_whole_states(
             thread.join(60)
         assert errors == []
         assert [count for count in counts if count % 2] == []
-        assert len(reader.within(code(["q"]), 16, to="text", model=model)[0]) == 32
+        assert len(reader.search(code(["q"]), 100, to="text", model=model)[0]) == 32
 
 
 def _vectors_of(rows: list[int], reads: list[list[int]]) -> dict[Modality, dict[int, bytes]]:

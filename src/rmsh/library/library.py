@@ -8,7 +8,7 @@ read; writers take turns, one batch at a time, and wait for each other up to a t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from rmsh.library.database import DATABASE, Readers, Writer, is_restoring, read_
 from rmsh.library.facets import label_hints
 from rmsh.library.folder import create_folder, find_model, finish_restore, read_manifest, read_report, update_files
 from rmsh.library.image_folders import image_folders
-from rmsh.library.items import Batch, Candidates, Hit, Item, check_modality, checked_ids, image_path
+from rmsh.library.items import Batch, CandidateQuery, Candidates, Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.schema import check_version
 from rmsh.library.snapshot import SnapshotWriter
 from rmsh.library.views import Views
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, Store
-    from rmsh.index.base import Hits, Neighbours, StoredIndex
+    from rmsh.index.base import StoredIndex
     from rmsh.index.filters import Filter
     from rmsh.library.photos import ImageFile
     from rmsh.library.queries import Generation
@@ -247,87 +247,66 @@ class Library:
         Raises:
             CodesError: the codes have another length or belong to another model.
         """
-        return self._find(lambda view, mask: view.search(codes, k, where=mask), codes, to=to, model=model, where=where)
+        check_modality(to)
+        with self.reading() as connection:
+            view = self._views.at(connection, to)
+            view.generation.check(model, codes)
+            mask = self._mask(connection, view, where)
+            while view.is_valid():
+                found = view.search(codes, k, where=mask)
+                items, damaged = queries.intact_items(connection, found.rows.ravel().tolist())
+                if not damaged and view.is_valid():
+                    return [_hits(items, *found.of(query)) for query in range(len(found))]
+                self._views.warn(damaged.values())  # and search without them
+                intact = ~view.mask_of([np.array(sorted(damaged), dtype=np.int64)])
+                mask = intact if mask is None else mask & intact
+        return self.search(codes, k, to=to, model=model, where=where)  # another program overwrote the snapshot
 
-    def candidates(
-        self,
-        codes: Codes,
-        count: int,
-        use: Callable[[Candidates], T],
-        *,
-        to: Modality,
-        model: str,
-        words: Sequence[Sequence[str]] = (),
-        labels: Iterable[str] = (),
-        where: Filter | None = None,
-    ) -> T:
+    def candidates(self, query: CandidateQuery, use: Callable[[Candidates], T]) -> T:
         """Compare some items more closely with a query; returns what ``use`` returns for their codes and vectors.
 
-        They are the ``count`` nearest by image codes and by text codes, as many with all the words, and as many with
-        one of the labels.
-
-        Args:
-            codes: code of the query.
-            count: number of items by each of these ways.
-            use: called with the candidates, whose items it may read, in one state of the library; it may be called
-                again if another program overwrites the snapshot.
-            to: an item needs a code of this modality.
-            model: fingerprint of the model that computed the code.
-            words: the forms of each word.
-            labels: names.
-            where: which items may be found.
-
-        Raises:
-            CodesError: the code has another length or belongs to another model.
+        ``use`` is called with the candidates, whose items it may read, in one state of the library; it may be called
+        again if another program overwrites the snapshot. A code of another length or model raises CodesError.
         """
-        labels = tuple(labels)
         with self.reading() as connection:
             views = {modality: self._views.at(connection, modality) for modality in MODALITIES}
             while len({(view.seq, view.token) for view in views.values()}) > 1:  # the second may be of a later state
                 views = {modality: self._views.at(connection, modality) for modality in MODALITIES}
-            views[to].generation.check(model, codes)
-            rows = self._candidate_rows(connection, views, codes, count, to=to, words=words, labels=labels, where=where)
+            generation = views[query.to].generation
+            generation.check(query.model, query.codes)
+            rows = self._candidate_rows(connection, views, query)
             stored, has, lost = {}, {}, list[str]()
             for modality, view in views.items():
                 places, as_words = view.locate(rows)
-                stored[modality] = as_words.astype("<u8").view(np.uint8)[:, : codes.packed.shape[1]]
+                stored[modality] = as_words.astype("<u8").view(np.uint8)[:, : query.codes.packed.shape[1]]
                 has[modality] = places >= 0
-            read = partial(queries.vectors_of_rows, connection, views[to].generation, on_damage=lost.append)
+            read = partial(queries.vectors_of_rows, connection, generation, on_damage=lost.append)
             vectors = views["image"].vectors.of(rows, read)
             self._views.warn(lost)
             used = use(Candidates(rows, stored, has, vectors, partial(self._intact_items, connection)))
             if all(view.is_valid() for view in views.values()):
                 return used
-        return self.candidates(codes, count, use, to=to, model=model, words=words, labels=labels, where=where)
+        return self.candidates(query, use)
 
     def _candidate_rows(
-        self,
-        connection: sqlite3.Connection,
-        views: Mapping[Modality, View],
-        codes: Codes,
-        count: int,
-        *,
-        to: Modality,
-        words: Sequence[Sequence[str]],
-        labels: Iterable[str],
-        where: Filter | None,
+        self, connection: sqlite3.Connection, views: Mapping[Modality, View], query: CandidateQuery
     ) -> IntArray:
         """Rows of :meth:`candidates`, int64 (n,) increasing."""
 
         def with_label() -> IntArray:
-            return queries.most_frequent(self._views.rows_with_labels(connection, labels), count)
+            return queries.most_frequent(self._views.rows_with_labels(connection, query.labels), query.count)
 
         found = [self._unless_damaged(with_label)]
-        if words:
-            found.append(self._unless_damaged(lambda: queries.rows_with_words(connection, words, count)))
+        if query.words:
+            found.append(self._unless_damaged(lambda: queries.rows_with_words(connection, query.words, query.count)))
         masks = {}
         for modality, view in views.items():
-            if where is not None:
-                masks[modality] = self._mask(connection, view, where)
-            found.append(view.search(codes, count, where=masks.get(modality)).rows[0])
+            masks[modality] = self._mask(connection, view, query.where)
+            found.append(view.search(query.codes, query.count, where=masks[modality]).rows[0])
         rows: IntArray = np.unique(np.concatenate(found))
-        places, _ = views[to].locate(rows)
-        return rows[(places >= 0) & (True if where is None else masks[to][places])]
+        places, _ = views[query.to].locate(rows)
+        mask = masks[query.to]
+        return rows[(places >= 0) & (True if mask is None else mask[places])]
 
     def _intact_items(self, connection: sqlite3.Connection, rows: Iterable[int]) -> Mapping[int, Item]:
         items, damaged = queries.intact_items(connection, rows)
@@ -343,40 +322,9 @@ class Library:
             self._views.warn([str(error)])
             return np.empty(0, dtype=np.int64)
 
-    def within(
-        self, codes: Codes, radius: int, *, to: Modality, model: str, where: Filter | None = None
-    ) -> list[list[Hit]]:
-        """All items within a distance of ``radius`` bits of each query; otherwise like :meth:`search`."""
-        return self._find(
-            lambda view, mask: view.within(codes, radius, where=mask), codes, to=to, model=model, where=where
-        )
-
-    def _find(
-        self,
-        search: Callable[[View, BitArray | None], Hits | Neighbours],
-        codes: Codes,
-        *,
-        to: Modality,
-        model: str,
-        where: Filter | None,
-    ) -> list[list[Hit]]:
-        """Search the current codes; if results are damaged, the search is repeated without them."""
-        check_modality(to)
-        with self.reading() as connection:
-            view = self._views.at(connection, to)
-            view.generation.check(model, codes)
-            mask = None if where is None else self._mask(connection, view, where)
-            while view.is_valid():
-                found = search(view, mask)
-                items, damaged = queries.intact_items(connection, found.rows.ravel().tolist())
-                if not damaged and view.is_valid():
-                    return [_hits(items, *found.of(query)) for query in range(len(found))]
-                self._views.warn(damaged.values())
-                intact = ~view.mask_of([np.array(sorted(damaged), dtype=np.int64)])
-                mask = intact if mask is None else mask & intact
-        return self._find(search, codes, to=to, model=model, where=where)  # another program overwrote the snapshot
-
-    def _mask(self, connection: sqlite3.Connection, view: View, where: Filter) -> BitArray:
+    def _mask(self, connection: sqlite3.Connection, view: View, where: Filter | None) -> BitArray | None:
+        if where is None:
+            return None
         labels = partial(self._views.labels, connection)
         return to_mask(where, lambda condition: view.mask_of(queries.matching_rows(connection, condition, labels)))
 

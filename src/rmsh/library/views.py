@@ -20,7 +20,7 @@ import numpy as np
 from rmsh.codes import to_words
 from rmsh.core.errors import FormatError
 from rmsh.core.types import MODALITIES
-from rmsh.index.base import FAR, check_k, to_hits, to_keys, to_neighbours
+from rmsh.index.base import FAR, check_k, to_hits, to_keys
 from rmsh.library import queries
 from rmsh.library.snapshot import is_stale, open_snapshot
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, WordArray
-    from rmsh.index.base import Hits, Neighbours, StoredIndex
+    from rmsh.index.base import Hits, StoredIndex
     from rmsh.library.queries import Generation, LabelEntry
     from rmsh.library.snapshot import Snapshot
 
@@ -61,7 +61,7 @@ class Segment:
             return np.clip(rows - first, 0, len(self.rows))
         return np.searchsorted(self.rows, rows)
 
-    def keys(self, hits: Hits | Neighbours) -> IntArray:
+    def keys(self, hits: Hits) -> IntArray:
         """Hits of the index as sort keys of distance and library row (see index/base.py)."""
         return to_keys(self.rows[hits.rows], hits.distances)
 
@@ -179,16 +179,6 @@ class View:
         check_k(k)
         found = [segment.nearest(codes, k, mask) for segment, mask in self._segments(where)]
         return to_hits(np.sort(np.concatenate(found, axis=1), axis=1)[:, :k])
-
-    def within(self, codes: Codes, radius: int, *, where: BitArray | None = None) -> Neighbours:
-        """All rows within a distance of ``radius`` of each query that pass a mask."""
-        owners, keys = [], []
-        for segment, mask in self._segments(where):
-            near = segment.index.within(codes, radius, where=mask)
-            existing = slice(None) if segment.alive is None else segment.alive[near.rows]
-            owners.append(np.repeat(np.arange(len(codes)), np.diff(near.offsets))[existing])
-            keys.append(segment.keys(near)[existing])
-        return to_neighbours(np.concatenate(owners), np.concatenate(keys), queries=len(codes))
 
 
 class Views:

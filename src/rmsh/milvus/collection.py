@@ -42,7 +42,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import read_credit
 from rmsh.index.base import check_k
 from rmsh.index.filters import And, Filter, Id, Label, Not, Or
-from rmsh.library.items import Candidates, Hit, Item, check_modality, checked_ids, image_path
+from rmsh.library.items import CandidateQuery, Candidates, Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.queries import Generation, stack_vectors
 from rmsh.milvus.connection import Address
 from rmsh.milvus.table import MAX_BYTES, MAX_FOUND, MAX_LABELS, Consistency, Table
@@ -266,45 +266,29 @@ class Collection:
         found = self._table.nearest(codes.packed, check_k(k), where=condition, fields=_ITEM_FIELDS, partition=to)
         return [[Hit(item_of(one.fields), one.distance, row_of(one.key)) for one in hits] for hits in found]
 
-    def candidates(
-        self,
-        codes: Codes,
-        count: int,
-        use: Callable[[Candidates], T],
-        *,
-        to: Modality,
-        model: str,
-        words: Sequence[Sequence[str]] = (),  # noqa: ARG002
-        labels: Iterable[str] = (),
-        where: Filter | None = None,
-    ) -> T:
-        """Like :meth:`Library.candidates`, but words are not looked up.
-
-        Raises:
-            CodesError: the code has another length or another model.
-            InputError: the filter has a condition on texts.
-        """
-        condition = self._check_query(codes, to, model=model, where=where)
-        rows = set(self._labelled_rows(list(labels), count))
+    def candidates(self, query: CandidateQuery, use: Callable[[Candidates], T]) -> T:
+        """Like :meth:`Library.candidates`, but words are not looked up; InputError if the filter has them."""
+        condition = self._check_query(query.codes, query.to, model=query.model, where=query.where)
+        rows = set(self._labelled_rows(query.labels, query.count))
         for modality in MODALITIES:
             # Twice as many: of equally distant ones, the server returns any, and a library the first.
-            most = min(2 * count, MAX_FOUND)
-            (hits,) = self._table.nearest(codes.packed, most, where=condition, partition=modality)
-            rows |= {row_of(hit.key) for hit in hits[:count]}
+            most = min(2 * query.count, MAX_FOUND)
+            (hits,) = self._table.nearest(query.codes.packed, most, where=condition, partition=modality)
+            rows |= {row_of(hit.key) for hit in hits[: query.count]}
         keys = [key_of(row, modality) for row in sorted(rows) for modality in MODALITIES]
         found = self._table.by_keys(keys, [*_ITEM_FIELDS, *self._coded], where=condition)
-        kept = np.array([row for row in sorted(rows) if key_of(row, to) in found], dtype=np.int64)
+        kept = np.array([row for row in sorted(rows) if key_of(row, query.to) in found], dtype=np.int64)
         stored, has, vectors = {}, {}, {}
         for modality in MODALITIES:
             entities = {row: found.get(key_of(row, modality), {}) for row in kept.tolist()}
             has[modality] = np.array([bool(entity) for entity in entities.values()], dtype=np.bool_)
-            none = [bytes(codes.packed.shape[1])]
+            none = [bytes(query.codes.packed.shape[1])]
             stored[modality] = self._generation.to_array([e.get("code", none)[0] for e in entities.values()])
             known = {row: vector for row, e in entities.items() if (vector := vector_of(e)) is not None}
             vectors[modality] = stack_vectors(kept.tolist(), known)
 
         def read(some: Iterable[int]) -> dict[int, Item]:
-            return {row: item_of(found[key_of(row, to)]) for row in some}
+            return {row: item_of(found[key_of(row, query.to)]) for row in some}
 
         return use(Candidates(kept, stored, has, vectors, read))
 
@@ -316,7 +300,9 @@ class Collection:
         if not labels:
             return []
         limit = min(4 * count * len(MODALITIES), MAX_FOUND)
-        found = self._table.query(f"array_contains_any(labels, {literal(labels)})", ["key", "labels"], limit=limit)
+        found = self._table.query(
+            f"array_contains_any(labels, {literal(list(labels))})", ["key", "labels"], limit=limit
+        )
         matches = {row_of(int(entity["key"])): len({*labels} & {*entity["labels"]}) for entity in found}
         return sorted(matches, key=lambda row: (-matches[row], row))[:count]
 

@@ -18,7 +18,7 @@ from rmsh.core.errors import CodesError, InputError
 from rmsh.core.types import MODALITIES
 from rmsh.features import extract
 from rmsh.index.base import check_k
-from rmsh.library.items import Hit, Match
+from rmsh.library.items import CandidateQuery, Hit, Match
 from rmsh.library.library import Library
 from rmsh.search import scoring
 from rmsh.search.query import Query, TextQueries, Words, compose, signs
@@ -74,18 +74,7 @@ class ItemStore(Protocol):
     def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
         """The k nearest items of each query."""
 
-    def candidates(
-        self,
-        codes: Codes,
-        count: int,
-        use: Callable[[Candidates], T],
-        *,
-        to: Modality,
-        model: str,
-        words: Sequence[Sequence[str]] = (),
-        labels: Iterable[str] = (),
-        where: Filter | None = None,
-    ) -> T:
+    def candidates(self, query: CandidateQuery, use: Callable[[Candidates], T]) -> T:
         """Compare some items more closely with a query; returns what ``use`` returns for their codes and vectors."""
 
     def close(self) -> None:
@@ -308,16 +297,17 @@ class Searcher:
         ranked, more = list[Hit](), False
         if rank == "best" and query.modality is not None:
             text = query.words.text
-            ranked, more = self.store.candidates(
+            closer = CandidateQuery(
                 query.codes,
                 candidates,
-                lambda found: self._ranked(query, found, to, wanted + len(query.origins)),
-                to=to,
-                model=query.model,
+                to,
+                query.model,
                 words=[scoring.forms(word) for word in scoring.keywords(text)],
                 labels=scoring.label_names(text),
                 where=where,
             )
+            enough = wanted + len(query.origins)
+            ranked, more = self.store.candidates(closer, lambda found: self._ranked(query, found, to, enough))
         if not more:
             first = {hit.row for hit in ranked}
             most = wanted + len(ranked) + len(query.origins)
