@@ -14,7 +14,6 @@ import pytest
 
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError, InputError
-from rmsh.index.brute import Brute
 from rmsh.library import Item, Library
 from rmsh.library.backup import backup, restore
 from rmsh.library.folder import share
@@ -234,7 +233,7 @@ def test_a_link_out_of_the_folder_of_pictures_is_refused(library: Library, folde
 
 def test_a_library_may_be_searched_by_another_index(library: Library, folder: Path, fill: Fill, code: Code) -> None:
     fill(library, ["a", "b"])
-    with Library.open(folder, engine=Brute) as reader:
+    with Library.open(folder) as reader:
         assert _found(reader, code(["b"]), 1) == ["b"]
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from rmsh.codes import Codes
 from rmsh.core.types import Modality
-from rmsh.index.brute import Brute
 from rmsh.library import Library, snapshot
 from rmsh.library import views as views_module
 from rmsh.library.database import Readers
@@ -30,7 +29,7 @@ def _rows(view: View) -> list[int]:
 
 @pytest.fixture
 def views(library: Library, folder: Path) -> Views:
-    return Views(folder, engine=Brute)
+    return Views(folder)
 
 
 def test_nothing_is_read_anew_while_nothing_changes(library: Library, views: Views, fill: Fill) -> None:
@@ -112,7 +111,7 @@ def test_threads_that_search_while_a_writer_works_see_whole_states(
         except BaseException as error:
             errors.append(error)
 
-    with Library.open(folder, engine=Brute) as reader:
+    with Library.open(folder) as reader:
         model = reader.generation().fingerprint
         threads = [threading.Thread(target=search, args=(reader, model)) for _ in range(3)]
         for thread in threads:

@@ -76,10 +76,8 @@ def entity_of(
     """
     for value in (item.id, item.text or "", item.picture or "", *item.labels):
         if len(value) > MAX_BYTES // 4 and len(value.encode()) > MAX_BYTES:
-            raise InputError(
-                f"Item {item.id[:40]!r} has a string of {len(value.encode()):,} bytes; Milvus allows {MAX_BYTES:,}: "
-                "shorten it."
-            )
+            size = f"{len(value.encode()):,} bytes; Milvus allows {MAX_BYTES:,}"
+            raise InputError(f"Item {item.id[:40]!r} has a string of {size}: shorten it.")
     if len(item.labels) > MAX_LABELS:
         raise InputError(
             f"Item {item.id!r} has {len(item.labels):,} labels; Milvus allows {MAX_LABELS:,}: remove some."
@@ -162,12 +160,7 @@ class Collection:
 
     @classmethod
     def open(
-        cls,
-        address: str,
-        model: Path | str,
-        *,
-        pictures: Path | None = None,
-        consistency: Consistency = "Bounded",
+        cls, address: str, model: Path | str, *, pictures: Path | None = None, consistency: Consistency = "Bounded"
     ) -> Self:
         """Open a collection; credentials come from the environment (see connection.py).
 
@@ -187,13 +180,10 @@ class Collection:
         table = Table(parsed, consistency=consistency)
         try:
             if "library" not in table.about:
-                raise FormatError(
-                    f"{address} is an index without items; give the address used for `rmsh library push`."
-                )
-            if table.about["model"] != loaded.fingerprint:
+                raise FormatError(f"{address} is an index without items; give the address of a pushed library.")
+            if (made_by := table.about["model"]) != loaded.fingerprint:
                 raise CodesError(
-                    f"The model has the fingerprint {loaded.fingerprint}, but the codes of {address} were computed by "
-                    f"{table.about['model']}; give that model."
+                    f"{address} has codes of the model {made_by}, not of {loaded.fingerprint}; give that model."
                 )
         except BaseException:
             table.close()

@@ -6,10 +6,10 @@ The items are in a library folder or in a collection on a Milvus server. Nothing
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rmsh.features.images import ImageLike
     from rmsh.index.filters import Filter
     from rmsh.library.items import Candidates, Item
-    from rmsh.library.queries import Generation
+    from rmsh.milvus.collection import Collection
     from rmsh.model import Model
 
 T = TypeVar("T")
@@ -42,43 +42,7 @@ _CANDIDATES = 300  # by each kind of code, by words and by labels
 _REMEMBERED = 1024  # texts; a query takes about 4 KB
 
 Rank: TypeAlias = Literal["best", "codes"]
-
-
-class ItemStore(Protocol):
-    """Items and their codes: what a library and a Milvus collection have in common."""
-
-    def generation(self) -> Generation:
-        """The model fingerprint and length of the current codes."""
-
-    def model(self) -> Model:
-        """The model of the current codes."""
-
-    def count(self) -> int:
-        """Number of items."""
-
-    def get(self, name: str) -> Item | None:
-        """The item with this ID, or None."""
-
-    def codes(self, ids: Iterable[str], modality: Modality) -> Codes:
-        """Codes of some items in the order of the IDs; items without a code of this modality are left out."""
-
-    def picture_path(self, item: Item) -> Path | None:
-        """Path of an item's image file, or None if it is not available here."""
-
-    def credit(self) -> str:
-        """Attribution of the images, or an empty string."""
-
-    def warning(self) -> str:
-        """What to expect of searches if a build found scores near chance, or an empty string."""
-
-    def search(self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None) -> list[list[Hit]]:
-        """The k nearest items of each query."""
-
-    def candidates(self, query: CandidateQuery, use: Callable[[Candidates], T]) -> T:
-        """Compare some items more closely with a query; returns what ``use`` returns for their codes and vectors."""
-
-    def close(self) -> None:
-        """Release files and connections."""
+ItemStore: TypeAlias = "Library | Collection"
 
 
 class Searcher:
