@@ -14,7 +14,6 @@ from rmsh.core.errors import RmshError
 from rmsh.core.types import MODALITIES
 from rmsh.features.bag_of_words import BagOfWords
 from rmsh.hash_function import HashFunction, JointLayer, Layer
-from rmsh.index.brute import Brute
 from rmsh.index.filters import Label, Text
 from rmsh.library import Item, Library
 from rmsh.library.queries import generation_of, intact_items
@@ -97,7 +96,7 @@ def _codes(items: Sequence[Item], modality: Modality, fingerprint: str) -> Codes
 
 def inspect_library(folder: Path) -> tuple[Versions, list[str]]:
     """The items of a library, and its problems: what is incomplete, not found, or found by `verify`."""
-    with Library.open(folder, engine=Brute) as library:
+    with Library.open(folder) as library:
         model = library.model().fingerprint
         with library.reading() as connection:
             number = generation_of(connection).number

@@ -83,7 +83,6 @@ def answers_of(searcher: Searcher) -> Answers:
         "labelled": lambda: nearest("text", where=Label("v1")),
         "not labelled": lambda: nearest("text", where=~Label("v1")),
         "with ID": lambda: nearest("text", where=Id("n9") | Id("n69")),
-        "within": lambda: hits(library.within(queries["text"], 16, to="text", model=fingerprint)[0]),
         "worded": lambda: nearest("text", where=Text(WORDS[0])),
         "best": lambda: hits(searcher.search(searcher.text(f"{WORDS[1]} {WORDS[0]}"), ITEMS, to="text")),
         "like": lambda: hits(searcher.search(searcher.item("n9"), ITEMS, to="image")),

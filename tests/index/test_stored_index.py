@@ -65,5 +65,5 @@ def test_earlier_views_do_not_change_when_codes_are_added() -> None:
     ],
 )
 def test_a_base_of_another_shape_is_refused(base: Any) -> None:
-    with pytest.raises(CodesError, match=r"uint64 array of shape \(n, 1\)"):
+    with pytest.raises(CodesError, match=r"C-contiguous uint64 \(n, 1\)"):
         Brute.over(base, 64)

@@ -21,6 +21,7 @@ from rmsh.hash_function import HashFunction, JointLayer, Layer
 from rmsh.index.filters import Id, Label
 from rmsh.library import Item, Library, database, snapshot
 from rmsh.library.backup import backup, restore
+from rmsh.library.items import CandidateQuery
 from rmsh.library.maintenance import compact
 from rmsh.library.recode import recode
 from rmsh.library.repair import repair
@@ -266,9 +267,8 @@ def test_damaged_and_lost_vectors_are_reported_and_repaired(
 ) -> None:
     _spoil(with_vectors, statement)
     query = with_vectors.codes(["a"], "text")
-    found = with_vectors.candidates(
-        query, 5, lambda found: found, to="text", model=with_vectors.generation().fingerprint
-    )
+    wanted = CandidateQuery(query, 5, "text", with_vectors.generation().fingerprint)
+    found = with_vectors.candidates(wanted, lambda found: found)
     assert found.vectors["text"].tolist() == [[1, 2], [0, 0]]
     assert "vectors of the item 'b' (row 2)" in caplog.text
     assert any("vectors of the item 'b' (row 2)" in problem for problem in verify(folder).problems)

@@ -84,15 +84,16 @@ import os, sys
 import numpy as np
 from rmsh.codes import Codes
 from rmsh.core.errors import RmshError
-from rmsh.index.brute import Brute
+from rmsh.index.scan import Scan
 from rmsh.library import Library
 from rmsh.library.verify import verify
 from pathlib import Path
+codes = Codes(np.zeros((1, 2), np.uint8), 16, ["q"])
+Scan.over(np.zeros((1, 1), np.uint64), 16).search(codes, 1)
 if os.geteuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
 folder = sys.argv[1]
-with Library.open(folder, engine=Brute) as library:
-    codes = Codes(np.zeros((1, 2), np.uint8), 16, ["q"])
+with Library.open(folder) as library:
     print(library.count(), library.search(codes, 1, to="text", model=library.generation().fingerprint)[0][0].item.id)
     input()
     print(library.count(), flush=True)

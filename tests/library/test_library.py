@@ -14,7 +14,6 @@ import pytest
 
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError, InputError
-from rmsh.index.brute import Brute
 from rmsh.library import Item, Library
 from rmsh.library.backup import backup, restore
 from rmsh.library.folder import share
@@ -93,17 +92,6 @@ def test_equal_distances_are_ordered_by_when_an_item_was_last_written(library: L
     assert _found(library, code(["x"])) == ["b", "c", "a"]
 
 
-def test_within_gives_all_that_are_near(library: Library, code: Code) -> None:
-    zeros = np.zeros((3, 2), np.uint8)
-    zeros[1, 0], zeros[2, 0] = 1, 3
-    library.add([Item(n) for n in "abc"], {"text": Codes(zeros, 16, list("abc"))}, model=_print(library))
-    hits = library.within(Codes(zeros[:2], 16, ["p", "q"]), 1, to="text", model=_print(library))
-    assert [[(hit.item.id, hit.distance) for hit in of_query] for of_query in hits] == [
-        [("a", 0), ("b", 1)],
-        [("b", 0), ("a", 1), ("c", 1)],
-    ]
-
-
 def test_a_removed_id_may_be_added_again_and_takes_a_new_row(library: Library, fill: Fill, code: Code) -> None:
     fill(library, ["a"])
     library.remove(["a"])
@@ -146,7 +134,7 @@ def test_codes_of_another_length_are_refused_everywhere(library: Library, code: 
     with pytest.raises(CodesError, match=r"24 bits.* 16"):
         library.add([Item("a")], {"text": longer}, model=_print(library))
     with pytest.raises(CodesError, match="24 bits"):
-        library.within(longer, 1, to="text", model=_print(library))
+        library.search(longer, 1, to="text", model=_print(library))
 
 
 def test_an_unknown_modality_is_refused(library: Library, code: Code) -> None:
@@ -245,7 +233,7 @@ def test_a_link_out_of_the_folder_of_pictures_is_refused(library: Library, folde
 
 def test_a_library_may_be_searched_by_another_index(library: Library, folder: Path, fill: Fill, code: Code) -> None:
     fill(library, ["a", "b"])
-    with Library.open(folder, engine=Brute) as reader:
+    with Library.open(folder) as reader:
         assert _found(reader, code(["b"]), 1) == ["b"]
 
 

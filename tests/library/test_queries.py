@@ -91,12 +91,6 @@ def test_rows_come_in_blocks_and_in_order(
     assert blocks == ([[2]] if where == Id("2") else [[1], [2]])
 
 
-def test_filters_hold_within_a_radius_too(stocked: Library, code: Code) -> None:
-    model = stocked.generation().fingerprint
-    ((*hits,),) = stocked.within(code(["2"]), 16, to="text", model=model, where=Label("two"))
-    assert [hit.item.id for hit in hits] == ["2", "4"]
-
-
 def test_texts_have_a_form_of_each_word_unless_the_words_are_frequent(
     stocked: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,7 @@ def test_a_whole_library_has_no_problem(stocked: Library, folder: Path, fill: Fi
         ("UPDATE changes SET last = 7", "The log of changes is damaged at the entry 1"),
         ("UPDATE labels SET name = 'q' WHERE name = 'b'", "The list of labels is damaged"),
         ("UPDATE labels SET count = 2 WHERE name = 'b'", "The list of labels is damaged"),
-        ("DELETE FROM item_labels WHERE row = 2", "items with the label 'b' is damaged (0 of 1)"),
+        ("DELETE FROM item_labels WHERE row = 2", "label 'b' is damaged (0 of 1)"),
     ],
 )
 def test_damage_is_one_sentence(statement: str, sentence: str, *, stocked: Library, folder: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from rmsh.codes import Codes
 from rmsh.core.types import Modality
-from rmsh.index.brute import Brute
 from rmsh.library import Library, snapshot
 from rmsh.library import views as views_module
 from rmsh.library.database import Readers
@@ -30,7 +29,7 @@ def _rows(view: View) -> list[int]:
 
 @pytest.fixture
 def views(library: Library, folder: Path) -> Views:
-    return Views(folder, engine=Brute)
+    return Views(folder)
 
 
 def test_nothing_is_read_anew_while_nothing_changes(library: Library, views: Views, fill: Fill) -> None:
@@ -108,11 +107,11 @@ def test_threads_that_search_while_a_writer_works_see_whole_states(
     def search(reader: Library, model: str) -> None:
         try:
             while not stop.is_set():
-                counts.append(len(reader.within(code(["q"]), 16, to="text", model=model)[0]))
+                counts.append(len(reader.search(code(["q"]), 100, to="text", model=model)[0]))
         except BaseException as error:
             errors.append(error)
 
-    with Library.open(folder, engine=Brute) as reader:
+    with Library.open(folder) as reader:
         model = reader.generation().fingerprint
         threads = [threading.Thread(target=search, args=(reader, model)) for _ in range(3)]
         for thread in threads:
@@ -126,7 +125,7 @@ def test_threads_that_search_while_a_writer_works_see_whole_states(
             thread.join(60)
         assert errors == []
         assert [count for count in counts if count % 2] == []
-        assert len(reader.within(code(["q"]), 16, to="text", model=model)[0]) == 32
+        assert len(reader.search(code(["q"]), 100, to="text", model=model)[0]) == 32
 
 
 def _vectors_of(rows: list[int], reads: list[list[int]]) -> dict[Modality, dict[int, bytes]]:

@@ -15,7 +15,7 @@ from rmsh.features.bag_of_words import BagOfWords
 from rmsh.hash_function import HashFunction, JointLayer, Layer
 from rmsh.index.filters import Filter, Id, Label
 from rmsh.library import Hit, Item, Library
-from rmsh.library.items import Candidates
+from rmsh.library.items import CandidateQuery, Candidates
 from rmsh.milvus import table
 from rmsh.milvus.collection import Collection
 from rmsh.milvus.push import push
@@ -102,9 +102,10 @@ def _content(found: Candidates) -> tuple[Candidates, Mapping[int, Item]]:
 def test_candidates_are_those_of_the_folder(searchers: Searchers) -> None:
     folder, collection = searchers
     query = folder.text("red dogs")
-    options = {"to": "image", "model": query.model, "labels": ["red", "dog", "'\"\\"], "where": Label("dog")}
+    labels = ["red", "dog", "'\"\\"]
+    wanted = CandidateQuery(query.codes, CANDIDATES, "image", query.model, labels=labels, where=Label("dog"))
     (ours, our_items), (theirs, their_items) = (
-        each.store.candidates(query.codes, CANDIDATES, _content, **options) for each in (folder, collection)
+        each.store.candidates(wanted, _content) for each in (folder, collection)
     )
     assert our_items == their_items
     np.testing.assert_array_equal(ours.rows, theirs.rows)
@@ -116,7 +117,7 @@ def test_candidates_are_those_of_the_folder(searchers: Searchers) -> None:
 def test_more_candidates_than_items_are_all_items(searchers: Searchers) -> None:
     _, collection = searchers
     query = collection.text("wave")
-    found = collection.store.candidates(query.codes, 20_000, len, to="text", model=query.model)
+    found = collection.store.candidates(CandidateQuery(query.codes, 20_000, "text", query.model), len)
     assert found == COUNT * 4 // 5 - 2
 
 
@@ -139,7 +140,8 @@ def test_a_collection_of_an_older_version_is_ranked_by_bits_and_can_be_pushed_to
         assert push(library, address).written == 0
         query = folder.text("wave and sea")
         hits = _first_page(collection, collection.text("wave and sea"))
-        found, _ = collection.store.candidates(query.codes, CANDIDATES, _content, to="image", model=query.model)
+        wanted = CandidateQuery(query.codes, CANDIDATES, "image", query.model)
+        found, _ = collection.store.candidates(wanted, _content)
         assert (found.vectors["image"].size, collection.item("5").vector) == (0, None)
         assert len({hit.item.id for hit in hits} & {hit.item.id for hit in _first_page(folder, query)}) > 5
         collection.close()

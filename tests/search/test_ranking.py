@@ -16,7 +16,7 @@ from rmsh.features.bag_of_words import BagOfWords
 from rmsh.hash_function import HashFunction, JointLayer, Layer
 from rmsh.index.filters import Id
 from rmsh.library import Hit, Item, Library, queries
-from rmsh.library.items import Candidates
+from rmsh.library.items import CandidateQuery, Candidates
 from rmsh.library.maintenance import compact, describe
 from rmsh.library.recode import recode
 from rmsh.library.repair import repair
@@ -191,7 +191,8 @@ def test_both_kinds_of_library_have_the_same_candidates_and_one_has_no_vectors(f
     for path in (folder, codes_alone):
         with Searcher.open(path) as searcher, Library.open(path) as library:
             query = searcher.text("red bus")
-            library.candidates(query.codes, 2, found.append, to="image", model=query.model, words=[["bus", "buses"]])
+            wanted = CandidateQuery(query.codes, 2, "image", query.model, words=[["bus", "buses"]])
+            library.candidates(wanted, found.append)
             assert _ids(searcher.search(query, 1)) == ["1"]
             assert describe(library).bytes_per_item == {"codes": 4.0, "vectors": 10.0 if path == folder else 0.0}
     assert found[0].rows.tolist() == found[1].rows.tolist() != []

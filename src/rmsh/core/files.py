@@ -72,10 +72,8 @@ def check_space(folder: Path, size: int) -> None:
     """Raise RmshError if the disk of a folder has less than ``size`` bytes free."""
     free = shutil.disk_usage(folder).free
     if free < size:
-        raise RmshError(
-            f"The disk of {folder} has {free >> 20:,} MB free, and about {size >> 20:,} MB are needed; free some "
-            "space, or choose a folder on another disk."
-        )
+        found = f"The disk of {folder} has {free >> 20:,} MB free, and about {size >> 20:,} MB are needed"
+        raise RmshError(f"{found}; free some space, or choose a folder on another disk.")
 
 
 def temporary_path(path: Path) -> Path:

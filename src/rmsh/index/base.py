@@ -225,10 +225,7 @@ class StoredIndex(ABC):
         """
         index = cls(bits, **options)
         if words.dtype != np.uint64 or words.shape[1:] != (index.width,) or not words.flags.c_contiguous:
-            raise CodesError(
-                f"Got a base of {words.dtype} {words.shape}; give a C-contiguous uint64 array of shape "
-                f"(n, {index.width})."
-            )
+            raise CodesError(f"Got a base of {words.dtype} {words.shape}; give C-contiguous uint64 (n, {index.width}).")
         index._base = np.asarray(words)  # a plain array over the memory map
         index._count = len(words)
         return index
@@ -273,7 +270,7 @@ class StoredIndex(ABC):
             known[known] = self._alive.filled[array[known]]
         if not known.all():
             raise InputError(
-                f"Row {array[~known][0]} is not in this index of {len(self)} items; give rows of stored items."
+                f"Row {array[~known][0]} is not among the {len(self)} items of this index; give their rows."
             )
         if self._alive is None:
             self._alive = _GrowingArray(np.ones(self.row_count, dtype=np.bool_))
@@ -308,9 +305,7 @@ class StoredIndex(ABC):
 
     def _check_length(self, codes: Codes) -> None:
         if codes.bits != self.bits:
-            raise CodesError(
-                f"Got codes of {codes.bits} bits for an index of {self.bits} bits; encode with the model of the index."
-            )
+            raise CodesError(f"Got codes of {codes.bits} bits for an index of {self.bits} bits; use its model.")
 
     def _check_mask(self, where: Any) -> tuple[BitArray | None, int]:
         """The mask, and the number of items that it admits."""

@@ -23,16 +23,7 @@ from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import check_space, copy_file, flush_folder, make_folder, read_json, write_json
 from rmsh.data.readers.folder import texts_in
 from rmsh.data.records import folder_name, locate
-from rmsh.library import schema
-from rmsh.library.database import (
-    DATABASE,
-    connect_reader,
-    connect_writer,
-    new_database,
-    primary_code,
-    translate_errors,
-    write_acknowledged,
-)
+from rmsh.library import database, schema
 from rmsh.library.folder import (
     MANIFEST,
     MODEL,
@@ -48,7 +39,7 @@ from rmsh.library.folder import (
 )
 from rmsh.library.image_folders import image_folders, set_folder
 from rmsh.library.maintenance import upgrade
-from rmsh.library.queries import count_items, generation_of, image_folder, last_change, library_id
+from rmsh.library.queries import count_items, generation_of, last_change, library_id
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
 from rmsh.library.verify import verify
 from rmsh.library.writing import log_new_codes
@@ -67,45 +58,30 @@ def backup(library: Library, out: Path, *, with_images: bool = False) -> int:
     Images inside the folder of the library are copied; those in other folders only ``with_images``, with their texts.
     """
     with new_folder(out) as unfinished:
-        database = new_database(unfinished)
+        path = database.new_database(unfinished)
         while True:
             model = library.model()
-            with closing(sqlite3.connect(database)) as copy:
-                with library.reading() as connection, translate_errors(out):
+            with closing(sqlite3.connect(path)) as copy:
+                with library.reading() as connection, database.translate_errors(out):
                     connection.backup(copy)
                 if generation_of(copy).fingerprint == model.fingerprint:
                     break  # otherwise the library was recoded in between
         model.save(unfinished / MODEL)
-        with closing(connect_writer(unfinished, timeout=0)) as connection:
-            missing = _copy_images(library.folder, unfinished, connection)
-            missing += _copy_folders(library.folder, unfinished, connection, outside=with_images)
+        with closing(database.connect_writer(unfinished, timeout=0)) as connection:
+            missing = _copy_folders(library.folder, unfinished, connection, outside=with_images)
             write_snapshot(unfinished / SNAPSHOT, connection)
-            write_acknowledged(unfinished, *last_change(connection))
+            database.write_acknowledged(unfinished, *last_change(connection))
             write_manifest(unfinished, connection)
         problems = verify(unfinished).problems
         if problems:
             raise RmshError(f"The copy of {library.folder} is damaged and was deleted: {problems[0]}")
-        connect_writer(unfinished, timeout=0).close()  # the last writer to close removes SQLite's temporary files
-    return missing
-
-
-def _copy_images(source: Path, target: Path, connection: sqlite3.Connection, *, except_in: Path | None = None) -> int:
-    """Copy images inside a library, except those with an identical copy elsewhere; return how many are missing."""
-    if image_folder(connection) is not None:
-        return 0
-    missing = 0
-    for (name,) in connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL"):
-        if not (source / name).is_file():
-            missing += 1
-            continue
-        known = None if except_in is None else except_in / name
-        if known is None or not known.is_file() or not filecmp.cmp(source / name, known, shallow=False):
-            copy_file(source / name, target / name)
+        # The last writer to close removes SQLite's temporary files.
+        database.connect_writer(unfinished, timeout=0).close()
     return missing
 
 
 def _copy_folders(library: Path, target: Path, connection: sqlite3.Connection, *, outside: bool) -> int:
-    """Copy the image folders inside a library, or all, with captions and metadata files, into its backup.
+    """Copy the images inside a library, or all, with captions and metadata files, into its backup.
 
     Returns how many images are missing. If the disk has too little space for all of them, none is copied.
     """
@@ -124,8 +100,9 @@ def _copy_folders(library: Path, target: Path, connection: sqlite3.Connection, *
             files |= {copy.with_name(one.name): one for one in (path, path.with_suffix(".txt")) if one.is_file()}
     copies = {name: target / place for name, place in near.items()}
     for (picture,) in connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL"):
-        if folder_name(picture, folders) in near:
-            files[locate(picture, copies.get("", target), copies)[1]] = locate(picture, folders[""], folders)[1]
+        if not folders or folder_name(picture, folders) in near:  # a library without folders keeps its own images
+            original = locate(picture, folders.get("", library), folders)[1]
+            files[locate(picture, copies.get("", target), copies)[1]] = original
     present = {copy: file for copy, file in files.items() if file.is_file()}
     check_space(target, sum(file.stat().st_size for file in present.values()))
     for copy, file in present.items():
@@ -160,16 +137,14 @@ def restore(
         with new_folder(to) as unfinished:
             _copy_backup(backup, unfinished, to)
         return _result(to)
-    if not to.is_dir() or not ((to / MANIFEST).exists() or (to / DATABASE).exists()):
+    if not to.is_dir() or not ((to / MANIFEST).exists() or (to / database.DATABASE).exists()):
         raise InputError(f"{to} is neither empty nor a library; give the folder of a library, or a new folder.")
     with restoring(to) as work:
         _copy_backup(backup, work / "new", to)
         wanted, found = _read_id(backup), _read_id(to)
         if wanted != found and not replace:
-            raise InputError(
-                f"The backup {backup} belongs to the library {wanted}, {to} has the ID {found or 'unknown'}; give the "
-                "folder of that library, a new folder, or --replace."
-            )
+            both = f"The backup {backup} belongs to the library {wanted}, {to} has the ID {found or 'unknown'}"
+            raise InputError(f"{both}; give the folder of that library, a new folder, or --replace.")
         _replace(work, to, backup, timeout=timeout)
         problems = verify(to).problems
         if problems:
@@ -181,7 +156,7 @@ def restore(
 
 
 def _result(folder: Path, replaced: Path | None = None) -> RestoreResult:
-    with closing(connect_reader(folder)) as connection:
+    with closing(database.connect_reader(folder)) as connection:
         return RestoreResult(library_id(connection), count_items(connection), replaced)
 
 
@@ -192,7 +167,7 @@ def _read_id(folder: Path) -> str | None:
     except (OSError, FormatError, KeyError, TypeError):
         pass
     try:
-        with closing(connect_reader(folder)) as connection:
+        with closing(database.connect_reader(folder)) as connection:
             return library_id(connection)
     except (sqlite3.Error, FormatError):
         return None
@@ -204,8 +179,8 @@ def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
     Images that ``library`` has already are not copied, nor is an image folder that is where it was.
     """
     make_folder(copy)
-    with translate_errors(backup), closing(connect_reader(backup)) as source:
-        with closing(sqlite3.connect(new_database(copy))) as target:
+    with database.translate_errors(backup), closing(database.connect_reader(backup)) as source:
+        with closing(sqlite3.connect(database.new_database(copy))) as target:
             source.backup(target)
         model = find_model(backup, generation_of(source))
         version = schema.version_of(source, backup)
@@ -219,15 +194,19 @@ def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
     if problems:
         found = problems[0].replace(str(copy), str(backup))
         raise FormatError(f"The backup {backup} is damaged, and nothing was restored: {found}")
-    with closing(connect_writer(copy, timeout=0)) as connection:
+    with closing(database.connect_writer(copy, timeout=0)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         log_new_codes(connection)  # adds a token, by which open readers recognise the restored state
         connection.execute("COMMIT")
         write_snapshot(copy / SNAPSHOT, connection)
-        write_acknowledged(copy, *last_change(connection))
+        database.write_acknowledged(copy, *last_change(connection))
         write_manifest(copy, connection)
-        _copy_images(backup, copy, connection, except_in=library)
         kept = image_folders(connection, backup)  # those in the backup, if it has them
+        pictures = connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL")
+        for name in () if kept else (picture for (picture,) in pictures):  # images inside the library
+            image, known = backup / name, library / name
+            if image.is_file() and not (known.is_file() and filecmp.cmp(image, known, shallow=False)):
+                copy_file(image, copy / name)
         for name, path in image_folders(connection, copy).items():
             if path.exists():
                 set_folder(connection, library, name, path)
@@ -250,11 +229,11 @@ def _flush(folder: Path) -> None:
 
 def _replace(work: Path, to: Path, backup: Path, *, timeout: float) -> None:
     """Replace the files of a library by the verified copy."""
-    with closing(connect_reader(work / "new")) as connection:
+    with closing(database.connect_reader(work / "new")) as connection:
         _, token = last_change(connection)
     usable = _announce(work, to, {"token": token, "backup": str(backup)}, timeout=timeout)
     (work / "replaced").mkdir()
-    for name in (DATABASE, f"{DATABASE}-wal", MANIFEST, SNAPSHOT):
+    for name in (database.DATABASE, f"{database.DATABASE}-wal", MANIFEST, SNAPSHOT):
         if (to / name).is_file():
             shutil.copy2(to / name, work / "replaced" / name)
     if (to / MODEL).is_dir():
@@ -271,7 +250,7 @@ def _replace(work: Path, to: Path, backup: Path, *, timeout: float) -> None:
 def _announce(work: Path, to: Path, facts: dict[str, str], *, timeout: float) -> bool:
     """Write restore.json under the write lock, which stops all writers; return whether SQLite can use the database."""
     try:
-        with closing(connect_writer(to, timeout=timeout)) as connection:
+        with closing(database.connect_writer(to, timeout=timeout)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             with suppress(sqlite3.Error, RmshError):  # these tables may be damaged
                 install_model(to, generation_of(connection))  # otherwise a staged model would be lost
@@ -279,7 +258,7 @@ def _announce(work: Path, to: Path, facts: dict[str, str], *, timeout: float) ->
             connection.execute("COMMIT")
         return True
     except sqlite3.Error as error:
-        if primary_code(error) not in _UNUSABLE:
+        if database.primary_code(error) not in _UNUSABLE:
             raise
         write_json(work / "restore.json", facts)
         return False
@@ -294,13 +273,13 @@ def _replace_content(new: Path, to: Path, *, timeout: float) -> bool:
             raise RmshError(f"The library {to} is being written to; restore it again when that has finished.")
 
     try:
-        with closing(connect_writer(to, timeout=timeout)) as target:
+        with closing(database.connect_writer(to, timeout=timeout)) as target:
             (size,) = target.execute("PRAGMA page_size").fetchone()
             _set_page_size(new, size)
-            with closing(connect_reader(new)) as source:
+            with closing(database.connect_reader(new)) as source:
                 source.backup(target, progress=check, sleep=0.05)
     except sqlite3.Error as error:
-        if primary_code(error) not in _UNUSABLE:
+        if database.primary_code(error) not in _UNUSABLE:
             raise
         return False
     return True
@@ -308,7 +287,7 @@ def _replace_content(new: Path, to: Path, *, timeout: float) -> bool:
 
 def _set_page_size(new: Path, size: int) -> None:
     """Give the copy the page size of the database that it replaces, as SQLite requires."""
-    with closing(sqlite3.connect(new / DATABASE, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(new / database.DATABASE, isolation_level=None)) as connection:
         if connection.execute("PRAGMA page_size").fetchone()[0] != size and size in _PAGE_SIZES:
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute(f"PRAGMA page_size = {size}")
@@ -317,10 +296,10 @@ def _set_page_size(new: Path, size: int) -> None:
 
 def _replace_file(new: Path, to: Path) -> None:
     """Replace a database that SQLite cannot open; its log is removed first, so that it is never replayed."""
-    with closing(connect_writer(new, timeout=0)) as connection:
+    with closing(database.connect_writer(new, timeout=0)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    for name in (f"{DATABASE}-wal", f"{DATABASE}-shm"):
+    for name in (f"{database.DATABASE}-wal", f"{database.DATABASE}-shm"):
         (to / name).unlink(missing_ok=True)
     flush_folder(to)
-    os.replace(new / DATABASE, to / DATABASE)
+    os.replace(new / database.DATABASE, to / database.DATABASE)
     flush_folder(to)

@@ -21,7 +21,7 @@ from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import atomic, open_regular, private_opener
 from rmsh.library.items import checksum_of
 from rmsh.library.queries import last_change
-from rmsh.library.schema import codes_checksum
+from rmsh.library.schema import RESTORE, codes_checksum
 
 DATABASE = "items.sqlite"
 ACKNOWLEDGED = "acknowledged"  # the last acknowledged changes
@@ -31,12 +31,9 @@ _log = logging.getLogger("rmsh.library")
 
 _SLOTS, _SLOT_BYTES = 8, 64
 
-# Codes of the operating system (True) and of SQLite (False).
-_FULL = {True: {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}, False: {sqlite3.SQLITE_FULL}}
-_FORBIDDEN = {
-    True: {errno.EROFS, errno.EACCES, errno.EPERM},
-    False: {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM},
-}
+_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
+_FORBIDDEN_BY_SQLITE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG}
 
 
@@ -54,11 +51,10 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 def _translate(error: sqlite3.Error | OSError, path: Path) -> RmshError | None:
     """The error of rmsh, or None if the cause is a bug in rmsh."""
-    of_system = isinstance(error, OSError)
-    code = error.errno if isinstance(error, OSError) else primary_code(error)
-    if code in _FULL[of_system]:
+    number, code = (error.errno, 0) if isinstance(error, OSError) else (0, primary_code(error))
+    if number in _FULL or code == sqlite3.SQLITE_FULL:
         return RmshError(f"The disk of {path} is full; nothing was changed. Free some space and try again.")
-    if code in _FORBIDDEN[of_system]:
+    if number in _FORBIDDEN or code in _FORBIDDEN_BY_SQLITE:
         return RmshError(f"{path} cannot be opened or written ({error}); make the folder writable, or use a copy.")
     if isinstance(error, OSError):
         return RmshError(f"{path} cannot be read or written ({error.strerror}); check the path.")
@@ -68,9 +64,7 @@ def _translate(error: sqlite3.Error | OSError, path: Path) -> RmshError | None:
     failed = code == sqlite3.SQLITE_ERROR and "syntax error" not in str(error)
     if code in _DAMAGED or failed or "constraint failed" in str(error):
         found = " ".join(str(error).split())  # a definition of a table has several lines
-        return FormatError(
-            f"The database of the library {path} is damaged ({found}); restore a backup with `rmsh library restore`."
-        )
+        return FormatError(f"The database of the library {path} is damaged ({found}); {RESTORE}.")
     if code == sqlite3.SQLITE_IOERR:
         return RmshError(f"Reading or writing {path} failed ({error}); nothing was changed. Check the disk.")
     return None
@@ -112,6 +106,12 @@ def write_acknowledged(folder: Path, seq: int, token: str, *, replace: bool = Fa
 def is_restoring(folder: Path) -> bool:
     """Whether a restore is replacing the files of a library, or was interrupted while doing so."""
     return (folder / RESTORING / "restore.json").exists()
+
+
+def check_not_restoring(folder: Path) -> None:
+    """Raise RmshError if a restore is replacing the files of a library, or was interrupted while doing so."""
+    if is_restoring(folder):
+        raise RmshError(f"The library {folder} is being restored; wait, or repeat the restore if it was interrupted.")
 
 
 def connect_reader(folder: Path) -> sqlite3.Connection:
@@ -210,9 +210,7 @@ class Readers:
                 if self._closed:
                     self.close()
             if isinstance(connection, _Unlocked) and _file_state(self._folder) != state:
-                raise RmshError(
-                    f"The library {self._folder} was written to while it was read without locks; try again."
-                )
+                raise RmshError(f"{self._folder} was written to while it was read without locks; try again.")
 
     def _acquire(self, file: os.stat_result) -> sqlite3.Connection:
         """An idle connection to the current database file, or a new one: a restore may replace the file."""
@@ -264,16 +262,9 @@ class Writer:
 
     def _check_not_restored(self) -> None:
         """Refuse to write to a database that is being replaced, or was replaced, by a restore."""
-        if is_restoring(self._folder):
-            raise RmshError(
-                f"The library {self._folder} is being restored from a backup; wait until that has finished. If it was "
-                "interrupted, open the library again or repeat `rmsh library restore`."
-            )
+        check_not_restoring(self._folder)
         if not os.path.samestat((self._folder / DATABASE).stat(), self._file):
-            raise RmshError(
-                f"The library {self._folder} was restored from a backup while it was open for writing; nothing was "
-                "written. Open it again."
-            )
+            raise RmshError(f"The library {self._folder} was restored from a backup meanwhile; open it again.")
 
     @contextmanager
     def exclusive(self) -> Iterator[sqlite3.Connection]:

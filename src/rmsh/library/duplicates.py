@@ -156,7 +156,10 @@ def _bursts(files: Mapping[str, ImageFile], codes: Mapping[str, bytes], seconds:
     run: list[str] = []
     for (camera, date, name), (next_camera, next_date, next_name) in pairwise([*dated, ("", "", "")]):
         run.append(name)
-        follows = bool(next_date) and camera == next_camera and _seconds_between(date, next_date) <= seconds
+        follows = False
+        if next_date and camera == next_camera:
+            between = datetime.fromisoformat(next_date) - datetime.fromisoformat(date)
+            follows = between.total_seconds() <= seconds
         if follows and files[name].hash != files[next_name].hash and name in codes and next_name in codes:
             one, other = (np.frombuffer(codes[each], dtype=np.uint8)[None] for each in (name, next_name))
             follows = bool(_agree(one, other)[0])
@@ -170,10 +173,6 @@ def _resized(names: Sequence[str], files: Mapping[str, ImageFile], group_of: Map
     """Whether images are copies in several sizes: these have the time of their original, but are not separate shots."""
     alike = len({group_of.get(name, name) for name in names}) == 1
     return alike and len({(files[name].photo.width, files[name].photo.height) for name in names}) > 1
-
-
-def _seconds_between(date: str, later: str) -> float:
-    return (datetime.fromisoformat(later) - datetime.fromisoformat(date)).total_seconds()
 
 
 def _best_first(names: Iterable[str], files: Mapping[str, ImageFile]) -> tuple[str, ...]:

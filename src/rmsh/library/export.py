@@ -70,7 +70,7 @@ def export_faiss(library: Library, out: Path, *, modality: Modality) -> int:
     with library.reading() as connection, translate_errors(out):
         generation = generation_of(connection)
         index = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(-(-generation.bits // 8) * 8))
-        for rows, packed in code_blocks(connection, modality, generation=generation):
+        for rows, packed in code_blocks(connection, modality):
             index.add_with_ids(np.ascontiguousarray(packed), rows)
         with atomic(out) as file:
             file.write(memoryview(faiss.serialize_index_binary(index)))

@@ -25,19 +25,10 @@ from typing import TYPE_CHECKING, Any
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import checked_format, flush_folder, make_folder, read_json, temporary_path, write_json
 from rmsh.core.types import STORES
-from rmsh.library.database import (
-    ACKNOWLEDGED,
-    DATABASE,
-    RESTORING,
-    connect_reader,
-    connect_writer,
-    is_restoring,
-    translate_errors,
-    write_acknowledged,
-)
+from rmsh.library import database
 from rmsh.library.image_folders import set_folder
 from rmsh.library.queries import generation_of, last_change, library_id
-from rmsh.library.schema import VERSION, create_tables
+from rmsh.library.schema import RESTORE, VERSION, create_tables
 from rmsh.library.snapshot import SNAPSHOT
 from rmsh.model import load
 
@@ -57,7 +48,7 @@ _log = logging.getLogger("rmsh.library")
 
 def check_is_library(folder: Path) -> None:
     """Raise FormatError if a path contains no part of a library."""
-    if (folder / MANIFEST).is_file() or (folder / DATABASE).is_file():
+    if (folder / MANIFEST).is_file() or (folder / database.DATABASE).is_file():
         return
     found = "has no manifest.json" if folder.is_dir() else "is a file" if folder.exists() else "does not exist"
     raise FormatError(f"{folder} {found}; give the folder of a library, as created by `rmsh build`.")
@@ -132,10 +123,7 @@ def find_model(folder: Path, generation: Generation) -> Path:
     for name in (MODEL, NEXT_MODEL, MODEL):  # twice, because it may be renamed in between
         if _fingerprint(folder / name) == generation.fingerprint:
             return folder / name
-    raise FormatError(
-        f"The library {folder} has no model with the fingerprint {generation.fingerprint} of its codes; "
-        "restore a backup with `rmsh library restore`."
-    )
+    raise FormatError(f"The library {folder} has no model with the fingerprint {generation.fingerprint}; {RESTORE}.")
 
 
 def _fingerprint(folder: Path) -> str | None:
@@ -151,12 +139,12 @@ def create_folder(folder: Path, model: Model, *, source: Path | None, store: Sto
         raise InputError(f"A library cannot store {store!r}; give one of {', '.join(STORES)}.")
     with new_folder(folder) as unfinished:
         model.save(unfinished / MODEL)
-        with closing(connect_writer(unfinished, timeout=0, create=True)) as connection:
+        with closing(database.connect_writer(unfinished, timeout=0, create=True)) as connection:
             images = None if source is None else str(source.resolve())
             create_tables(connection, model.fingerprint, bits=model.bits, source=images, store=store)
             if source is not None:
                 set_folder(connection, folder, "", source)
-            write_acknowledged(unfinished, *last_change(connection))
+            database.write_acknowledged(unfinished, *last_change(connection))
             write_manifest(unfinished, connection)
 
 
@@ -165,7 +153,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """A temporary folder that is renamed to ``folder`` if the block succeeds, and removed otherwise."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} already exists and is not empty; give a new folder.")
-    with translate_errors(folder):
+    with database.translate_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = temporary_path(folder)
         unfinished.mkdir(mode=0o700)
@@ -193,20 +181,20 @@ def share(folder: Path, *, private: bool = False) -> None:
 def restoring(folder: Path) -> Iterator[Path]:
     """The working folder of a restore, empty and locked; afterwards the restore is finished or undone."""
     finish_restore(folder)
-    with translate_errors(folder), _locked(folder):
+    with database.translate_errors(folder), _locked(folder):
         try:
-            yield folder / RESTORING
+            yield folder / database.RESTORING
         except BaseException:
             _finish(folder)
             raise
-    shutil.rmtree(folder / RESTORING, ignore_errors=True)
+    shutil.rmtree(folder / database.RESTORING, ignore_errors=True)
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    make_folder(folder / RESTORING)
+    make_folder(folder / database.RESTORING)
     # The locks of SQLite work on every system, and end with the process.
-    with closing(sqlite3.connect(folder / RESTORING / "lock", timeout=0, isolation_level=None)) as lock:
+    with closing(sqlite3.connect(folder / database.RESTORING / "lock", timeout=0, isolation_level=None)) as lock:
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
@@ -216,39 +204,39 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def finish_restore(folder: Path) -> None:
     """Finish or undo an interrupted restore, if there is one; RmshError if it is still running."""
-    if (folder / RESTORING).is_dir():
-        with translate_errors(folder), _locked(folder):
+    if (folder / database.RESTORING).is_dir():
+        with database.translate_errors(folder), _locked(folder):
             _finish(folder)
 
 
 def _finish(folder: Path) -> None:
     """Finish or undo a restore; the caller holds its lock."""
-    if is_restoring(folder):
+    if database.is_restoring(folder):
         restored = False
         # If restore.json is damaged, the restore counts as undone, and has to be repeated.
         damage = (sqlite3.Error, FormatError, KeyError, TypeError)
-        with suppress(*damage), closing(connect_reader(folder)) as connection:
-            restored = last_change(connection)[1] == read_json(folder / RESTORING / "restore.json")["token"]
+        with suppress(*damage), closing(database.connect_reader(folder)) as connection:
+            restored = last_change(connection)[1] == read_json(folder / database.RESTORING / "restore.json")["token"]
         if restored:
             finish_replacing(folder)
         else:  # the database was not replaced, and therefore no other file in use
-            with suppress(sqlite3.Error, RmshError), closing(connect_reader(folder)) as connection:
+            with suppress(sqlite3.Error, RmshError), closing(database.connect_reader(folder)) as connection:
                 if find_model(folder, generation_of(connection)) == folder / MODEL:
                     shutil.rmtree(folder / NEXT_MODEL, ignore_errors=True)
-            shutil.rmtree(folder / RESTORING / "replaced", ignore_errors=True)
-            (folder / RESTORING / "restore.json").unlink()
+            shutil.rmtree(folder / database.RESTORING / "replaced", ignore_errors=True)
+            (folder / database.RESTORING / "restore.json").unlink()
     kept = keep_replaced(folder)
     if kept is not None:
         _log.warning("a restore of %s was interrupted; the files it replaced are in %s", folder, kept)
-    shutil.rmtree(folder / RESTORING, ignore_errors=True)
+    shutil.rmtree(folder / database.RESTORING, ignore_errors=True)
 
 
 def finish_replacing(folder: Path) -> None:
     """Make model, snapshot, images and manifest follow the restored database; may be repeated."""
-    work = folder / RESTORING
-    database = {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", ACKNOWLEDGED}
-    replaced_above = {*database, MANIFEST, MODEL, SNAPSHOT}
-    with closing(connect_reader(folder)) as connection:
+    work = folder / database.RESTORING
+    files = {database.DATABASE, f"{database.DATABASE}-wal", f"{database.DATABASE}-shm", database.ACKNOWLEDGED}
+    replaced_above = {*files, MANIFEST, MODEL, SNAPSHOT}
+    with closing(database.connect_reader(folder)) as connection:
         install_model(folder, generation_of(connection), force=True)
         if (work / "new" / SNAPSHOT).exists():
             os.replace(work / "new" / SNAPSHOT, folder / SNAPSHOT)
@@ -262,7 +250,7 @@ def finish_replacing(folder: Path) -> None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(path, folder / name)
             flush_folder((folder / name).parent)
-        write_acknowledged(folder, *last_change(connection), replace=True)
+        database.write_acknowledged(folder, *last_change(connection), replace=True)
         write_manifest(folder, connection)
     flush_folder(folder)
     (work / "restore.json").unlink()
@@ -271,7 +259,7 @@ def finish_replacing(folder: Path) -> None:
 
 def keep_replaced(folder: Path) -> Path | None:
     """Move the replaced files to a permanent folder inside the library; None if there are none."""
-    replaced = folder / RESTORING / "replaced"
+    replaced = folder / database.RESTORING / "replaced"
     if not replaced.is_dir():
         return None
     kept = folder / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, PackedArray
+    from rmsh.index.filters import Filter
     from rmsh.library.photos import ImageFile
 
 # row, image code, text code, image vector, text vector
@@ -136,6 +137,23 @@ class Hit:
     distance: int
     row: int
     match: Match | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateQuery:
+    """Which items to compare more closely with a query.
+
+    They are the ``count`` nearest by image codes and by text codes, as many with all the words, and as many with one of
+    the labels.
+    """
+
+    codes: Codes  # the code of the query
+    count: int
+    to: Modality  # an item needs a code of this modality
+    model: str  # fingerprint of the model that computed the code
+    words: Sequence[Sequence[str]] = ()  # the forms of each word
+    labels: Sequence[str] = ()
+    where: Filter | None = None
 
 
 @dataclass(frozen=True, eq=False)

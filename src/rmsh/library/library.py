@@ -8,7 +8,7 @@ read; writers take turns, one batch at a time, and wait for each other up to a t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -20,14 +20,12 @@ from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import read_credit
 from rmsh.index.filters import to_mask
-from rmsh.index.scan import Scan
-from rmsh.library import queries, writing
-from rmsh.library.database import DATABASE, Readers, Writer, is_restoring, read_acknowledged, translate_errors
+from rmsh.library import database, queries, writing
 from rmsh.library.facets import label_hints
 from rmsh.library.folder import create_folder, find_model, finish_restore, read_manifest, read_report, update_files
 from rmsh.library.image_folders import image_folders
-from rmsh.library.items import Batch, Candidates, Hit, Item, check_modality, checked_ids, image_path
-from rmsh.library.schema import check_version
+from rmsh.library.items import Batch, CandidateQuery, Candidates, Hit, Item, check_modality, checked_ids, image_path
+from rmsh.library.schema import RESTORE, check_version
 from rmsh.library.snapshot import SnapshotWriter
 from rmsh.library.views import Views
 from rmsh.model import load
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, Store
-    from rmsh.index.base import Hits, Neighbours, StoredIndex
     from rmsh.index.filters import Filter
     from rmsh.library.photos import ImageFile
     from rmsh.library.queries import Generation
@@ -66,12 +63,12 @@ class Library:
         [('a cat', 0), ('a dog', 0)]
     """
 
-    def __init__(self, folder: Path, *, engine: type[StoredIndex]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._readers = Readers(folder)
-        self._views = Views(folder, engine=engine)
+        self._readers = database.Readers(folder)
+        self._views = Views(folder)
         self._snapshot = SnapshotWriter(folder, self._readers)
-        self._writer: Writer | None = None
+        self._writer: database.Writer | None = None
         self._count: tuple[tuple[int, str], int] | None = None  # the number of items after a change
 
     @classmethod
@@ -93,27 +90,24 @@ class Library:
         return cls.open(folder, writable=True)
 
     @classmethod
-    def open(
-        cls, folder: Path | str, *, writable: bool = False, timeout: float = 30.0, engine: type[StoredIndex] = Scan
-    ) -> Self:
+    def open(cls, folder: Path | str, *, writable: bool = False, timeout: float = 30.0) -> Self:
         """Open a library.
 
         Args:
             folder: folder of the library.
             writable: whether to open it for changes.
             timeout: seconds to wait for another writer.
-            engine: class of the index that searches the codes.
 
         Raises:
             FormatError: it is not a library, is damaged, or was written by a newer rmsh.
         """
         if writable:
             finish_restore(Path(folder))
-        library = cls(Path(folder), engine=engine)
+        library = cls(Path(folder))
         try:
             library._check()
             if writable:
-                library._writer = Writer(library.folder, timeout=timeout)
+                library._writer = database.Writer(library.folder, timeout=timeout)
                 if read_manifest(library.folder).get("model") != library.generation().fingerprint:
                     library.update_files()  # recoding was interrupted after the new codes had been put to use
                 library._snapshot.check()
@@ -124,34 +118,21 @@ class Library:
 
     def _check(self) -> None:
         """Check that database and manifest exist, have the current format, and belong together."""
-        manifest, acknowledged = read_manifest(self.folder), read_acknowledged(self.folder)
-        if not (self.folder / DATABASE).is_file():
-            raise FormatError(
-                f"The library {self.folder} has no {DATABASE}, which contains its items; restore a backup with "
-                "`rmsh library restore`."
-            )
+        manifest, acknowledged = read_manifest(self.folder), database.read_acknowledged(self.folder)
+        if not (self.folder / database.DATABASE).is_file():
+            raise FormatError(f"The library {self.folder} has no {database.DATABASE}; {RESTORE}.")
         with self.reading() as connection:
             check_version(connection, self.folder)
             found, lost = queries.library_id(connection), queries.lost_changes(connection, acknowledged)
-        if found == manifest.get("id") and (lost is None or is_restoring(self.folder)):
+        if found == manifest.get("id") and (lost is None or database.is_restoring(self.folder)):
             return
-        if acknowledged != read_acknowledged(self.folder):  # a restore has finished in between
+        if acknowledged != database.read_acknowledged(self.folder):  # a restore has finished in between
             self._check()
             return
-        if is_restoring(self.folder):
-            raise RmshError(
-                f"The library {self.folder} is being restored from a backup; try again in a moment. If it was "
-                "interrupted, repeat `rmsh library restore`."
-            )
-        if lost is not None:
-            raise FormatError(
-                f"The library {self.folder} has lost {lost}; its write-ahead log is damaged, or a file was replaced by "
-                "an older one. Restore a backup with `rmsh library restore`, or accept the loss with "
-                f"`rmsh library repair {self.folder}`."
-            )
-        raise FormatError(
-            f"{self.folder} contains files of two libraries; restore a backup with `rmsh library restore --replace`."
-        )
+        database.check_not_restoring(self.folder)
+        problem = "contains files of two libraries" if lost is None else f"has lost {lost}"
+        more = " and --replace" if lost is None else f", or accept the loss with `rmsh library repair {self.folder}`"
+        raise FormatError(f"The library {self.folder} {problem}; {RESTORE}{more}.")
 
     def __enter__(self) -> Self:
         return self
@@ -247,87 +228,65 @@ class Library:
         Raises:
             CodesError: the codes have another length or belong to another model.
         """
-        return self._find(lambda view, mask: view.search(codes, k, where=mask), codes, to=to, model=model, where=where)
+        check_modality(to)
+        with self.reading() as connection:
+            view = self._views.at(connection, to)
+            view.generation.check(model, codes)
+            mask = self._mask(connection, view, where)
+            while view.is_valid():
+                found = view.search(codes, k, where=mask)
+                items, damaged = queries.intact_items(connection, found.rows.ravel().tolist())
+                if not damaged and view.is_valid():
+                    return [_hits(items, *found.of(query)) for query in range(len(found))]
+                self._views.warn(damaged.values())  # and search without them
+                intact = ~view.mask_of([np.array(sorted(damaged), dtype=np.int64)])
+                mask = intact if mask is None else mask & intact
+        return self.search(codes, k, to=to, model=model, where=where)  # another program overwrote the snapshot
 
-    def candidates(
-        self,
-        codes: Codes,
-        count: int,
-        use: Callable[[Candidates], T],
-        *,
-        to: Modality,
-        model: str,
-        words: Sequence[Sequence[str]] = (),
-        labels: Iterable[str] = (),
-        where: Filter | None = None,
-    ) -> T:
+    def candidates(self, query: CandidateQuery, use: Callable[[Candidates], T]) -> T:
         """Compare some items more closely with a query; returns what ``use`` returns for their codes and vectors.
 
-        They are the ``count`` nearest by image codes and by text codes, as many with all the words, and as many with
-        one of the labels.
-
-        Args:
-            codes: code of the query.
-            count: number of items by each of these ways.
-            use: called with the candidates, whose items it may read, in one state of the library; it may be called
-                again if another program overwrites the snapshot.
-            to: an item needs a code of this modality.
-            model: fingerprint of the model that computed the code.
-            words: the forms of each word.
-            labels: names.
-            where: which items may be found.
-
-        Raises:
-            CodesError: the code has another length or belongs to another model.
+        ``use`` is called with the candidates, whose items it may read, in one state of the library; it may be called
+        again if another program overwrites the snapshot. A code of another length or model raises CodesError.
         """
-        labels = tuple(labels)
         with self.reading() as connection:
             views = {modality: self._views.at(connection, modality) for modality in MODALITIES}
             while len({(view.seq, view.token) for view in views.values()}) > 1:  # the second may be of a later state
                 views = {modality: self._views.at(connection, modality) for modality in MODALITIES}
-            views[to].generation.check(model, codes)
-            rows = self._candidate_rows(connection, views, codes, count, to=to, words=words, labels=labels, where=where)
+            views[query.to].generation.check(query.model, query.codes)
+            rows = self._candidate_rows(connection, views, query)
             stored, has, lost = {}, {}, list[str]()
             for modality, view in views.items():
                 places, as_words = view.locate(rows)
-                stored[modality] = as_words.astype("<u8").view(np.uint8)[:, : codes.packed.shape[1]]
+                stored[modality] = as_words.astype("<u8").view(np.uint8)[:, : query.codes.packed.shape[1]]
                 has[modality] = places >= 0
-            read = partial(queries.vectors_of_rows, connection, views[to].generation, on_damage=lost.append)
+            read = partial(queries.vectors_of_rows, connection, on_damage=lost.append)
             vectors = views["image"].vectors.of(rows, read)
             self._views.warn(lost)
             used = use(Candidates(rows, stored, has, vectors, partial(self._intact_items, connection)))
             if all(view.is_valid() for view in views.values()):
                 return used
-        return self.candidates(codes, count, use, to=to, model=model, words=words, labels=labels, where=where)
+        return self.candidates(query, use)
 
     def _candidate_rows(
-        self,
-        connection: sqlite3.Connection,
-        views: Mapping[Modality, View],
-        codes: Codes,
-        count: int,
-        *,
-        to: Modality,
-        words: Sequence[Sequence[str]],
-        labels: Iterable[str],
-        where: Filter | None,
+        self, connection: sqlite3.Connection, views: Mapping[Modality, View], query: CandidateQuery
     ) -> IntArray:
         """Rows of :meth:`candidates`, int64 (n,) increasing."""
 
         def with_label() -> IntArray:
-            return queries.most_frequent(self._views.rows_with_labels(connection, labels), count)
+            return queries.most_frequent(self._views.rows_with_labels(connection, query.labels), query.count)
 
         found = [self._unless_damaged(with_label)]
-        if words:
-            found.append(self._unless_damaged(lambda: queries.rows_with_words(connection, words, count)))
+        if query.words:
+            found.append(self._unless_damaged(lambda: queries.rows_with_words(connection, query.words, query.count)))
         masks = {}
         for modality, view in views.items():
-            if where is not None:
-                masks[modality] = self._mask(connection, view, where)
-            found.append(view.search(codes, count, where=masks.get(modality)).rows[0])
+            masks[modality] = self._mask(connection, view, query.where)
+            found.append(view.search(query.codes, query.count, where=masks[modality]).rows[0])
         rows: IntArray = np.unique(np.concatenate(found))
-        places, _ = views[to].locate(rows)
-        return rows[(places >= 0) & (True if where is None else masks[to][places])]
+        places, _ = views[query.to].locate(rows)
+        mask = masks[query.to]
+        return rows[(places >= 0) & (True if mask is None else mask[places])]
 
     def _intact_items(self, connection: sqlite3.Connection, rows: Iterable[int]) -> Mapping[int, Item]:
         items, damaged = queries.intact_items(connection, rows)
@@ -337,46 +296,15 @@ class Library:
     def _unless_damaged(self, find: Callable[[], IntArray]) -> IntArray:
         """Rows from an index, or none if it is damaged, which is logged: other ways to find items go on."""
         try:
-            with translate_errors(self.folder):
+            with database.translate_errors(self.folder):
                 return find()
         except FormatError as error:
             self._views.warn([str(error)])
             return np.empty(0, dtype=np.int64)
 
-    def within(
-        self, codes: Codes, radius: int, *, to: Modality, model: str, where: Filter | None = None
-    ) -> list[list[Hit]]:
-        """All items within a distance of ``radius`` bits of each query; otherwise like :meth:`search`."""
-        return self._find(
-            lambda view, mask: view.within(codes, radius, where=mask), codes, to=to, model=model, where=where
-        )
-
-    def _find(
-        self,
-        search: Callable[[View, BitArray | None], Hits | Neighbours],
-        codes: Codes,
-        *,
-        to: Modality,
-        model: str,
-        where: Filter | None,
-    ) -> list[list[Hit]]:
-        """Search the current codes; if results are damaged, the search is repeated without them."""
-        check_modality(to)
-        with self.reading() as connection:
-            view = self._views.at(connection, to)
-            view.generation.check(model, codes)
-            mask = None if where is None else self._mask(connection, view, where)
-            while view.is_valid():
-                found = search(view, mask)
-                items, damaged = queries.intact_items(connection, found.rows.ravel().tolist())
-                if not damaged and view.is_valid():
-                    return [_hits(items, *found.of(query)) for query in range(len(found))]
-                self._views.warn(damaged.values())
-                intact = ~view.mask_of([np.array(sorted(damaged), dtype=np.int64)])
-                mask = intact if mask is None else mask & intact
-        return self._find(search, codes, to=to, model=model, where=where)  # another program overwrote the snapshot
-
-    def _mask(self, connection: sqlite3.Connection, view: View, where: Filter) -> BitArray:
+    def _mask(self, connection: sqlite3.Connection, view: View, where: Filter | None) -> BitArray | None:
+        if where is None:
+            return None
         labels = partial(self._views.labels, connection)
         return to_mask(where, lambda condition: view.mask_of(queries.matching_rows(connection, condition, labels)))
 
@@ -422,7 +350,7 @@ class Library:
         """The connection for writing outside a transaction, for statements such as VACUUM."""
         return self._writable().exclusive()
 
-    def _writable(self) -> Writer:
+    def _writable(self) -> database.Writer:
         if self._writer is None:
             raise InputError(f"The library {self.folder} is open for reading only; open it with writable=True.")
         return self._writer

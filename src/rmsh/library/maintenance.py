@@ -146,10 +146,7 @@ def upgrade(folder: Path, *, timeout: float = 30.0) -> tuple[int, int]:
         except sqlite3.OperationalError as error:
             if "user-defined function" not in str(error):
                 raise
-            raise FormatError(
-                f"The database of the library {folder} contains a damaged value without a possible checksum; restore a "
-                "backup with `rmsh library restore`."
-            ) from error
+            raise FormatError(f"The database of the library {folder} has a damaged value; {schema.RESTORE}.") from error
         update_files(folder, connection)
         connection.execute("COMMIT")
         write_acknowledged(folder, *queries.last_change(connection))
@@ -197,10 +194,8 @@ def relocate(library: Library, folder: Path) -> tuple[int, int]:
     }
     chosen = max(folders, key=lambda name: (present[name] > 0, not folders[name].exists(), present[name]))
     if pictures and not present[chosen]:
-        raise InputError(
-            f"{folder} has none of the {len(pictures):,} images of the library {library.folder}, such as "
-            f"{pictures[0]}; give the folder that contains them."
-        )
+        some = f"{len(pictures):,} images of the library {library.folder}, such as {pictures[0]}"
+        raise InputError(f"{folder} has none of the {some}; give the folder that contains them.")
     with library.transaction() as connection:
         set_folder(connection, library.folder, chosen, folder)
     return present[chosen], len(images[chosen])

@@ -38,9 +38,6 @@ CREATE TABLE IF NOT EXISTS photos (
     checksum INTEGER NOT NULL
 )
 """
-_COLUMNS = (
-    "row, size, modified, hash, width, height, look, date, camera, latitude, longitude, keywords, caption, rating"
-)
 
 
 @dataclass(frozen=True)
@@ -72,10 +69,8 @@ def insert_photos(connection: sqlite3.Connection, files: Mapping[int, ImageFile]
     connection.execute(_CREATE)
     stored = [(row, *_to_values(file)) for row, file in files.items()]
     marks = ", ".join("?" * (len(stored[0]) + 1))
-    connection.executemany(
-        f"INSERT OR REPLACE INTO photos ({_COLUMNS}, checksum) VALUES ({marks})",  # noqa: S608
-        [(*values, checksum_of(*values)) for values in stored],
-    )
+    statement = f"INSERT OR REPLACE INTO photos VALUES ({marks})"  # noqa: S608
+    connection.executemany(statement, [(*values, checksum_of(*values)) for values in stored])
 
 
 def _to_values(file: ImageFile) -> tuple[Any, ...]:
@@ -91,7 +86,7 @@ def read_photos(connection: sqlite3.Connection, rows: Iterable[int] | None = Non
         return
     chosen = "" if rows is None else "WHERE row IN (SELECT value FROM json_each(?))"
     values = () if rows is None else (json.dumps([int(row) for row in rows]),)
-    statement = f"SELECT {_COLUMNS}, checksum FROM photos {chosen} ORDER BY row"  # noqa: S608
+    statement = f"SELECT * FROM photos {chosen} ORDER BY row"  # noqa: S608
     for *stored, checksum in connection.execute(statement, values):
         if is_intact(stored, checksum):
             yield stored[0], _to_file(*stored[1:])
@@ -108,7 +103,7 @@ def damaged_photos(connection: sqlite3.Connection) -> list[int]:
     """Rows whose values do not match their checksum."""
     if not has_photos(connection):
         return []
-    found = connection.execute(f"SELECT {_COLUMNS}, checksum FROM photos")  # noqa: S608
+    found = connection.execute("SELECT * FROM photos")
     return [int(stored[0]) for *stored, checksum in found if not is_intact(stored, checksum)]
 
 

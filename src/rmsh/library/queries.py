@@ -21,7 +21,7 @@ from rmsh.core.types import STORES
 from rmsh.index.filters import Fact, Id, Label, Leaf, Phrase
 from rmsh.library.items import Item, is_intact
 from rmsh.library.photos import rows_with_fact
-from rmsh.library.schema import is_code_row_intact
+from rmsh.library.schema import RESTORE, is_code_row_intact
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,14 +54,11 @@ class Generation(NamedTuple):
         """Raise CodesError for codes of another model or length."""
         if model != self.fingerprint:
             raise CodesError(
-                f"Got codes of the model {model}, the library has codes of {self.fingerprint}; use the model of the "
-                "library, or recode the library."
+                f"Got codes of the model {model}, the library has those of {self.fingerprint}; use its model."
             )
         for codes in given:
             if codes.bits != self.bits:
-                raise CodesError(
-                    f"Got codes of {codes.bits} bits, those of the library have {self.bits}; use its model."
-                )
+                raise CodesError(f"Got codes of {codes.bits} bits, the library has {self.bits}; use its model.")
 
 
 def generation_of(connection: sqlite3.Connection) -> Generation:
@@ -98,7 +95,7 @@ def _facts(connection: sqlite3.Connection) -> tuple[str, int, str | None, Store]
 
 
 def _refuse(part: str) -> NoReturn:
-    raise FormatError(f"The database is damaged ({part}); restore a backup with `rmsh library restore`.")
+    raise FormatError(f"The database is damaged ({part}); {RESTORE}.")
 
 
 OnDamage: TypeAlias = Callable[[str], None]  # called with a message about what is damaged
@@ -172,18 +169,14 @@ def is_removed(connection: sqlite3.Connection, rows: IntArray, *, since: int) ->
 
 
 def code_blocks(
-    connection: sqlite3.Connection,
-    modality: Modality,
-    *,
-    generation: Generation,
-    after: int = 0,
-    on_damage: OnDamage = refuse_damage,
+    connection: sqlite3.Connection, modality: Modality, *, after: int = 0, on_damage: OnDamage = refuse_damage
 ) -> Iterator[tuple[IntArray, PackedArray]]:
     """Rows greater than ``after``, int64 (n,) increasing, and their packed codes, uint8 (n, bytes), block by block.
 
     At the end, ``on_damage`` is called with a message for each item without codes that match their checksum; without
     it, such an item raises FormatError.
     """
+    generation = generation_of(connection)
     found = connection.execute(f"{CODE_ROW} WHERE generation = ? AND row > ? ORDER BY row", (generation.number, after))
     coded = [np.empty(0, dtype=np.int64)]  # rows
     while block := found.fetchmany(BLOCK):
@@ -220,7 +213,7 @@ def codes_of_ids(
         on_damage(message)
     row_of = {items[row].id: row for row, code in code_of.items() if code is not None}
     present = {name: row_of[name] for name in ids if name in row_of}
-    stored = vectors_of_rows(connection, generation, present.values(), on_damage=on_damage)[modality]
+    stored = vectors_of_rows(connection, present.values(), on_damage=on_damage)[modality]
     complete = bool(present) and stored.keys() >= set(present.values())
     return Codes(
         generation.to_array([code_of[row] for row in present.values()]),
@@ -242,21 +235,16 @@ def has_vectors(connection: sqlite3.Connection) -> bool:
 
 
 def vectors_of_rows(
-    connection: sqlite3.Connection,
-    generation: Generation,
-    rows: Iterable[int],
-    *,
-    on_damage: OnDamage = refuse_damage,
+    connection: sqlite3.Connection, rows: Iterable[int], *, on_damage: OnDamage = refuse_damage
 ) -> dict[Modality, dict[int, bytes]]:
     """The vectors of some rows as bytes, by modality and row.
 
     ``on_damage`` is called with a message for each row whose vectors are damaged or lost; they are skipped.
     """
-    images: dict[int, bytes] = {}
-    texts: dict[int, bytes] = {}
+    vectors: dict[Modality, dict[int, bytes]] = {"image": {}, "text": {}}
     if not has_vectors(connection):
-        return {"image": images, "text": texts}
-    wanted = {int(row) for row in rows}
+        return vectors
+    generation, wanted = generation_of(connection), {int(row) for row in rows}
     statement = (
         "SELECT row, image, text, checksum FROM vectors "
         "WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"
@@ -264,15 +252,14 @@ def vectors_of_rows(
     for row, image, text, checksum in connection.execute(statement, (generation.number, json.dumps(sorted(wanted)))):
         if is_code_row_intact(row, generation.number, image, text, None, checksum):
             wanted.discard(row)
-            if image is not None:
-                images[row] = image
-            if text is not None:
-                texts[row] = text
+            for of_row, vector in zip(vectors.values(), (image, text), strict=True):
+                if vector is not None:
+                    of_row[row] = vector
     if wanted:  # these have none, unless their codes are damaged or lost, or say otherwise
         codes = select_codes(connection, generation, wanted)
         for row in wanted.difference(each[0] for each in codes if is_code_row_intact(*each) and each[4] is None):
             on_damage(damage_message(connection, row, "vectors"))
-    return {"image": images, "text": texts}
+    return vectors
 
 
 def stack_vectors(rows: Sequence[int], vectors: Mapping[int, bytes]) -> NDArray[np.int8]:
@@ -346,10 +333,7 @@ def rows_of_label(connection: sqlite3.Connection, label: LabelEntry) -> Iterator
         count, total = count + len(rows), total + int(rows.sum())
         yield rows
     if (count, total) != (label.size, label.total):
-        raise FormatError(
-            f"The list of items with the label {label.name!r} is damaged ({count} of {label.size}); run "
-            "`rmsh library repair`."
-        )
+        raise FormatError(f"The label {label.name!r} is damaged ({count} of {label.size}); run `rmsh library repair`.")
 
 
 def items_of_rows(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, Item]:

@@ -29,7 +29,7 @@ from rmsh.library.folder import (
 )
 from rmsh.library.items import is_intact
 from rmsh.library.photos import damaged_photos
-from rmsh.library.schema import COUNT_LABELS, KEEP_ROWS, check_version, is_code_row_intact
+from rmsh.library.schema import COUNT_LABELS, KEEP_ROWS, RESTORE, check_version, is_code_row_intact
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
 from rmsh.library.writing import insert_codes, insert_labels, log_new_codes
 from rmsh.model import load
@@ -108,7 +108,7 @@ def _opened(backup: Path, folder: Path) -> Iterator[sqlite3.Connection]:
     wanted, found = read_manifest(folder).get("id"), read_manifest(backup).get("id")
     if wanted != found:
         raise InputError(
-            f"The backup {backup} belongs to the library {found}, {folder} is {wanted}; give a backup of this library."
+            f"The backup {backup} belongs to {found}, {folder} is {wanted}; give a backup of this library."
         )
     with translate_errors(backup), closing(connect_reader(backup)) as connection:
         check_version(connection, backup)
@@ -141,9 +141,7 @@ def _rebuild_indexes(connection: sqlite3.Connection, result: RepairResult) -> No
 
 
 def _refuse(problem: str) -> NoReturn:
-    raise FormatError(
-        f"The database is damaged ({problem}) and cannot be repaired; restore a backup with `rmsh library restore`."
-    )
+    raise FormatError(f"The database is damaged ({problem}) and cannot be repaired; {RESTORE}.")
 
 
 def _restore_items(connection: sqlite3.Connection, backup: sqlite3.Connection, rows: Iterable[int]) -> Iterator[str]:

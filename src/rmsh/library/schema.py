@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rmsh.core.types import Store
 
 VERSION = 3
+RESTORE = "restore a backup with `rmsh library restore`"  # the advice if damage cannot be repaired
 
 # row, generation, image, text, checksum of the vectors, checksum
 CodeRow: TypeAlias = tuple[int, int, bytes | None, bytes | None, int | None, int]
@@ -227,15 +228,10 @@ def check_version(connection: sqlite3.Connection, folder: Path) -> None:
     """Raise FormatError unless a database has the current format; other types of columns would change comparisons."""
     version = version_of(connection, folder)
     if version < VERSION:
-        raise FormatError(
-            f"The library {folder} has format {version}, this rmsh reads format {VERSION}; run "
-            f"`rmsh library upgrade {folder}`."
-        )
+        raise FormatError(f"{folder} has format {version}, not format {VERSION}; run `rmsh library upgrade {folder}`.")
     if damaged := _columns() - _columns_of(connection):
-        raise FormatError(
-            f"The database of the library {folder} is damaged (the column {'.'.join(min(damaged)[:2])}); restore a "
-            "backup with `rmsh library restore`."
-        )
+        column = ".".join(min(damaged)[:2])
+        raise FormatError(f"The database of the library {folder} is damaged (the column {column}); {RESTORE}.")
 
 
 def version_of(connection: sqlite3.Connection, folder: Path) -> int:
@@ -245,9 +241,7 @@ def version_of(connection: sqlite3.Connection, folder: Path) -> int:
     if application != _APPLICATION:
         raise FormatError(f"{folder / 'items.sqlite'} was not written by rmsh; give the folder of a library.")
     if version > VERSION:
-        raise FormatError(
-            f"The library {folder} has format {version}, this rmsh reads up to format {VERSION}; update rmsh."
-        )
+        raise FormatError(f"{folder} has format {version}, this rmsh reads up to format {VERSION}; update rmsh.")
     return int(version)
 
 

@@ -100,7 +100,7 @@ def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:
 
 def _words(connection: sqlite3.Connection, modality: Modality, rows: list[IntArray]) -> Iterator[NDArray[Any]]:
     """The codes of a modality as words, block by block; their rows are appended to ``rows``."""
-    for block, packed in queries.code_blocks(connection, modality, generation=queries.generation_of(connection)):
+    for block, packed in queries.code_blocks(connection, modality):
         rows.append(block)
         yield to_words(packed).astype("<u8", copy=False)
 
@@ -123,7 +123,7 @@ class Snapshot:
         weakref.finalize(self, self._file.close)
         self._status = self._file_status()
         size, _ = self._status
-        self._mapped = np.memmap(self._file, dtype=np.uint8, mode="r") if size > _MOST_IN_MEMORY else None
+        self.mapped = np.memmap(self._file, dtype=np.uint8, mode="r") if size > _MOST_IN_MEMORY else None
         try:
             length, checksum = _END.unpack(self._read(size - _END.size, _END.size))
             content = self._read(size - _END.size - length, length)
@@ -139,11 +139,6 @@ class Snapshot:
     def _file_status(self) -> tuple[int, int]:
         status = os.fstat(self._file.fileno())
         return status.st_size, status.st_mtime_ns
-
-    @property
-    def is_mapped(self) -> bool:
-        """Whether the file is mapped; a small one is read into memory."""
-        return self._mapped is not None
 
     def is_unchanged(self) -> bool:
         """Whether no program has overwritten the file; one that replaces it by another file does no harm."""
@@ -162,10 +157,10 @@ class Snapshot:
 
     def _section(self, facts: Mapping[str, Any], count: int, width: int, dtype: str) -> NDArray[Any]:
         begin, size, step = int(facts["offset"]), count * width * 8, self._block * width * 8
-        if self._mapped is None:
+        if self.mapped is None:
             array = np.frombuffer(self._read(begin, size), dtype=np.uint8)
         else:
-            array = self._mapped[begin : begin + size]
+            array = self.mapped[begin : begin + size]
         for number, checksum in enumerate(facts["checksums"]):
             if zlib.crc32(array[number * step : (number + 1) * step].data) != checksum:
                 raise FormatError(f"The snapshot {self.path} is damaged (in block {number} from byte {begin})")

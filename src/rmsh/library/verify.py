@@ -29,26 +29,12 @@ from rmsh.data.pairs import listed
 from rmsh.data.records import locate
 from rmsh.features.decoding import processors
 from rmsh.features.images import read_photo
-from rmsh.index.brute import Brute
+from rmsh.library import queries
 from rmsh.library.database import connect_reader, connect_writer, primary_code, read_acknowledged, translate_errors
 from rmsh.library.folder import check_is_library, find_model, read_manifest
 from rmsh.library.image_folders import image_folders
 from rmsh.library.photos import damaged_photos, has_photos
-from rmsh.library.queries import (
-    CODE_ROW,
-    Generation,
-    changes_since,
-    code_blocks,
-    damage_message,
-    generation_of,
-    intact_items,
-    labels_by_name,
-    library_id,
-    lost_changes,
-    rows_of,
-    rows_of_label,
-)
-from rmsh.library.schema import check_version, is_code_row_intact
+from rmsh.library.schema import RESTORE, check_version, is_code_row_intact
 from rmsh.library.snapshot import open_snapshot
 from rmsh.library.views import Views
 from rmsh.model import load
@@ -116,9 +102,9 @@ def verify(folder: Path, *, images: bool = False, on_progress: OnProgress = igno
 
 def _check_database(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
     for found in structure_problems(connection):
-        yield f"The database of {folder} is damaged ({found}); restore a backup with `rmsh library restore`."
+        yield f"The database of {folder} is damaged ({found}); {RESTORE}."
     for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
-        yield f"An entry of {table} has no {parent}; restore a backup with `rmsh library restore`."
+        yield f"An entry of {table} has no {parent}; {RESTORE}."
 
 
 def structure_problems(connection: sqlite3.Connection) -> list[str]:
@@ -154,12 +140,12 @@ def _check_rows(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
 
 def log_problems(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
     """A message if acknowledged changes are lost, and one if an entry of the log is damaged or lost."""
-    lost = lost_changes(connection, read_acknowledged(folder))
+    lost = queries.lost_changes(connection, read_acknowledged(folder))
     if lost is not None:
-        yield f"The library {folder} has lost {lost}; restore a backup, or accept the loss with `rmsh library repair`."
+        yield f"The library {folder} has lost {lost}; {RESTORE}, or accept the loss with `rmsh library repair`."
     (first,) = connection.execute("SELECT min(seq) FROM changes").fetchone()
     try:
-        changes_since(connection, (first or 1) - 1)
+        queries.changes_since(connection, (first or 1) - 1)
     except FormatError as error:
         yield str(error)
 
@@ -167,8 +153,8 @@ def log_problems(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
 def label_problems(_folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
     """A message if a label, or the list of its rows, is damaged."""
     try:
-        for label in labels_by_name(connection).values():
-            for _ in rows_of_label(connection, label):
+        for label in queries.labels_by_name(connection).values():
+            for _ in queries.rows_of_label(connection, label):
                 pass
     except FormatError as error:
         yield str(error)
@@ -176,7 +162,7 @@ def label_problems(_folder: Path, connection: sqlite3.Connection) -> Iterator[st
 
 def _check_vectors(_folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
     for row in sorted({row for row, _ in damaged_vectors(connection)}):
-        yield damage_message(connection, row, "vectors")
+        yield queries.damage_message(connection, row, "vectors")
 
 
 def damaged_vectors(connection: sqlite3.Connection) -> list[tuple[int, int]]:
@@ -229,13 +215,10 @@ def _check_images(connection: sqlite3.Connection, library: Path, on_progress: On
 
 
 def _check_model(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
-    generation = generation_of(connection)
+    generation = queries.generation_of(connection)
     bits = load(find_model(folder, generation)).bits
     if bits != generation.bits:
-        yield (
-            f"The model has {bits} bits, the codes of the library {generation.bits}; restore a backup with "
-            "`rmsh library restore`."
-        )
+        yield f"The model has {bits} bits, the codes of the library {generation.bits}; {RESTORE}."
 
 
 def manifest_problems(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
@@ -245,7 +228,8 @@ def manifest_problems(folder: Path, connection: sqlite3.Connection) -> Iterator[
     known = connection.execute(
         "SELECT fingerprint, bits FROM generations WHERE generation <= (SELECT generation FROM library)"
     ).fetchall()
-    if manifest.get("id") != library_id(connection) or (manifest.get("model"), manifest.get("bits")) not in known:
+    named = manifest.get("model"), manifest.get("bits")
+    if manifest.get("id") != queries.library_id(connection) or named not in known:
         yield f"manifest.json of {folder} does not match the database; `rmsh library upgrade` rewrites it."
 
 
@@ -274,22 +258,23 @@ def find_damage(folder: Path, connection: sqlite3.Connection) -> Damage:
     """
     views, problem = _read_snapshot(folder, connection)
     tables = "SELECT row FROM items UNION SELECT row FROM codes UNION SELECT row FROM item_labels"
-    mentioned = np.unique(np.concatenate([rows_of(connection, tables), *(v.arrays()[0] for v in views.values())]))
+    rows = [queries.rows_of(connection, tables), *(view.arrays()[0] for view in views.values())]
+    mentioned = np.unique(np.concatenate(rows))
     items: dict[int, str] = {}
     for begin in range(0, len(mentioned), _BLOCK):
-        items |= intact_items(connection, mentioned[begin : begin + _BLOCK])[1]
-    generations = map(Generation._make, connection.execute("SELECT generation, fingerprint, bits FROM generations"))
-    by_number = {generation.number: generation for generation in generations}
+        items |= queries.intact_items(connection, mentioned[begin : begin + _BLOCK])[1]
+    generations = connection.execute("SELECT generation, fingerprint, bits FROM generations")
+    by_number = {each[0]: queries.Generation(*each) for each in generations}
     damaged = {
         each[:2]
-        for each in connection.execute(CODE_ROW)
+        for each in connection.execute(queries.CODE_ROW)
         if isinstance(each[0], int) and (each[1] not in by_number or not by_number[each[1]].is_intact(each))
     }
-    current = generation_of(connection).number
-    coded = rows_of(connection, "SELECT row FROM codes WHERE generation = ?", current)
+    current = queries.generation_of(connection).number
+    coded = queries.rows_of(connection, "SELECT row FROM codes WHERE generation = ?", current)
     damaged |= {(row, current) for row in np.setdiff1d(mentioned, coded, assume_unique=True).tolist()}
     messages = [*items.values()]
-    messages += [damage_message(connection, row, "codes") for row in sorted({row for row, _ in damaged})]
+    messages += [queries.damage_message(connection, row, "codes") for row in sorted({row for row, _ in damaged})]
     return Damage(tuple(messages), items.keys(), damaged, views, problem)
 
 
@@ -303,10 +288,10 @@ def _read_snapshot(folder: Path, connection: sqlite3.Connection) -> tuple[dict[M
             snapshot.arrays(modality)
     except FormatError as error:
         return {}, f"{error}; searches use the database instead, and `rmsh library compact` rewrites it."
-    newest, generation = Views(folder, engine=Brute), generation_of(connection)
+    newest = Views(folder)
     views = {modality: newest.at(connection, modality) for modality in MODALITIES}
     for modality, view in views.items():
-        for rows, packed in code_blocks(connection, modality, generation=generation, on_damage=lambda _: None):
+        for rows, packed in queries.code_blocks(connection, modality, on_damage=lambda _: None):
             places, words = view.locate(rows)
             if (places < 0).any() or not np.array_equal(words, to_words(packed)):
                 return views, (

@@ -20,7 +20,8 @@ import numpy as np
 from rmsh.codes import to_words
 from rmsh.core.errors import FormatError
 from rmsh.core.types import MODALITIES
-from rmsh.index.base import FAR, check_k, to_hits, to_keys, to_neighbours
+from rmsh.index.base import FAR, check_k, to_hits, to_keys
+from rmsh.index.scan import Scan
 from rmsh.library import queries
 from rmsh.library.snapshot import is_stale, open_snapshot
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from rmsh.codes import Codes
     from rmsh.core.types import BitArray, IntArray, Modality, WordArray
-    from rmsh.index.base import Hits, Neighbours, StoredIndex
+    from rmsh.index.base import Hits
     from rmsh.library.queries import Generation, LabelEntry
     from rmsh.library.snapshot import Snapshot
 
@@ -46,7 +47,7 @@ class Segment:
 
     rows: IntArray
     words: WordArray
-    index: StoredIndex
+    index: Scan
     alive: BitArray | None = None  # bool (n,): which rows still exist; None if all do
 
     @property
@@ -61,7 +62,7 @@ class Segment:
             return np.clip(rows - first, 0, len(self.rows))
         return np.searchsorted(self.rows, rows)
 
-    def keys(self, hits: Hits | Neighbours) -> IntArray:
+    def keys(self, hits: Hits) -> IntArray:
         """Hits of the index as sort keys of distance and library row (see index/base.py)."""
         return to_keys(self.rows[hits.rows], hits.distances)
 
@@ -180,23 +181,12 @@ class View:
         found = [segment.nearest(codes, k, mask) for segment, mask in self._segments(where)]
         return to_hits(np.sort(np.concatenate(found, axis=1), axis=1)[:, :k])
 
-    def within(self, codes: Codes, radius: int, *, where: BitArray | None = None) -> Neighbours:
-        """All rows within a distance of ``radius`` of each query that pass a mask."""
-        owners, keys = [], []
-        for segment, mask in self._segments(where):
-            near = segment.index.within(codes, radius, where=mask)
-            existing = slice(None) if segment.alive is None else segment.alive[near.rows]
-            owners.append(np.repeat(np.arange(len(codes)), np.diff(near.offsets))[existing])
-            keys.append(segment.keys(near)[existing])
-        return to_neighbours(np.concatenate(owners), np.concatenate(keys), queries=len(codes))
-
 
 class Views:
     """The newest view of each modality."""
 
-    def __init__(self, folder: Path, *, engine: type[StoredIndex]) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._engine = engine
         self._newest: dict[Modality, View] = {}
         self._lock = threading.Lock()
         self._warned: set[str] = set()
@@ -277,7 +267,7 @@ class Views:
         kept = ~queries.is_removed(connection, tail.rows, since=view.seq)
         if len(rows) or not kept.all():
             words = np.concatenate((tail.words[kept], words))
-            index = self._engine.over(words, view.generation.bits)
+            index = Scan.over(words, view.generation.bits)
             tail = Segment(np.concatenate((tail.rows[kept], rows)), words, index)
         seq, token = queries.last_change(connection)
         return replace(view, seq=seq, token=token, base=base, tail=tail)
@@ -312,19 +302,17 @@ class Views:
         except FormatError as error:
             _log.warning("%s; the codes are read from the database instead", error)
         rows, words = arrays or self._read(connection, modality, after=0)
-        base = Segment(rows, words, self._engine.over(words, generation.bits))
-        tail = Segment(rows[:0], words[:0], self._engine.over(words[:0], generation.bits))
-        mapped = snapshot if arrays and snapshot is not None and snapshot.is_mapped else None
+        base = Segment(rows, words, Scan.over(words, generation.bits))
+        tail = Segment(rows[:0], words[:0], Scan.over(words[:0], generation.bits))
+        mapped = snapshot if arrays and snapshot is not None and snapshot.mapped is not None else None
         return View(seq, token, generation, base, tail, seq, mapped)
 
     def _read(self, connection: sqlite3.Connection, modality: Modality, *, after: int) -> tuple[IntArray, WordArray]:
         """Rows greater than ``after`` and their words, from the database, without damaged ones."""
-        generation = queries.generation_of(connection)
-        rows: list[IntArray] = [np.empty(0, dtype=np.int64)]
-        words: list[WordArray] = [np.empty((0, -(-generation.bits // 64)), dtype=np.uint64)]
         damaged: list[str] = []
-        blocks = queries.code_blocks(connection, modality, generation=generation, after=after, on_damage=damaged.append)
-        for found, packed in blocks:
+        rows: list[IntArray] = [np.empty(0, dtype=np.int64)]
+        words: list[WordArray] = [np.empty((0, -(-queries.generation_of(connection).bits // 64)), dtype=np.uint64)]
+        for found, packed in queries.code_blocks(connection, modality, after=after, on_damage=damaged.append):
             rows.append(found)
             words.append(to_words(packed))
         self.warn(damaged)

@@ -42,7 +42,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import read_credit
 from rmsh.index.base import check_k
 from rmsh.index.filters import And, Filter, Id, Label, Not, Or
-from rmsh.library.items import Candidates, Hit, Item, check_modality, checked_ids, image_path
+from rmsh.library.items import CandidateQuery, Candidates, Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.queries import Generation, stack_vectors
 from rmsh.milvus.connection import Address
 from rmsh.milvus.table import MAX_BYTES, MAX_FOUND, MAX_LABELS, Consistency, Table
@@ -76,10 +76,8 @@ def entity_of(
     """
     for value in (item.id, item.text or "", item.picture or "", *item.labels):
         if len(value) > MAX_BYTES // 4 and len(value.encode()) > MAX_BYTES:
-            raise InputError(
-                f"Item {item.id[:40]!r} has a string of {len(value.encode()):,} bytes; Milvus allows {MAX_BYTES:,}: "
-                "shorten it."
-            )
+            size = f"{len(value.encode()):,} bytes; Milvus allows {MAX_BYTES:,}"
+            raise InputError(f"Item {item.id[:40]!r} has a string of {size}: shorten it.")
     if len(item.labels) > MAX_LABELS:
         raise InputError(
             f"Item {item.id!r} has {len(item.labels):,} labels; Milvus allows {MAX_LABELS:,}: remove some."
@@ -162,12 +160,7 @@ class Collection:
 
     @classmethod
     def open(
-        cls,
-        address: str,
-        model: Path | str,
-        *,
-        pictures: Path | None = None,
-        consistency: Consistency = "Bounded",
+        cls, address: str, model: Path | str, *, pictures: Path | None = None, consistency: Consistency = "Bounded"
     ) -> Self:
         """Open a collection; credentials come from the environment (see connection.py).
 
@@ -187,13 +180,10 @@ class Collection:
         table = Table(parsed, consistency=consistency)
         try:
             if "library" not in table.about:
-                raise FormatError(
-                    f"{address} is an index without items; give the address used for `rmsh library push`."
-                )
-            if table.about["model"] != loaded.fingerprint:
+                raise FormatError(f"{address} is an index without items; give the address of a pushed library.")
+            if (made_by := table.about["model"]) != loaded.fingerprint:
                 raise CodesError(
-                    f"The model has the fingerprint {loaded.fingerprint}, but the codes of {address} were computed by "
-                    f"{table.about['model']}; give that model."
+                    f"{address} has codes of the model {made_by}, not of {loaded.fingerprint}; give that model."
                 )
         except BaseException:
             table.close()
@@ -266,45 +256,29 @@ class Collection:
         found = self._table.nearest(codes.packed, check_k(k), where=condition, fields=_ITEM_FIELDS, partition=to)
         return [[Hit(item_of(one.fields), one.distance, row_of(one.key)) for one in hits] for hits in found]
 
-    def candidates(
-        self,
-        codes: Codes,
-        count: int,
-        use: Callable[[Candidates], T],
-        *,
-        to: Modality,
-        model: str,
-        words: Sequence[Sequence[str]] = (),  # noqa: ARG002
-        labels: Iterable[str] = (),
-        where: Filter | None = None,
-    ) -> T:
-        """Like :meth:`Library.candidates`, but words are not looked up.
-
-        Raises:
-            CodesError: the code has another length or another model.
-            InputError: the filter has a condition on texts.
-        """
-        condition = self._check_query(codes, to, model=model, where=where)
-        rows = set(self._labelled_rows(list(labels), count))
+    def candidates(self, query: CandidateQuery, use: Callable[[Candidates], T]) -> T:
+        """Like :meth:`Library.candidates`, but words are not looked up; InputError if the filter has them."""
+        condition = self._check_query(query.codes, query.to, model=query.model, where=query.where)
+        rows = set(self._labelled_rows(query.labels, query.count))
         for modality in MODALITIES:
             # Twice as many: of equally distant ones, the server returns any, and a library the first.
-            most = min(2 * count, MAX_FOUND)
-            (hits,) = self._table.nearest(codes.packed, most, where=condition, partition=modality)
-            rows |= {row_of(hit.key) for hit in hits[:count]}
+            most = min(2 * query.count, MAX_FOUND)
+            (hits,) = self._table.nearest(query.codes.packed, most, where=condition, partition=modality)
+            rows |= {row_of(hit.key) for hit in hits[: query.count]}
         keys = [key_of(row, modality) for row in sorted(rows) for modality in MODALITIES]
         found = self._table.by_keys(keys, [*_ITEM_FIELDS, *self._coded], where=condition)
-        kept = np.array([row for row in sorted(rows) if key_of(row, to) in found], dtype=np.int64)
+        kept = np.array([row for row in sorted(rows) if key_of(row, query.to) in found], dtype=np.int64)
         stored, has, vectors = {}, {}, {}
         for modality in MODALITIES:
             entities = {row: found.get(key_of(row, modality), {}) for row in kept.tolist()}
             has[modality] = np.array([bool(entity) for entity in entities.values()], dtype=np.bool_)
-            none = [bytes(codes.packed.shape[1])]
+            none = [bytes(query.codes.packed.shape[1])]
             stored[modality] = self._generation.to_array([e.get("code", none)[0] for e in entities.values()])
             known = {row: vector for row, e in entities.items() if (vector := vector_of(e)) is not None}
             vectors[modality] = stack_vectors(kept.tolist(), known)
 
         def read(some: Iterable[int]) -> dict[int, Item]:
-            return {row: item_of(found[key_of(row, to)]) for row in some}
+            return {row: item_of(found[key_of(row, query.to)]) for row in some}
 
         return use(Candidates(kept, stored, has, vectors, read))
 
@@ -316,7 +290,9 @@ class Collection:
         if not labels:
             return []
         limit = min(4 * count * len(MODALITIES), MAX_FOUND)
-        found = self._table.query(f"array_contains_any(labels, {literal(labels)})", ["key", "labels"], limit=limit)
+        found = self._table.query(
+            f"array_contains_any(labels, {literal(list(labels))})", ["key", "labels"], limit=limit
+        )
         matches = {row_of(int(entity["key"])): len({*labels} & {*entity["labels"]}) for entity in found}
         return sorted(matches, key=lambda row: (-matches[row], row))[:count]
 

@@ -112,8 +112,7 @@ def _delete_from(table: Table, key: int) -> int:
 def _entities(connection: sqlite3.Connection, start: int, *, table: Table) -> Iterator[dict[str, Any]]:
     """The entities that the block of rows from ``start`` on should have."""
     found = coded_items(connection, start, start + _ROWS)
-    rows = [row for row, *_ in found]
-    vectors = vectors_of_rows(connection, generation_of(connection), rows)
+    vectors = vectors_of_rows(connection, [row for row, *_ in found])
     for row, item, *codes in found:
         shared: dict[str, Any] = {"model": table.about["model"], "both": None not in codes}
         for modality, code in zip(MODALITIES, codes, strict=True):

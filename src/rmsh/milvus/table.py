@@ -55,10 +55,7 @@ def read_description(description: str, place: str) -> dict[str, Any]:
     hint = "another program made it: give a collection made by rmsh, or a new name"
     checked = checked_format(about, place, name=FORMAT, version=VERSION, hint=hint)
     if lists := checked.get("lists"):
-        raise FormatError(
-            f"{place} has {lists} lists for approximate search, which an older rmsh offered; drop it in Milvus and run "
-            "`rmsh library push` again, for exact search."
-        )
+        raise FormatError(f"{place} has {lists} lists for approximate search; drop it and run `rmsh library push`.")
     return checked
 
 

@@ -6,10 +6,10 @@ The items are in a library folder or in a collection on a Milvus server. Nothing
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from rmsh.core.errors import CodesError, InputError
 from rmsh.core.types import MODALITIES
 from rmsh.features import extract
 from rmsh.index.base import check_k
-from rmsh.library.items import Hit, Match
+from rmsh.library.items import CandidateQuery, Hit, Match
 from rmsh.library.library import Library
 from rmsh.search import scoring
 from rmsh.search.query import Query, TextQueries, Words, compose, signs
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rmsh.features.images import ImageLike
     from rmsh.index.filters import Filter
     from rmsh.library.items import Candidates, Item
-    from rmsh.library.queries import Generation
+    from rmsh.milvus.collection import Collection
     from rmsh.model import Model
 
 T = TypeVar("T")
@@ -42,37 +42,7 @@ _CANDIDATES = 300  # by each kind of code, by words and by labels
 _REMEMBERED = 1024  # texts; a query takes about 4 KB
 
 Rank: TypeAlias = Literal["best", "codes"]
-
-
-class ItemStore(Protocol):
-    """Items and their codes: the methods of a :class:`Library` that a Milvus collection has, too."""
-
-    def generation(self) -> Generation: ...
-    def model(self) -> Model: ...
-    def count(self) -> int: ...
-    def get(self, name: str) -> Item | None: ...
-    def codes(self, ids: Iterable[str], modality: Modality) -> Codes: ...
-    def picture_path(self, item: Item) -> Path | None: ...
-    def credit(self) -> str: ...
-    def warning(self) -> str: ...
-    def close(self) -> None: ...
-
-    def search(
-        self, codes: Codes, k: int, *, to: Modality, model: str, where: Filter | None = None
-    ) -> list[list[Hit]]: ...
-
-    def candidates(
-        self,
-        codes: Codes,
-        count: int,
-        use: Callable[[Candidates], T],
-        *,
-        to: Modality,
-        model: str,
-        words: Sequence[Sequence[str]] = (),
-        labels: Iterable[str] = (),
-        where: Filter | None = None,
-    ) -> T: ...
+ItemStore: TypeAlias = "Library | Collection"
 
 
 class Searcher:
@@ -260,16 +230,17 @@ class Searcher:
         ranked, more = list[Hit](), False
         if rank == "best" and query.modality is not None:
             text = query.words.text
-            ranked, more = self.store.candidates(
+            closer = CandidateQuery(
                 query.codes,
                 candidates,
-                lambda found: self._ranked(query, found, to, wanted + len(query.origins)),
-                to=to,
-                model=query.model,
+                to,
+                query.model,
                 words=[scoring.forms(word) for word in scoring.keywords(text)],
                 labels=scoring.label_names(text),
                 where=where,
             )
+            enough = wanted + len(query.origins)
+            ranked, more = self.store.candidates(closer, lambda found: self._ranked(query, found, to, enough))
         if not more:
             first = {hit.row for hit in ranked}
             most = wanted + len(ranked) + len(query.origins)
