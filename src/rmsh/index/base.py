@@ -269,9 +269,7 @@ class StoredIndex(ABC):
         if self._alive is not None:
             known[known] = self._alive.filled[array[known]]
         if not known.all():
-            raise InputError(
-                f"Row {array[~known][0]} is not among the {len(self)} items of this index; give their rows."
-            )
+            raise InputError(f"Row {array[~known][0]} is not in this index of {len(self)} items; give stored rows.")
         if self._alive is None:
             self._alive = _GrowingArray(np.ones(self.row_count, dtype=np.bool_))
         self._alive.filled[array] = False

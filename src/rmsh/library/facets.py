@@ -32,9 +32,7 @@ _FACTS = {  # cameras and keywords are compared regardless of case, as filters d
     "keyword": "SELECT min(value), count(DISTINCT row) FROM photos, json_each(keywords) GROUP BY lower(value)",
     "rating": "SELECT CAST(rating AS TEXT), count(*) FROM photos WHERE rating IS NOT NULL GROUP BY rating",
 }
-_MONTHS = (
-    "SELECT substr(date, 1, 7) AS month, count(*) FROM photos WHERE typeof(date) = 'text' GROUP BY 1 ORDER BY 1 DESC"
-)
+_MONTHS = "SELECT substr(date, 1, 7), count(*) FROM photos WHERE typeof(date) = 'text' GROUP BY 1 ORDER BY 1 DESC"
 
 
 def count_photos(connection: sqlite3.Connection) -> int:

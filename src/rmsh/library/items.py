@@ -203,14 +203,10 @@ class Batch:
     def code_rows(self, rows: Iterable[int]) -> Iterator[Blobs]:
         """The given row, image code, text code, image vector and text vector of each item; None for what it lacks."""
         names, columns = self.ids, []
-        for vectors, modality in product((False, True), MODALITIES):
-            codes = self.codes.get(modality)
-            values = None if codes is None else codes.vectors if vectors else codes.packed
-            of_id = (
-                {}
-                if codes is None or values is None
-                else dict(zip(codes.ids.tolist(), map(bytes, values), strict=True))
-            )
+        for part, modality in product(("packed", "vectors"), MODALITIES):
+            of_id: dict[str, bytes] = {}
+            if (codes := self.codes.get(modality)) is not None and (values := getattr(codes, part)) is not None:
+                of_id = dict(zip(codes.ids.tolist(), map(bytes, values), strict=True))
             columns.append([of_id.get(name) for name in names])
         return zip(rows, *columns, strict=True)
 

@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from rmsh.core.types import Store
     from rmsh.library.library import Library
 
-_DELETE_UNUSED = (
-    "DELETE FROM codes WHERE generation < (SELECT generation FROM library)",
-    "DELETE FROM vectors WHERE generation < (SELECT generation FROM library)",
-    "DELETE FROM generations WHERE generation < (SELECT generation FROM library)",
-    "DELETE FROM labels WHERE NOT EXISTS (SELECT 1 FROM item_labels WHERE item_labels.label = labels.label)",
-)
-
 _COUNTS = {
     "items": "SELECT count(*) FROM items",
     "labels": "SELECT count(*) FROM labels",
@@ -55,8 +48,10 @@ def compact(library: Library) -> None:
         for message in find_damage(library.folder, connection).messages:
             raise FormatError(message)
         update_files(library.folder, connection)
-        for statement in _DELETE_UNUSED:
-            connection.execute(statement)
+        for table in ("codes", "vectors", "generations"):
+            connection.execute(f"DELETE FROM {table} WHERE generation < (SELECT generation FROM library)")  # noqa: S608
+        used = "SELECT 1 FROM item_labels WHERE item_labels.label = labels.label"
+        connection.execute(f"DELETE FROM labels WHERE NOT EXISTS ({used})")  # noqa: S608
         command = "optimize" if is_text_index_intact(connection) else "rebuild"
         connection.execute("INSERT INTO texts (texts) VALUES (?)", (command,))
         for unfinished in library.folder.glob(".*.tmp"):  # left by a killed process

@@ -33,6 +33,7 @@ BLOCK = 1 << 16  # codes read at once: a few megabytes of Python objects, whatev
 
 CODE_ROW = "SELECT row, generation, image, text, vectors, checksum FROM codes"
 COLUMN = {"image": 2, "text": 3}  # in a CodeRow
+IN_LIST = "IN (SELECT value FROM json_each(?))"  # a list of any length is one parameter
 
 
 class Generation(NamedTuple):
@@ -225,7 +226,7 @@ def codes_of_ids(
 
 def select_codes(connection: sqlite3.Connection, generation: Generation, rows: Iterable[int]) -> list[CodeRow]:
     """The codes of some rows as stored, intact or not."""
-    statement = f"{CODE_ROW} WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"  # noqa: S608
+    statement = f"{CODE_ROW} WHERE generation = ? AND row {IN_LIST}"
     return connection.execute(statement, (generation.number, json.dumps([int(row) for row in rows]))).fetchall()
 
 
@@ -245,10 +246,7 @@ def vectors_of_rows(
     if not has_vectors(connection):
         return vectors
     generation, wanted = generation_of(connection), {int(row) for row in rows}
-    statement = (
-        "SELECT row, image, text, checksum FROM vectors "
-        "WHERE generation = ? AND row IN (SELECT value FROM json_each(?))"
-    )
+    statement = f"SELECT row, image, text, checksum FROM vectors WHERE generation = ? AND row {IN_LIST}"  # noqa: S608
     for row, image, text, checksum in connection.execute(statement, (generation.number, json.dumps(sorted(wanted)))):
         if is_code_row_intact(row, generation.number, image, text, None, checksum):
             wanted.discard(row)
@@ -375,17 +373,11 @@ def stored_items(connection: sqlite3.Connection, rows: Sequence[int]) -> Iterato
     """Row, ID, text, image path, sorted labels and checksum of some rows, as stored, intact or not."""
     parameters = (json.dumps(rows),)
     labels: defaultdict[int, list[str]] = defaultdict(list)
-    for row, name in connection.execute(
-        "SELECT row, name FROM item_labels LEFT JOIN labels USING (label) "
-        "WHERE row IN (SELECT value FROM json_each(?))",
-        parameters,
-    ):
+    statement = f"SELECT row, name FROM item_labels LEFT JOIN labels USING (label) WHERE row {IN_LIST}"  # noqa: S608
+    for row, name in connection.execute(statement, parameters):
         labels[row].append(name)
-    found = connection.execute(
-        "SELECT row, id, text, picture, checksum FROM items WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row",
-        parameters,
-    )
-    for row, name, text, picture, checksum in found:
+    statement = f"SELECT row, id, text, picture, checksum FROM items WHERE row {IN_LIST} ORDER BY row"  # noqa: S608
+    for row, name, text, picture, checksum in connection.execute(statement, parameters):
         yield row, name, text, picture, sorted(labels[row], key=str), checksum
 
 
@@ -394,15 +386,12 @@ def rows_of_ids(connection: sqlite3.Connection, ids: Sequence[str], *, thorough:
 
     With ``thorough``, the index of IDs, which may be damaged, is compared with the items.
     """
-    statement = "SELECT id, row FROM items {} WHERE id IN (SELECT value FROM json_each(?))"
+    statement = f"SELECT id, row FROM items {{}} WHERE id {IN_LIST}"  # noqa: S608
     indexed = connection.execute(statement.format(""), (json.dumps(ids, ensure_ascii=False),)).fetchall()
     if not thorough:
         return dict(indexed)
-    stored = connection.execute(
-        "SELECT row, id FROM items NOT INDEXED WHERE row IN (SELECT value FROM json_each(?))",
-        (json.dumps([row for _, row in indexed]),),
-    )
-    id_of = dict(stored)
+    by_row = f"SELECT row, id FROM items NOT INDEXED WHERE row {IN_LIST}"  # noqa: S608
+    id_of = dict(connection.execute(by_row, (json.dumps([row for _, row in indexed]),)))
     found = {name: row for name, row in indexed if id_of.get(row) == name}
     if missing := [name for name in ids if name not in found]:
         found |= connection.execute(statement.format("NOT INDEXED"), (json.dumps(missing, ensure_ascii=False),))

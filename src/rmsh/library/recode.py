@@ -105,9 +105,8 @@ def _begin(library: Library, model: Model) -> tuple[Generation, int, int]:
         install_model(library.folder, current)  # otherwise a staged model would be lost
         stage_model(library.folder, model)
         total = count_items(connection)
-        started = connection.execute(
-            "SELECT generation, fingerprint, bits FROM generations WHERE generation > ?", (current.number,)
-        ).fetchall()
+        later = "SELECT generation, fingerprint, bits FROM generations WHERE generation > ?"
+        started = connection.execute(later, (current.number,)).fetchall()
         for pending in map(Generation._make, started):
             if pending.fingerprint == model.fingerprint:
                 count = "SELECT count(*) FROM codes WHERE generation = ?"
@@ -115,9 +114,8 @@ def _begin(library: Library, model: Model) -> tuple[Generation, int, int]:
                 return pending, done, total
             for table in ("codes", "vectors", "generations"):
                 connection.execute(f"DELETE FROM {table} WHERE generation = ?", (pending.number,))  # noqa: S608
-        added = connection.execute(
-            "INSERT INTO generations (fingerprint, bits) VALUES (?, ?)", (model.fingerprint, model.bits)
-        )
+        new = "INSERT INTO generations (fingerprint, bits) VALUES (?, ?)"
+        added = connection.execute(new, (model.fingerprint, model.bits))
         return Generation(int(added.lastrowid or 0), model.fingerprint, model.bits), 0, total
 
 

@@ -73,9 +73,7 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
             result.restored += _restore_vectors(connection, other)
             for row in damaged_photos(connection):
                 connection.execute("DELETE FROM photos WHERE row = ?", (row,))
-                result.restored.append(
-                    f"What was known about the image file of row {row} was deleted; run `rmsh sync`."
-                )
+                result.restored.append(f"What was known of the image file of row {row} was deleted; run `rmsh sync`.")
             if any(verify.manifest_problems(folder, connection)):
                 write_manifest(folder, connection)
                 result.restored.append("The manifest was rewritten.")
@@ -208,14 +206,12 @@ def _restore_vectors(connection: sqlite3.Connection, backup: sqlite3.Connection 
             continue
         select = "SELECT image, text FROM vectors WHERE row = ? AND generation = ?"
         copies = [each.execute(select, key).fetchone() for each in (connection, backup) if each is not None]
-        found = [copy for copy in copies if copy is not None]
+        found = filter(None, copies)
         intact = [(a, b) for a, b in found if is_code_row_intact(row, generation, a, b, None, stored[4])]
         connection.execute("DELETE FROM vectors WHERE row = ? AND generation = ?", key)
         insert_codes(connection, generation, [(row, *stored[2:4], *(intact[0] if intact else (None, None)))])
-        if intact:
-            yield f"The vectors of row {row} were restored."
-        else:
-            yield f"Damaged vectors of row {row} were deleted; it is ranked by its code until `rmsh recode`."
+        deleted = f"Damaged vectors of row {row} were deleted; it is ranked by its code until `rmsh recode`."
+        yield f"The vectors of row {row} were restored." if intact else deleted
 
 
 def _codes_of_backup(row: int, connection: sqlite3.Connection, backup: sqlite3.Connection) -> tuple[Any, ...]:

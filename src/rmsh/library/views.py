@@ -207,14 +207,13 @@ class Views:
         """The rows of each of some labels that exist, int64 (n,) increasing, read once per state while they are few."""
         labels, kept = self._labels_at(connection)
         found = []
-        for name in names:
-            if name in labels and name not in kept:
+        for label in (labels[name] for name in names if name in labels):
+            if label.name not in kept:
                 if sum(map(len, kept.values())) > _MOST_LABELLED:
                     kept.clear()
-                kept[name] = np.concatenate(
-                    [np.empty(0, dtype=np.int64), *queries.rows_of_label(connection, labels[name])]
-                )
-            found += [kept[name]] if name in labels else []
+                blocks = [np.empty(0, dtype=np.int64), *queries.rows_of_label(connection, label)]
+                kept[label.name] = np.concatenate(blocks)
+            found.append(kept[label.name])
         return found
 
     def _labels_at(self, connection: sqlite3.Connection) -> tuple[Mapping[str, LabelEntry], dict[str, IntArray]]:

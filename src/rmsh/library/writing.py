@@ -14,7 +14,7 @@ import numpy as np
 from rmsh.core.errors import InputError
 from rmsh.library.items import checksum_of
 from rmsh.library.photos import insert_photos
-from rmsh.library.queries import generation_of, last_change, rows_of_ids, store_of
+from rmsh.library.queries import IN_LIST, generation_of, last_change, rows_of_ids, store_of
 from rmsh.library.schema import codes_checksum
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def delete(connection: sqlite3.Connection, ids: Sequence[str]) -> int:
         raise InputError(f"The ID {missing!r} is not in the library; give IDs of existing items.")
     rows = list(existing.values())
     chosen = (json.dumps(rows),)
-    labels = "SELECT name, row FROM item_labels JOIN labels USING (label) WHERE row IN (SELECT value FROM json_each(?))"
+    labels = f"SELECT name, row FROM item_labels JOIN labels USING (label) WHERE row {IN_LIST}"  # noqa: S608
     _count_labels(connection, connection.execute(labels, chosen), sign=-1)
-    connection.execute("DELETE FROM items WHERE row IN (SELECT value FROM json_each(?))", chosen)
+    connection.execute(f"DELETE FROM items WHERE row {IN_LIST}", chosen)  # noqa: S608
     log_change(connection, "remove", rows)
     return len(rows)
 
@@ -71,9 +71,8 @@ def insert_codes(connection: sqlite3.Connection, generation: int, codes: Iterabl
         if with_vectors and (image_vector is not None or text_vector is not None):
             checksum = codes_checksum(row, generation, image_vector, text_vector)
             of_vectors.append((generation, image_vector, text_vector, checksum, row))
-        of_codes.append(
-            (generation, image, text, checksum, codes_checksum(row, generation, image, text, checksum), row)
-        )
+        of_row = codes_checksum(row, generation, image, text, checksum)
+        of_codes.append((generation, image, text, checksum, of_row, row))
     connection.executemany(
         "INSERT OR REPLACE INTO codes (row, generation, image, text, vectors, checksum) "
         "SELECT row, ?, ?, ?, ?, ? FROM items WHERE row = ?",

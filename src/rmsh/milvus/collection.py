@@ -183,7 +183,7 @@ class Collection:
                 raise FormatError(f"{address} is an index without items; give the address of a pushed library.")
             if (made_by := table.about["model"]) != loaded.fingerprint:
                 raise CodesError(
-                    f"{address} has codes of the model {made_by}, not of {loaded.fingerprint}; give that model."
+                    f"The model is {loaded.fingerprint}, {address} has codes of {made_by}; give that model."
                 )
         except BaseException:
             table.close()
@@ -290,9 +290,7 @@ class Collection:
         if not labels:
             return []
         limit = min(4 * count * len(MODALITIES), MAX_FOUND)
-        found = self._table.query(
-            f"array_contains_any(labels, {literal(list(labels))})", ["key", "labels"], limit=limit
-        )
+        found = self._table.query(f"array_contains_any(labels, {literal(labels)})", ["key", "labels"], limit=limit)
         matches = {row_of(int(entity["key"])): len({*labels} & {*entity["labels"]}) for entity in found}
         return sorted(matches, key=lambda row: (-matches[row], row))[:count]
 

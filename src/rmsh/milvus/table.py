@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from rmsh.core.errors import FormatError, InputError, require
@@ -65,9 +64,6 @@ class Found(NamedTuple):
     distance: int
     key: int
     fields: Mapping[str, Any]
-
-
-_order = itemgetter(0, 1)  # distance, then key
 
 
 class Table:
@@ -190,7 +186,7 @@ class Table:
         found: list[list[Found]] = []
         for some in _blocks(packed, max(1, MAX_FOUND // limit)):
             results = self._call("search", [bytes(code) for code in some], limit=limit, **scope)
-            found += [sorted(map(_found, hits), key=_order) for hits in results]
+            found += [sorted(map(_found, hits), key=lambda hit: hit[:2]) for hits in results]
         return found
 
     def _scope(self, partition: str) -> dict[str, Any]:

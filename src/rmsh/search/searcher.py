@@ -230,15 +230,8 @@ class Searcher:
         ranked, more = list[Hit](), False
         if rank == "best" and query.modality is not None:
             text = query.words.text
-            closer = CandidateQuery(
-                query.codes,
-                candidates,
-                to,
-                query.model,
-                words=[scoring.forms(word) for word in scoring.keywords(text)],
-                labels=scoring.label_names(text),
-                where=where,
-            )
+            words, labels = [scoring.forms(word) for word in scoring.keywords(text)], scoring.label_names(text)
+            closer = CandidateQuery(query.codes, candidates, to, query.model, words, labels, where)
             enough = wanted + len(query.origins)
             ranked, more = self.store.candidates(closer, lambda found: self._ranked(query, found, to, enough))
         if not more:
