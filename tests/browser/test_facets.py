@@ -116,8 +116,7 @@ def test_keywords_add_up_and_another_camera_takes_the_place_of_the_first(page: P
     _choose(page, "Camera", "Canon")
     _choose(page, "Camera", "FUJI X")
     pressed = page.locator("#narrow [aria-pressed=true]")
-    expect(pressed).to_have_count(3)
-    assert [text.removesuffix("×") for text in pressed.all_text_contents()] == ["Beach", "a <b>", "FUJI X"]
+    expect(pressed).to_have_text([re.compile(f"^{name}") for name in ("Beach", "a <b>", "FUJI X")])
     expect(page.locator("#narrow b")).to_have_count(0)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmsh.features.photo import Photo
@@ -83,6 +83,7 @@ def test_a_library_without_images_has_no_groups() -> None:
     assert find_groups({"a": _file(content="x")}, {}) == []
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.integers(0, 2**32 - 1), st.integers(2, 60))
 def test_pairs_are_those_of_brute_force(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)

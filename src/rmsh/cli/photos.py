@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import signal
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,16 +62,24 @@ def sync(
         watchfiles = require("watchfiles", "photos")
         with Library.open(library) as opened:
             folders = [path for path in folders_of(opened).values() if path.exists()]
+        # An interrupt that arrives where Python ignores exceptions, such as in a destructor, must not be lost.
+        stopped = threading.Event()
+
+        def stop(*_: object) -> None:
+            stopped.set()
+            raise KeyboardInterrupt
+
+        signal.signal(signal.SIGINT, stop)
         # The first sync comes when the folder is already watched, so that no change is missed between them.
-        watching = False
-        for changes in watchfiles.watch(*folders, yield_on_timeout=True, rust_timeout=_WATCH_TIMEOUT):
+        watching, options = False, {"yield_on_timeout": True, "rust_timeout": _WATCH_TIMEOUT, "stop_event": stopped}
+        for changes in watchfiles.watch(*folders, **options):
             if changes or not watching:
                 once()
             if not watching:
                 console.note(f"Watching {', '.join(map(str, folders))}; press Ctrl-C to stop.")
             watching = True
-    else:
-        once()
+        raise KeyboardInterrupt
+    once()
 
 
 def duplicates(
