@@ -63,6 +63,8 @@ class Library:
         [('a cat', 0), ('a dog', 0)]
     """
 
+    has_images = True  # unlike a collection without a folder of images
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._readers = database.Readers(folder)

@@ -233,6 +233,11 @@ class Collection:
         complete = stack_vectors([*vectors], vectors) if vectors and len(vectors) == len(known) else None
         return Codes(packed, self._generation.bits, np.array([entity["id"] for entity in known]), complete)
 
+    @property
+    def has_images(self) -> bool:
+        """Whether a folder of images was given."""
+        return self._pictures is not None
+
     def picture_path(self, item: Item) -> Path | None:
         """The path of an item's image, or None if it has none here; InputError if a link leads out of the folder."""
         return None if self._pictures is None else image_path(self._pictures, item)

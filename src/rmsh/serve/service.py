@@ -153,7 +153,7 @@ class SearchService:
                 )
             with self.metrics.stage("describe"):
                 hits = found[: request.k]
-                pictures = self._has_images(hits)
+                pictures = self._searcher.store.has_images
                 codes = self._codes((hit.item.id for hit in hits), request.to) if request.codes else {}
                 named = known | labels_in_text({label for hit in hits for label in hit.item.labels}, query.words.text)
                 shown = [_hit(hit, named, pictures, codes) for hit in hits]
@@ -176,14 +176,6 @@ class SearchService:
             with self.metrics.stage("wait"):
                 turn.enter_context(turns.turn())
             yield
-
-    def _has_images(self, hits: Iterable[Hit]) -> bool:
-        """Whether image files are available; checking the first hit is enough, and faster than checking all."""
-        some = next((hit.item for hit in hits if hit.item.picture is not None), None)
-        try:
-            return some is not None and self._searcher.store.picture_path(some) is not None
-        except InputError:  # a link out of the image folder, so there is an image folder
-            return True
 
     def _codes(self, ids: Iterable[str], modality: Modality) -> dict[str, str]:
         """Codes by ID in one request, since the store may be remote; items without a code are left out."""
