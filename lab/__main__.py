@@ -26,6 +26,7 @@ COMMANDS = {
     "images": ("lab.speed.images", "Image encoding speed, compared with torch."),
     "serve": ("lab.speed.serving", "The server under load: 16 clients, 100,000 items."),
     "latency": ("lab.speed.latency", "Text searches over HTTP: one client, 16 clients, 10 million items."),
+    "text-encoder": ("lab.speed.text_encoder", "The 8-bit text encoder of queries: time saved, recall lost."),
     "attack": ("lab.speed.attack", "The server under attack: 300 hostile images, 200 hostile connections."),
     "search": ("lab.speed.search", "Search speed, compared with faiss and usearch."),
     "engines": ("lab.speed.engines", "Search engines side by side, on codes of any number, length and kind."),

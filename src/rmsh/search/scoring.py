@@ -109,17 +109,16 @@ def label_names(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def words_found(words: Sequence[str], item: Item) -> tuple[str, ...]:
-    """Those of some keywords that the text, the labels or the file name of an item has.
+def words_of_item(item: Item) -> set[str]:
+    """The words in the text, the labels and the file name of an item, without endings.
 
     Example:
         >>> from rmsh.library.items import Item
-        >>> words_found(["dog", "red", "7"], Item("x", text="two dogs", picture="a/7.jpg"))
-        ('dog', '7')
+        >>> sorted(words_of_item(Item("x", text="two dogs", picture="a/7.jpg", labels=("pet",))))
+        ['7', 'dog', 'pet', 'two']
     """
     name = (item.picture or "").rpartition("/")[2].rpartition(".")[0]
-    known = set(words_of(" ".join((item.text or "", *item.labels, name))))
-    return tuple(word for word in words if not known.isdisjoint(forms(word)))
+    return {stem(word) for word in words_of(" ".join((item.text or "", *item.labels, name)))}
 
 
 def cosines(query: FloatArray, vectors: NDArray[np.int8] | FloatArray) -> ScoreArray:
