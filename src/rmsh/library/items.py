@@ -202,6 +202,7 @@ class Candidates:
     has: Mapping[Modality, BitArray]  # (n,), whether there is such a code
     vectors: Mapping[Modality, NDArray[np.int8]]  # (n, dimensions), or (n, 0) if there are none
     read: Callable[[Iterable[int]], Mapping[int, Item]]  # the items of some rows, without damaged ones
+    total: int  # codes that were searched, or about so many
     words: KeptWords | None = None  # what is known about the words of the items before they are read
 
     def __len__(self) -> int:

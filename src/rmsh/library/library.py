@@ -266,7 +266,7 @@ class Library:
             vectors = views["image"].vectors.of(rows, read)
             self._views.warn(lost)
             items = partial(self._intact_items, connection)
-            used = use(Candidates(rows, stored, has, vectors, items, views["image"].words))
+            used = use(Candidates(rows, stored, has, vectors, items, len(views[query.to]), views["image"].words))
             if all(view.is_valid() for view in views.values()):
                 return used
         return self.candidates(query, use)

@@ -252,7 +252,7 @@ class Searcher:
         best = _best(query, found, bare, distances, wanted + 1)
         scores = -np.array([scored.minus_score for scored in best])
         places = [scored.place for scored in best]
-        low = scoring.is_weak(scores, standard[own][places], standard[other][places])
+        low = scoring.is_weak(scores, standard[own][places], standard[other][places], items=found.total)
         compared = query.modality == "text" and query.vector is not None and any(v.size for v in found.vectors.values())
         words, hits = scoring.keywords(query.words.text), []
         for (_, distance, place, item, matched), score, is_low in zip(best, scores.tolist(), low.tolist(), strict=True):
