@@ -126,7 +126,7 @@ def audit(
     """Examine codes written by any program.
 
     Reports dead, constant and duplicate bits, equal codes, and scores next to chance. CODES and LABELS are matrix files
-    (.npz, .npy, .mat, .h5) with packed bytes, 0/1, -1/+1 or real values; every guess about their form is printed. If
+    (.npz, .npy, .mat) with packed bytes, 0/1, -1/+1 or real values; every guess about their form is printed. If
     there is only one set of codes, a sample of its rows serves as queries.
 
     Example:
