@@ -1,4 +1,4 @@
-"""Check the installation, and measure the search speed of this machine.
+"""Check the installation.
 
 The packages are read from the installed metadata of rmsh, so that pyproject.toml is the only list of them.
 """
@@ -13,12 +13,12 @@ import shutil
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from rmsh import __version__
-from rmsh.cli.console import Console, listed_numbers, table
+from rmsh.cli.console import Console, table
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import FormatError, MissingExtraError, RmshError, install_command
 
@@ -138,32 +138,3 @@ def machine() -> dict[str, str]:
         "processors": f"{os.cpu_count() or 'unknown'}, usable {usable}",
         "free disk space": ", ".join(f"{gigabytes:,.1f} GB in {folder}" for folder, gigabytes in free.items()),
     }
-
-
-def speed(
-    console: Console,
-    *,
-    items: Annotated[int, typer.Option(min=1, help="Number of codes in the database.")] = 1_000_000,
-    bits: Annotated[int, typer.Option(help="Code length, 1 to 512.")] = 64,
-    batch: Annotated[
-        list[str] | None, typer.Option(metavar="N,N,...", help="Queries per batch (default: 1,32,1000).")
-    ] = None,
-    k: Annotated[int, typer.Option("-k", "--k", min=1, help="Number of neighbours.")] = 100,
-    threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 1,
-) -> None:
-    """Measure the search speed of this machine.
-
-    The index of a library searches random codes. In a checkout, `make lab ARGS="engines"` compares it with other
-    indexes and libraries and with the speed of memory, on other codes too.
-
-    Example:
-        rmsh speed --items 1000000 --bits 64 --batch 1,32
-    """
-    from rmsh.index.speed import BATCHES, measure
-
-    rates = measure(items, bits, batches=listed_numbers(batch, "--batch") or BATCHES, k=k, threads=threads)
-    title = f"Exact search for the {k} nearest of {items:,} codes of {bits} bits"
-    console.result(
-        {"items": items, "bits": bits, "threads": threads, "k": k, "queries_per_second": rates},
-        table(title, ["queries per batch", "queries/s"], [[batch, f"{rate:,.0f}"] for batch, rate in rates.items()]),
-    )

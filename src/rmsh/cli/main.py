@@ -26,7 +26,7 @@ MODULES = {
     "evaluate": ("evaluate", "audit"),
     "compare": ("compare",),
     "search": ("search", "serve"),
-    "doctor": ("doctor", "speed"),
+    "doctor": ("doctor",),
 }
 COMMANDS = [verb for verbs in MODULES.values() for verb in verbs]
 # Commands of two words, in modules named by the first word.
