@@ -205,3 +205,29 @@ def test_a_pipe_is_not_a_matrix_file(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "a.npz"):
         with pytest.raises(DataError, match="pipe"):
             matrix_files(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("codes", ("all", "codes")),
+        ("B", ("all", "codes")),
+        ("image", ("all", "images")),
+        ("qB", ("query", "codes")),
+        ("rB", ("database", "codes")),
+        ("query", ("query", "codes")),
+        ("database", ("database", "codes")),
+        ("retrieval_codes", ("database", "codes")),
+        ("B_te", ("query", "codes")),
+        ("query_img", ("query", "images")),
+        ("retrieval_txt", ("database", "texts")),
+        ("q_i", ("query", "images")),
+        ("r_t", ("database", "texts")),
+        ("qL", ("query", "labels")),
+        ("database_labels", ("database", "labels")),
+        ("targets", ("all", "labels")),
+        ("loss", None),
+    ],
+)
+def test_a_key_names_a_part_and_a_kind(key: str, meant: tuple[str, str] | None) -> None:
+    assert MatrixKey(Path("a.npz"), key, (1, 1)).meaning == meant

@@ -26,7 +26,7 @@ from rmsh.core.errors import DataError, RmshError
 from rmsh.core.files import open_regular
 
 Part: TypeAlias = Literal["all", "database", "train", "query"]
-Kind: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names", "codes", "image codes", "text codes"]
+Kind: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names", "codes"]
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 SUFFIXES = (".npz", ".npy", ".mat")
@@ -48,8 +48,6 @@ _KINDS: dict[Kind, tuple[str, ...]] = {
     "ids": ("ids", "id"),
     "class_names": ("classnames", "names", "labelnames"),
     "codes": ("", "codes", "code", "b", "bits", "binary", "hash", "hashes", "hashcodes"),
-    "image codes": ("imagecodes", "imgcodes", "bi", "bx"),
-    "text codes": ("textcodes", "txtcodes", "bt", "by"),
 }
 _MEANINGS: dict[str, tuple[Part, Kind]] = {
     key: (part, kind)
