@@ -27,7 +27,8 @@ from rmsh.data.open import open_pairs
 from rmsh.features import extract
 from rmsh.features.extract import encode_pairs
 from rmsh.methods.nest import NEST, prefix_lengths
-from rmsh.metrics import LabelledCodes, evaluate_directions
+from rmsh.metrics.directions import evaluate_directions
+from rmsh.metrics.histogram import LabelledCodes
 from rmsh.model import load
 from rmsh.pipeline import DEFAULT_ENCODERS
 
