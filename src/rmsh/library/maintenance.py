@@ -12,7 +12,7 @@ from rmsh.core.errors import FormatError, InputError
 from rmsh.data.records import folder_name, locate
 from rmsh.library import queries, schema
 from rmsh.library.database import DATABASE, connect_writer, translate_errors, write_acknowledged
-from rmsh.library.folder import finish_restore, update_files
+from rmsh.library.folder import update_files
 from rmsh.library.image_folders import image_folders, set_folder
 from rmsh.library.snapshot import SNAPSHOT, Snapshot, open_snapshot
 from rmsh.library.verify import find_damage, is_text_index_intact
@@ -125,7 +125,6 @@ def _snapshot_state(library: Library, connection: sqlite3.Connection, seq: int) 
 
 def upgrade(folder: Path, *, timeout: float = 30.0) -> tuple[int, int]:
     """Upgrade a library in place, rewrite its manifest if necessary, and return the format before and after."""
-    finish_restore(folder)
     if not (folder / DATABASE).is_file():
         raise FormatError(f"{folder} has no {DATABASE}, which contains the items; give the folder of a library.")
     with translate_errors(folder), closing(connect_writer(folder, timeout=timeout)) as connection:
