@@ -38,24 +38,16 @@ def info(console: Console, library: LibraryFolder) -> None:
     )
 
 
-def verify(
-    console: Console,
-    library: LibraryFolder,
-    *,
-    images: Annotated[bool, typer.Option(help="Read and compare all image files, too.")] = False,
-) -> None:
+def verify(console: Console, library: LibraryFolder) -> None:
     """Check a library for damage; the exit code is 1 if any is found.
 
-    With --images, image files that are missing, changed or unreadable are found, too.
-
     Example:
-        rmsh library verify photos --images
+        rmsh library verify photos
     """
     from rmsh.library.verify import verify as run
 
     console.note(f"Checking {library}: database, codes, model and snapshot.")
-    with console.progress() as progress:
-        found = run(library, images=images, on_progress=progress)
+    found = run(library)
     intact = f"{library} is intact; checked: {', '.join(found.checked)}."
     console.result({"whole": not found.problems, **asdict(found)}, *(found.problems or [intact]))
     if found.problems:
