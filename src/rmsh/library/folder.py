@@ -7,7 +7,6 @@ created under a temporary name and then renamed.
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import sqlite3
@@ -35,8 +34,6 @@ REPORT = "report.json"
 MODEL, NEXT_MODEL, _OLD_MODEL = "model", "model.next", "model.old"
 
 _FORMAT = "rmsh library"
-
-_log = logging.getLogger("rmsh.library")
 
 
 def check_is_library(folder: Path) -> None:
