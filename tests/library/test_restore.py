@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from rmsh.core.locks import try_lock
 from rmsh.library import Item, Library
 from rmsh.library import backup as backup_module
 from rmsh.library.backup import backup, restore
+from rmsh.library.folder import write_manifest
 from rmsh.library.recode import recode
 from rmsh.library.snapshot import SNAPSHOT
 from rmsh.library.verify import verify
@@ -180,6 +183,29 @@ def test_the_replaced_files_are_kept_when_asked_for(library: Library, folder: Pa
     done = restore(copy, folder, keep=True)
     assert done.replaced is not None
     assert {"items.sqlite", "manifest.json", SNAPSHOT, "model"} <= {path.name for path in done.replaced.iterdir()}
+
+
+def test_the_replaced_files_are_kept_if_the_restore_fails_after_the_database_was_replaced(
+    library: Library, folder: Path, copy: Path, code: Code, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(backup_module, "write_manifest", _fail_for(folder))
+        with pytest.raises(RmshError, match="full"):
+            restore(copy, folder)
+    (kept,) = folder.glob("replaced-*")
+    assert {"items.sqlite", "manifest.json", "model"} <= {path.name for path in kept.iterdir()}
+    assert _names(library, code) == ["a", "b"]
+    restore(copy, folder)
+    assert verify(folder).problems == ()
+
+
+def _fail_for(folder: Path) -> Callable[..., None]:
+    def write(where: Path, connection: sqlite3.Connection) -> None:
+        if where == folder:
+            raise OSError(errno.ENOSPC, "no space left")
+        write_manifest(where, connection)
+
+    return write
 
 
 def test_images_of_the_backup_come_back_and_changed_ones_are_kept(

@@ -129,12 +129,16 @@ def restore(
         if wanted != found and not replace:
             both = f"The backup {backup} belongs to the library {wanted}, {to} has the ID {found or 'unknown'}"
             raise InputError(f"{both}; give the folder of that library, a new folder, or --replace.")
-        _replace(work / "new", to, work / "replaced", timeout=timeout)
-        kept = to / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}"
-        problems = verify(to).problems
-        if problems or keep:
-            os.rename(work / "replaced", kept)
-            flush_folder(to)
+        _replace_database(work / "new", to, work / "replaced", timeout=timeout)
+        kept, is_whole = to / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}", False
+        try:
+            _replace_files(work / "new", to, work / "replaced")
+            problems = verify(to).problems
+            is_whole = not problems
+        finally:
+            if keep or not is_whole:
+                os.rename(work / "replaced", kept)
+                flush_folder(to)
         if problems:
             raise RmshError(f"{to} was restored but is damaged: {problems[0]} The replaced files are in {kept}.")
     return _result(to, kept if keep else None)
@@ -223,22 +227,24 @@ def _flush(folder: Path) -> None:
                 os.fsync(file.fileno())
 
 
-def _replace(new: Path, to: Path, replaced: Path, *, timeout: float) -> None:
-    """Replace the files of a library by the verified copy, and keep the replaced ones."""
-    with closing(database.connect_reader(new)) as connection:
-        restored = generation_of(connection)
+def _replace_database(new: Path, to: Path, replaced: Path, *, timeout: float) -> None:
+    """Replace the database of a library by that of the verified copy; copies of what is replaced are kept."""
     usable = _set_aside(to, replaced, timeout=timeout)
     shutil.rmtree(to / NEXT_MODEL, ignore_errors=True)
     os.rename(new / MODEL, to / NEXT_MODEL)  # where it is found as soon as the database is that of the backup
     flush_folder(to)
     if not (usable and _replace_content(new, to, timeout=timeout)):
         _replace_file(new, to)
-    install_model(to, restored, force=True)
+
+
+def _replace_files(new: Path, to: Path, replaced: Path) -> None:
+    """Make the model, the snapshot, the manifest and images follow the restored database; may be repeated."""
     with closing(database.connect_reader(to)) as connection:
+        install_model(to, generation_of(connection), force=True)
         database.write_acknowledged(to, *last_change(connection))
         write_manifest(to, connection)
     above = {MANIFEST, database.ACKNOWLEDGED, *(f"{database.DATABASE}{suffix}" for suffix in ("", "-wal", "-shm"))}
-    for path in sorted(each for each in new.rglob("*") if each.is_file()):  # the snapshot, and images
+    for path in sorted(each for each in new.rglob("*") if each.is_file()):
         name = path.relative_to(new)
         if name.parts[0] not in above:
             if (to / name).exists():
