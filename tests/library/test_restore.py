@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,21 @@ def test_a_database_that_is_not_one_is_replaced_and_open_libraries_notice(
         assert _names(reader, code) == ["a", "b"]
     with pytest.raises(RmshError, match="was restored"):
         fill(library, ["d"])
+    assert verify(folder).problems == ()
+
+
+def test_a_database_with_pages_of_another_size_is_replaced(
+    library: Library, folder: Path, copy: Path, code: Code
+) -> None:
+    library.close()
+    with closing(sqlite3.connect(folder / "items.sqlite", isolation_level=None)) as connection:
+        for statement in ("PRAGMA journal_mode = DELETE", "PRAGMA page_size = 8192", "VACUUM"):
+            connection.execute(statement)
+        assert connection.execute("PRAGMA page_size").fetchone() == (8192,)
+    with Library.open(folder) as reader:
+        assert _names(reader, code) == ["a", "b", "c"]
+        restore(copy, folder)
+        assert _names(reader, code) == ["a", "b"]
     assert verify(folder).problems == ()
 
 

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from rmsh.library.library import Library
 
 _AHEAD = 1 << 20  # changes that writers may acknowledge while a backup is copied and verified
-_PAGE_SIZES = {1 << power for power in range(9, 17)}
 _UNUSABLE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
+_UNUSABLE |= {sqlite3.SQLITE_READONLY}  # pages of another size, which cannot be changed in place
 
 
 def backup(library: Library, out: Path) -> int:
@@ -291,25 +291,14 @@ def _replace_content(new: Path, to: Path, *, timeout: float) -> bool:
             raise RmshError(f"The library {to} is being written to; restore it again when that has finished.")
 
     try:
-        with closing(database.connect_writer(to, timeout=timeout)) as target:
-            (size,) = target.execute("PRAGMA page_size").fetchone()
-            _set_page_size(new, size)
-            with closing(database.connect_reader(new)) as source:
-                source.backup(target, progress=check, sleep=0.05)
+        target, source = database.connect_writer(to, timeout=timeout), database.connect_reader(new)
+        with closing(target), closing(source):
+            source.backup(target, progress=check, sleep=0.05)
     except sqlite3.Error as error:
         if database.primary_code(error) not in _UNUSABLE:
             raise
         return False
     return True
-
-
-def _set_page_size(new: Path, size: int) -> None:
-    """Give the copy the page size of the database that it replaces, as SQLite requires."""
-    with closing(sqlite3.connect(new / database.DATABASE, isolation_level=None)) as connection:
-        if connection.execute("PRAGMA page_size").fetchone()[0] != size and size in _PAGE_SIZES:
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute(f"PRAGMA page_size = {size}")
-            connection.execute("VACUUM")
 
 
 def _replace_file(new: Path, to: Path) -> None:
