@@ -291,8 +291,10 @@ def _replace_content(new: Path, to: Path, *, timeout: float) -> bool:
             raise RmshError(f"The library {to} is being written to; restore it again when that has finished.")
 
     try:
-        target, source = database.connect_writer(to, timeout=timeout), database.connect_reader(new)
-        with closing(target), closing(source):
+        with (
+            closing(database.connect_writer(to, timeout=timeout)) as target,
+            closing(database.connect_reader(new)) as source,
+        ):
             source.backup(target, progress=check, sleep=0.05)
     except sqlite3.Error as error:
         if database.primary_code(error) not in _UNUSABLE:
