@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +18,11 @@ from rmsh.index.filters import Id
 from rmsh.library import Hit, Item, Library, queries
 from rmsh.library.items import CandidateQuery, Candidates
 from rmsh.library.maintenance import compact, describe
-from rmsh.library.recode import recode
+from rmsh.library.recode import Encode, recode
 from rmsh.library.repair import repair
 from rmsh.library.verify import verify
 from rmsh.model import Model
-from rmsh.pipeline import codes_of, item_coder
+from rmsh.pipeline import codes_of
 from rmsh.search.query import Query, Words
 from rmsh.search.searcher import Rank, Searcher
 
@@ -199,12 +199,21 @@ def test_both_kinds_of_library_have_the_same_candidates_and_one_has_no_vectors(f
     assert [each.vectors["image"].shape[1] for each in found] == [5, 0]
 
 
+def _coder(model: Model) -> Encode:
+    pairs = _pairs()
+
+    def encode(items: Sequence[Item]) -> dict[Modality, Codes]:
+        return codes_of(model, pairs, np.flatnonzero(np.isin(pairs.ids, [item.id for item in items])), vectors=True)
+
+    return encode
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_recoding_stores_what_the_library_was_created_for(codes_alone: Path, folder: Path, seed: int) -> None:
     model = _model(seed)
     for path, vectors in ((folder, 6), (codes_alone, None)):
         with Library.open(path, writable=True) as library:
-            recode(library, model, encode=item_coder(model, image_path=lambda _: None, features=_pairs()))
+            recode(library, model, encode=_coder(model))
             assert library.generation().fingerprint == model.fingerprint
             assert describe(library).counts.get("image vectors") == vectors
         assert not verify(path).problems
@@ -266,7 +275,7 @@ def test_damaged_vectors_are_reported_ignored_deleted_and_made_again(folder: Pat
     assert not verify(folder).problems
     with Library.open(folder, writable=True) as library:
         assert library.codes(["1"], "image").vectors is None
-        recode(library, _model(), encode=item_coder(_model(), image_path=lambda _: None, features=_pairs()))
+        recode(library, _model(), encode=_coder(_model()))
         assert library.codes(["1"], "image").vectors is not None
         assert describe(library).counts["image vectors"] == 6
 
@@ -274,7 +283,7 @@ def test_damaged_vectors_are_reported_ignored_deleted_and_made_again(folder: Pat
 def test_recoding_replaces_vectors_and_compacting_drops_the_old_ones(folder: Path) -> None:
     new = _model(1)
     with Library.open(folder, writable=True) as library:
-        recode(library, new, encode=item_coder(new, image_path=lambda _: None, features=_pairs()))
+        recode(library, new, encode=_coder(new))
         compact(library)
         assert library.codes(["1"], "image").vectors is not None
         with library.reading() as connection:

@@ -22,7 +22,7 @@ def build(
     out: Annotated[Path, typer.Option(help="Library folder to create.")],
     *,
     labels_from: Annotated[
-        str | None, typer.Option(metavar="SOURCE", help="data, folders, text or a file (default: data, else text).")
+        str | None, typer.Option(metavar="SOURCE", help="data, folders or text (default: data, else text).")
     ] = None,
     learn_from: Annotated[
         str | None, typer.Option(metavar="SOURCE", help="labels, pairs or nothing (default: labels, else the better).")
@@ -51,7 +51,7 @@ def build(
     """
     from rmsh.builder import BuildConfig
     from rmsh.builder import build as run
-    from rmsh.builder.report import describe_size, describe_words, score_tables
+    from rmsh.builder.scores import describe_size, describe_words, score_tables
 
     training: dict[str, Any] = {"method": method, "bits": bits, "seed": seed, "options": parse_options(options or [])}
     sources = {
@@ -71,7 +71,7 @@ def build(
     quality += [table(*each) for each in score_tables(report)]
     quality += [describe_words(report["words"])] if report.get("words") else []
     quality += [describe_size(report["bytes_per_item"])] if "bytes_per_item" in report else []
-    summary = f"{out}: {report['counts']['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
+    summary = f"{out}: {report['counts']['items']:,} items, {report['bits']} bits; report: {out / 'report.json'}"
     console.result({"library": str(out), "is_new": built.is_new, "report": report}, *quality, summary)
 
 
@@ -138,15 +138,13 @@ def recode(
     library: LibraryFolder,
     model: Annotated[Path, typer.Option(help="Folder of the new model.")],
     *,
-    features: Annotated[Path | None, typer.Option(help="Matrix file with the features of the items by ID.")] = None,
     skipped: Annotated[Path | None, typer.Option(help="Write unreadable images to this .csv file.")] = None,
     strict: Annotated[bool, typer.Option(help="Fail if an image cannot be read.")] = False,
 ) -> None:
     """Re-encode a library with another model.
 
     The library stays searchable with the old codes meanwhile. Images and texts are encoded with the new model's
-    encoders; for a model trained on feature matrices, pass the features of the items with --features. If interrupted,
-    run the same command again to continue. Old codes are kept until `rmsh library compact`.
+    encoders. If interrupted, run the same command again to continue. Old codes are kept until `rmsh library compact`.
 
     An item whose image can no longer be read is encoded from its text alone and reported. If it has no text either,
     the library keeps its old codes until the image is back or the item is removed, and the command is run again.
@@ -154,21 +152,16 @@ def recode(
     Example:
         rmsh recode photos --model newmodel
     """
-    from rmsh.data.open import open_pairs
     from rmsh.library import Library
     from rmsh.library.recode import recode as run
     from rmsh.model import load
     from rmsh.pipeline import item_coder
 
     lost: list[Skipped] = []
-    learned, given = load(model), None
-    if features is not None:
-        opened = open_pairs(features, skip=["labels"])
-        console.note(*opened.notes)
-        given = opened.pairs
+    learned = load(model)
     with Library.open(library, writable=True) as target:
         unread = None if strict else lost.extend
-        encode = item_coder(learned, image_path=target.picture_path, features=given, on_skipped=unread)
+        encode = item_coder(learned, image_path=target.picture_path, on_skipped=unread)
         console.note(f"{library}: {target.count():,} items get {learned.bits}-bit codes; the library stays searchable.")
         try:
             with console.progress() as progress:

@@ -1,9 +1,9 @@
-"""GLINT: graded listwise training through label probabilities, this project's own method.
+"""GLINT: graded listwise training through label probabilities, a method of this project that NEST replaced.
 
 Training has two stages. First, one classifier per modality learns label probabilities: a space that images and texts
 share. Then a small network per modality, the coder, maps the square roots of these probabilities to bits. The coders
 minimise a smooth form of the measure itself: in a batch, the softmax over Hamming distances from one modality to the
-other follows the gains of the shared labels (``rmsh.training.losses``). Their tanh becomes steeper during the stage, so
+other follows the gains of the shared labels. Their tanh becomes steeper during the stage, so
 that taking the sign loses little. The classifiers are fixed by then, so the second stage processes small vectors only.
 Early in the first stage, before the classifiers memorise items, they estimate which labels belong to another item, and
 these count less from then on (``rmsh.training.label_noise``). An item with only an image or only a text trains its
@@ -25,9 +25,10 @@ from torch import Tensor
 from rmsh.core.types import MODALITIES
 from rmsh.hash_function import HashFunction
 from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
+from rmsh.methods.nest import square_roots, steepness_at
 from rmsh.training.label_noise import fit_label_model, probability_correct
 from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet, batch_size, dropout_rate
-from rmsh.training.losses import bit_distances, classification_loss, listwise_loss, target_shares
+from rmsh.training.losses import classification_loss, target_shares
 from rmsh.training.networks import HashNetwork, InputScaling
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 _BLOCK = 4096
 # Images and texts that a batch needs for ranking and normalisation.
 _MIN_ITEMS = 2
-# The share of the second stage in which tanh becomes steeper.
-_STEEPENING = 0.8
 # The share of the first stage after which labels are checked: common patterns are learned, single items are not.
 _CHECK = 0.1
 
@@ -199,21 +198,25 @@ def _coder(data: TrainingSet, config: GLINTConfig) -> HashNetwork:
     return coder
 
 
-def steepness_at(progress: float, final: float) -> float:
-    """The steepness of tanh at a point of the second stage between 0 and 1: linear from 1 to ``final``.
+def bit_distances(z: Tensor, others: Tensor) -> Tensor:
+    """(K - z.z') / 2, (n, m), of relaxed codes (n, K) and (m, K): the Hamming distance if all values are -1 or 1.
+
+    For values between -1 and 1 it is the expected distance of codes drawn with the mean z.
 
     Example:
-        >>> [round(steepness_at(p, 16.0), 4) for p in (0.0, 0.4, 0.8, 1.0)]
-        [1.0, 8.5, 16.0, 16.0]
+        >>> bit_distances(torch.tensor([[1.0, -1.0]]), torch.tensor([[1.0, 1.0], [0.0, 0.0]])).tolist()
+        [[1.0, 1.0]]
     """
-    return 1 + (final - 1) * min(1.0, progress / _STEEPENING)
+    return 0.5 * (z.shape[1] - z @ others.T)
 
 
-def square_roots(logits: Tensor) -> Tensor:
-    """The square roots of the probabilities with these logits.
+def listwise_loss(distances: Tensor, shares: Tensor, *, temperature: float) -> Tensor:
+    """Cross-entropy of softmax(-distance / temperature) with the target shares (n, m), averaged over the rows.
+
+    ``distances`` are (n, m), in bits; a row of ``shares`` that is zero has no loss.
 
     Example:
-        >>> round(square_roots(torch.tensor(0.0)).item(), 4)  # of one half
-        0.7071
+        >>> listwise_loss(torch.tensor([[0.0, 100.0]]), torch.tensor([[0.75, 0.25]]), temperature=4.0).item()
+        6.25
     """
-    return torch.exp(0.5 * F.logsigmoid(logits))
+    return -(shares * F.log_softmax(distances / -temperature, dim=1)).sum() / len(shares)
