@@ -79,10 +79,12 @@ def backup(
     console: Console,
     library: LibraryFolder,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new or empty.")],
+    *,
+    with_images: Annotated[bool, typer.Option(help="Also copy the images, captions and metadata files.")] = False,
 ) -> None:
     """Copy a library, which may be in use, and verify the copy.
 
-    The images of a library built from a folder are not copied.
+    The images of a library built from a folder are only copied if asked for.
 
     Example:
         rmsh library backup photos --out photos-copy
@@ -92,7 +94,7 @@ def backup(
 
     console.note(f"Copying {library} to {out}, then verifying the copy.")
     with Library.open(library) as opened:
-        missing = run(opened, out)
+        missing = run(opened, out, with_images=with_images)
     if missing:
         console.note(f"{missing:,} image files are missing and could not be copied.")
     console.result({"backup": str(out), "missing_pictures": missing}, f"{out}: verified copy of {library}")
