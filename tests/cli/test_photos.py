@@ -134,9 +134,12 @@ def test_add_takes_folders_and_images(folder: Path, capsys: Capture) -> None:
     assert _json(capsys, "sync", folder / "library")["items"] == 10
 
 
-def test_backup_knows_images(folder: Path, capsys: Capture) -> None:
+def test_verify_and_backup_know_images(folder: Path, capsys: Capture) -> None:
     copy = folder / "copy"
     (folder / "images" / "5.jpg").unlink()
+    assert run(["library", "verify", str(folder / "library")]) == 0
+    assert run(["library", "verify", str(folder / "library"), "--images"]) == 1
+    assert "Missing image files (1): 5.jpg" in capsys.readouterr().out
     found = _json(capsys, "library", "backup", folder / "library", "--with-images", "--out", copy)
     assert found == {"backup": str(copy), "missing_pictures": 1}
     assert len([*copy.rglob("*.jpg")]) == 7

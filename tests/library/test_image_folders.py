@@ -1,4 +1,4 @@
-"""Images of a library: backed up with their texts, and restored."""
+"""Images of a library: checked, backed up with their texts, and restored."""
 
 from __future__ import annotations
 
@@ -49,6 +49,23 @@ def _paths(folder: Path) -> set[Path]:
         return {path for item in items if (path := library.picture_path(item)) is not None and path.is_file()}
 
 
+def test_image_files_are_checked_only_if_asked_for(photos: Library, tmp_path: Path) -> None:
+    assert verify(photos.folder, images=True).problems == ()
+    (tmp_path / "images" / "2.png").unlink()
+    Image.new("RGB", (8, 8), "blue").save(tmp_path / "media" / "disk" / "3.png")
+    (tmp_path / "one" / "4.png").write_bytes(b"half a file")
+    assert verify(photos.folder).problems == ()
+    found = verify(photos.folder, images=True)
+    assert found.images == {"missing": ["2.png"], "changed": ["disk/3.png"], "unreadable": ["4.png"]}
+    assert (len(found.problems), found.checked[-1]) == (3, "images")
+
+
+def test_a_link_that_leads_out_of_the_folder_is_not_read(photos: Library, tmp_path: Path) -> None:
+    (tmp_path / "images" / "2.png").rename(tmp_path / "outside.png")
+    (tmp_path / "images" / "2.png").symlink_to(tmp_path / "outside.png")
+    assert verify(photos.folder, images=True).images["unreadable"] == ["2.png"]
+
+
 def test_a_backup_leaves_images_where_they_are(photos: Library, tmp_path: Path) -> None:
     assert backup(photos, tmp_path / "copy") == 0
     assert not (tmp_path / "copy" / "images").exists()
@@ -67,11 +84,12 @@ def test_a_backup_with_images_needs_nothing_else(photos: Library, tmp_path: Path
     assert {path.with_suffix(".txt").read_text() for path in found} == {
         f"text of {name}" for name in PLACES if name != "2.png"
     }
+    assert verify(tmp_path / "copy", images=True).images["missing"] == ["2.png"]
 
     assert restore(tmp_path / "copy", tmp_path / "restored").items == 4
     shutil.rmtree(tmp_path / "copy")
     assert all(path.is_relative_to(tmp_path / "restored") for path in _paths(tmp_path / "restored"))
-    assert len(_paths(tmp_path / "restored")) == 3
+    assert verify(tmp_path / "restored", images=True).images == {"missing": ["2.png"], "changed": [], "unreadable": []}
     with Library.open(tmp_path / "restored") as library:
         backup(library, tmp_path / "again")  # images inside a library are always copied
     assert len(_paths(tmp_path / "again")) == 3
@@ -87,7 +105,7 @@ def test_folders_that_are_where_they_were_are_not_restored(photos: Library, tmp_
     assert folders[""] == tmp_path / "images"
     assert folders["disk"].is_relative_to(tmp_path / "library")
     assert len(_paths(tmp_path / "library")) == 4
-    assert verify(tmp_path / "library").problems == ()
+    assert verify(tmp_path / "library", images=True).problems == ()
 
 
 def test_a_backup_for_which_there_is_no_space_is_refused(

@@ -38,16 +38,24 @@ def info(console: Console, library: LibraryFolder) -> None:
     )
 
 
-def verify(console: Console, library: LibraryFolder) -> None:
+def verify(
+    console: Console,
+    library: LibraryFolder,
+    *,
+    images: Annotated[bool, typer.Option(help="Read and compare all image files, too.")] = False,
+) -> None:
     """Check a library for damage; the exit code is 1 if any is found.
 
+    With --images, image files that are missing, changed or unreadable are found, too.
+
     Example:
-        rmsh library verify photos
+        rmsh library verify photos --images
     """
     from rmsh.library.verify import verify as run
 
     console.note(f"Checking {library}: database, codes, model and snapshot.")
-    found = run(library)
+    with console.progress() as progress:
+        found = run(library, images=images, on_progress=progress)
     intact = f"{library} is intact; checked: {', '.join(found.checked)}."
     console.result({"whole": not found.problems, **asdict(found)}, *(found.problems or [intact]))
     if found.problems:
