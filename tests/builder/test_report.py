@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rmsh.builder import Built
-from rmsh.builder.scores import describe_size, describe_words, score_tables
+from rmsh.builder.report import describe_size, describe_words, score_tables
 
 
 def test_scores_are_shown_with_chance(built: Built) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from rmsh.builder import scores
 from rmsh.builder.add import write_items
+from rmsh.builder.report import describe_delta
 from rmsh.builder.source import LEAST_ITEMS, BuildConfig, Source, encode_source, read_source
 from rmsh.builder.stages import Stages, digest
 from rmsh.coding.bounds import choose_delta
@@ -206,7 +207,7 @@ class _Build:
         key = digest(key, learn_from, method.config.model_dump(mode="json"))
         if learn_from == "labels":
             delta = self.stages.run("bounds", key, lambda: _choose_delta(method, pairs, split))
-            self.tell(scores.describe_delta(delta, method.config.bits))
+            self.tell(describe_delta(delta, method.config.bits))
         else:
             pairs = replace(pairs, labels=None, class_names=())
         model = self._train(method, pairs, split, encoders, key)

@@ -51,7 +51,7 @@ def build(
     """
     from rmsh.builder import BuildConfig
     from rmsh.builder import build as run
-    from rmsh.builder.scores import describe_size, describe_words, score_tables
+    from rmsh.builder.report import describe_size, describe_words, score_tables
 
     training: dict[str, Any] = {"method": method, "bits": bits, "seed": seed, "options": parse_options(options or [])}
     sources = {
