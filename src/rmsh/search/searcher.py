@@ -370,8 +370,9 @@ def _possible_share(words: Sequence[str], found: Candidates) -> ScoreArray:
     """The largest share of the words that each candidate may have, (n,)."""
     if found.words is None or not words:
         return np.full(len(found), float(bool(words)))
-    bits = found.words.of(found.rows)
-    return np.mean([bits & np.uint64(found.words.bits_of([word])) != 0 for word in words], axis=0)
+    bits, kept = found.words.of(found.rows), found.words
+    shares: ScoreArray = np.mean([bits & np.uint64(kept.bits_of([word])) != 0 for word in words], axis=0)
+    return shares
 
 
 def _rounded(similarity: float) -> float | None:
