@@ -24,6 +24,8 @@ COMMANDS = {
     "evaluation": ("lab.speed.evaluation", "Evaluation speed and memory."),
     "coco": ("lab.speed.coco_preparation", "Preparation of MS COCO: time and memory."),
     "images": ("lab.speed.images", "Image encoding speed, compared with torch."),
+    "executors": ("lab.speed.executors", "Encoding by one process, two processes, and a Ray cluster of two nodes."),
+    "milvus-load": ("lab.speed.milvus_load", "A million items from shards into a Milvus server that is killed once."),
     "serve": ("lab.speed.serving", "The server under load: 16 clients, 100,000 items."),
     "latency": ("lab.speed.latency", "Text searches over HTTP: one client, 16 clients, 10 million items."),
     "text-encoder": ("lab.speed.text_encoder", "The 8-bit text encoder of queries: time saved, recall lost."),

@@ -24,6 +24,7 @@ from rmsh.features.extract import OnSkipped, encode_pairs
 if TYPE_CHECKING:
     from rmsh.data.open import Opened
     from rmsh.features.base import Encoder
+    from rmsh.features.executors import Executor
     from rmsh.library.items import Item
     from rmsh.library.recode import Encode
     from rmsh.methods.base import Method
@@ -129,12 +130,14 @@ def code(
     *,
     trained: Split | None = None,
     cache: Path | None = None,
+    executor: Executor | None = None,
     on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> CodesFile:
     """The codes of all items, for `rmsh evaluate`; ``trained`` is the split of the training of the model, if known."""
     encoders = restore_encoders(model, opened.pairs)
-    pairs = encode_pairs(opened.pairs, encoders, cache=cache, on_skipped=on_skipped, on_progress=on_progress)
+    told: dict[str, Any] = {"on_skipped": on_skipped, "on_progress": on_progress}
+    pairs = encode_pairs(opened.pairs, encoders, cache=cache, executor=executor, **told)
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
     if not codes:
         raise DataError(f"{opened.name}: there are neither images nor texts to encode.")
