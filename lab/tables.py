@@ -20,6 +20,7 @@ from lab.speed.tables import (
     photos_speed,
     search_speed,
     serving,
+    text_encoder,
     two_stages,
 )
 from rmsh.compare.result import Result, changed_options, with_prefixes
@@ -369,6 +370,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "two-stages": two_stages,
     "serving": serving,
     "latency": latency,
+    "text-encoder": text_encoder,
     "executors": scale.executors,
     "milvus-load": scale.milvus_load,
     "capacity": scale.capacity,
