@@ -9,6 +9,7 @@ import pandas as pd
 
 COMPARED = ("cmfh", "uch", "seph", "dcmh", "tdh", "ssah", "svhn", "rmsh")  # in the order of the paper's Table 1
 DIRECTION_TITLES = {"i2t": "I → T", "t2i": "T → I"}
+DIRECTION_WORDS = {"i2t": "From image to text", "t2i": "From text to image"}
 
 _TITLES = {
     "cmfh": "CMFH",
