@@ -39,6 +39,7 @@ COMMANDS = {
     "cut-off": ("lab.first_page.cut_off", "Where scores become weak: queries with and without an answer."),
     "first-page-library": ("lab.first_page.library", "Rankings of the judged queries by a library of the photographs."),
     "prepare": ("lab.benchmarks.prepare", "Prepare a data set of the paper from its published files."),
+    "card": ("lab.datacard", "Describe a data set: counts, labels, entropy, dissimilar pairs, chance levels."),
     "figure": ("lab.data_figures", "Draw the bounds of delta for a data set, or its data card."),
     "photos": ("lab.photos", "Mixed files through builds and syncs, planted duplicates, and a sync without changes."),
     "trace": ("lab.trace", "Modules used by a search, a training step, a build."),

@@ -22,7 +22,6 @@ LAYERS = [
     "data",
     "coding",
     "metrics",
-    "datacard",
     "codes_file",
     "retrieval_set",
     "features",

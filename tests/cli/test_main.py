@@ -148,29 +148,6 @@ def test_every_command_is_registered_once() -> None:
     assert [command.name for command in app.registered_commands] == list(COMMANDS)
 
 
-@pytest.mark.parametrize(("old", "new"), [(["benchmark"], "rmsh compare"), (["bench", "search"], "rmsh speed")])
-def test_an_old_command_name_still_works_with_a_hint(
-    old: list[str], new: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run([*old, "--help"]) == 0
-    captured = capsys.readouterr()
-    assert f"`{new}`" in captured.err
-    assert f"{new.split()[1]} [OPTIONS]" in captured.out
-
-
-@pytest.mark.parametrize(
-    ("words", "place"),
-    [
-        (["reproduce", "grid.yaml"], "make paper"),
-        (["data", "prepare", "mscoco", "--root", "coco"], 'make lab ARGS="prepare'),
-        (["data", "list"], 'make lab ARGS="prepare'),
-    ],
-)
-def test_a_command_that_moved_says_where(words: list[str], place: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(words) == 2
-    assert place in capsys.readouterr().err
-
-
 def _options(command: Any) -> set[str]:
     """All options of a command and of the commands below it."""
     own = {option for part in command.params for option in (*part.opts, *part.secondary_opts)}

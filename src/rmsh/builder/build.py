@@ -23,7 +23,7 @@ import numpy as np
 
 from rmsh.builder import scores
 from rmsh.builder.add import write_items
-from rmsh.builder.report import describe_delta, example_searches, render_report
+from rmsh.builder.report import describe_delta
 from rmsh.builder.source import LEAST_ITEMS, BuildConfig, Source, encode_source, read_source
 from rmsh.builder.stages import Stages, digest
 from rmsh.coding.bounds import choose_delta
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from rmsh.features.base import Encoder
     from rmsh.methods.base import Method
 
-PAGE, SKIPPED = "report.html", "skipped.csv"
+SKIPPED = "skipped.csv"
 WHEEL = (
     "nothing is trained: the bundled model is used. It learned from 61,903 everyday photographs with English "
     "captions (MS COCO) and does not know proper names, written words or drawings"
@@ -278,11 +278,8 @@ class _Build:
             no_scores = f"No scores: fewer than {LEAST_ITEMS} items have an image and a text, so none were held out."
         else:
             no_scores = "No scores: no held-out item shares a label with another item."
-        queries = split.query if split.query.size else np.flatnonzero(scores.complete(pairs))
-        with Library.open(folder) as library:
-            searches = example_searches(library, pairs.ids[queries], seed=config.seed)
-            with library.reading() as connection:
-                sizes = bytes_per_item(connection)
+        with Library.open(folder) as library, library.reading() as connection:
+            sizes = bytes_per_item(connection)
         learned_from = 0 if source.learn_from == "nothing" else int(model.facts["items"])
         report = {
             "name": source.name,
@@ -303,7 +300,6 @@ class _Build:
             "options": config.model_dump(mode="json"),
             "learn_from": source.learn_from,
             "classes": None if source.classes is None else {name: [*words] for name, words in source.classes.items()},
-            "searches": searches,
             "skipped": {"count": len(origin.skipped), "examples": count_skipped(origin.skipped)},
             "no_scores": no_scores,
             **facts,
@@ -311,7 +307,6 @@ class _Build:
         if report["credit"]:
             write_text(folder / CREDIT, report["credit"] + "\n")
         write_skipped(folder / SKIPPED, origin.skipped)
-        write_text(folder / PAGE, render_report(report, images=folder if origin.unpacked else origin.folder))
         return report
 
 

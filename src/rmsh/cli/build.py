@@ -71,7 +71,7 @@ def build(
     quality += [table(*each) for each in score_tables(report)]
     quality += [describe_words(report["words"])] if report.get("words") else []
     quality += [describe_size(report["bytes_per_item"])] if "bytes_per_item" in report else []
-    summary = f"{out}: {report['counts']['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
+    summary = f"{out}: {report['counts']['items']:,} items, {report['bits']} bits; report: {out / 'report.json'}"
     console.result({"library": str(out), "is_new": built.is_new, "report": report}, *quality, summary)
 
 

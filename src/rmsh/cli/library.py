@@ -174,24 +174,6 @@ def relocate(
     console.result(found, f"{library}: {present:,} of {expected:,} images are in {folder}")
 
 
-def share(
-    console: Console,
-    library: LibraryFolder,
-    *,
-    private: Annotated[bool, typer.Option(help="Undo it: only the owner can read the library.")] = False,
-) -> None:
-    """Let other users of this machine read a library, which is private by default.
-
-    Example:
-        rmsh library share photos
-    """
-    from rmsh.library.folder import share as run
-
-    run(library, private=private)
-    readers = "its owner" if private else "all users of this machine"
-    console.result({"private": private}, f"{library} can be read by {readers}")
-
-
 def upgrade(console: Console, library: LibraryFolder) -> None:
     """Upgrade a library to the current format, and rewrite its manifest if necessary.
 

@@ -168,15 +168,6 @@ def new_folder(folder: Path) -> Iterator[Path]:
             raise
 
 
-def share(folder: Path, *, private: bool = False) -> None:
-    """Let other users read a library, or only its owner; files that are written later follow their folder."""
-    check_is_library(folder)
-    for path in [folder, *folder.rglob("*")]:
-        mode = path.lstat().st_mode
-        if not path.is_symlink():
-            path.chmod(mode & 0o700 if private else mode | (0o055 if path.is_dir() else 0o044))
-
-
 @contextmanager
 def restoring(folder: Path) -> Iterator[Path]:
     """The working folder of a restore, empty and locked; afterwards the restore is finished or undone."""
