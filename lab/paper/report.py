@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from lab.carried_over import stale_reason
 from lab.paper import figure_style as style
 from lab.paper import figures
 from lab.paper.claims import check_claims, summarise
@@ -190,7 +189,7 @@ def _status(results: Sequence[RunResult]) -> dict[str, Any]:
             "missing": len(missing),
         },
         "missing": ", ".join(f"{method_title(name)} {count} of {total[name]}" for name, count in absent.items()),
-        "stale": Counter(reason for result in finished if (reason := stale_reason(result.result))),
+        "stale": Counter(result.result["reason"] for result in missing if "reason" in result.result),
         "versions": ", ".join(sorted(versions)),
     }
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
+from lab.carried_over import stale_reason
 from lab.paper.published import COMPARED, method_title
 from lab.paper.significance import Difference, Noise, compare, seed_noise
 from rmsh.compare.result import read_result, with_prefixes
@@ -46,7 +47,11 @@ _USUAL_BITS = 64  # the code length at which the paper shows what it shows at on
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """A run of the grid and the content of its result file; the status is "missing" if there is no file."""
+    """A run of the grid and the content of its result file.
+
+    The status is "missing" if there is no file, and "earlier" if the current code would not give that result: verdicts
+    on claims must not depend on it.
+    """
 
     run: Run
     result: Mapping[str, Any]
@@ -63,8 +68,8 @@ class RunResult:
 
     @property
     def missing(self) -> bool:
-        """Whether there is no result file."""
-        return bool(self.result["status"] == "missing")
+        """Whether there is no result of the current code."""
+        return self.result["status"] in ("missing", "earlier")
 
     def score(self, direction: str, metric: str = NDCG) -> float:
         """The mean over queries."""
@@ -300,8 +305,14 @@ def read_experiments(grid: Grid, folder: Path) -> list[Experiment]:
         blocks: dict[str, dict[Any, RunResult]] = defaultdict(dict)
         for run, kind in ((run, kind) for name, kind in kinds.items() for run in grid.block(name)):
             if run.dataset == dataset and run.path not in blocks[kind]:
-                path = folder / run.path
-                content = read_result(path) if path.exists() else {"status": "missing"}
-                blocks[kind][run.path] = RunResult(run, content)
+                blocks[kind][run.path] = RunResult(run, _content(folder / run.path))
         experiments.append(Experiment(dataset, {kind: list(results.values()) for kind, results in blocks.items()}))
     return experiments
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    if not path.exists():
+        return {"status": "missing"}
+    result = read_result(path)
+    reason = stale_reason(result)
+    return {"status": "earlier", "reason": reason} if reason else result

@@ -194,7 +194,8 @@ def _score_cell(
 
 
 def _absence(results: Iterable[RunResult]) -> str:
-    return "failed" if any(result.failed for result in results) else "not run"
+    found = {result.result["status"] for result in results}
+    return "failed" if "failed" in found else "earlier code" if "earlier" in found else "not run"
 
 
 def _record(

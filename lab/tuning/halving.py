@@ -8,7 +8,7 @@ are used up.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 from zlib import crc32
@@ -122,18 +122,22 @@ class Halving:
         return [*found.values()][:count]
 
     def plan(self) -> Iterator[tuple[int, Options]]:
-        """The trials in their order; ``done`` must have the outcome of each before the next is requested."""
+        """The trials in their order; ``done`` must have the outcome of each before the next is requested.
+
+        The order follows from the outcomes of the trials before, so that an interrupted search repeats it.
+        """
         left, pairs = self.candidates(max(self.trials.rounds.values())), 0
+        tried = [*left]
         for pairs, count in self.trials.rounds.items():
             left = left[:count]
             yield from ((pairs, options) for options in left)
             left = self._ranked(left, pairs)
         for _ in range(self.trials.variations):
-            new = next((options for options in self.variations(left[0]) if options not in left), None)
+            new = next((options for options in self.variations(left[0], tried) if options not in left), None)
             if new is None:
                 return
             yield pairs, new
-            left = self._ranked([*left, new], pairs)
+            left, tried = self._ranked([*left, new], pairs), [*tried, new]
 
     def _ranked(self, configurations: list[Options], pairs: int) -> list[Options]:
         """By score, best first; failed ones last."""
@@ -145,29 +149,32 @@ class Halving:
         tried = [json.loads(text) for size, text in self.done if size == pairs and "score" in self.done[size, text]]
         return self._ranked(tried, pairs)[0] if tried else None
 
-    def variations(self, best: Options) -> list[Options]:
+    def variations(self, best: Options, tried: Sequence[Options]) -> list[Options]:
         """Configurations that differ from the best in one option: first with new values beyond those tried."""
-        steps = [self._step(best, name, sign) for name in self._numeric(best) for sign in (-1, 1)]
+        steps = [self._step(best, name, sign, tried) for name in self._numeric(best) for sign in (-1, 1)]
         steps.sort(key=lambda step: not step[1])
         others = [best | {name: v} for name, values in self.grid.items() for v in values if not _is_number(v)]
         return [options for options, _ in steps if options is not None] + others
 
     def edges(self, best: Options) -> list[str]:
         """The options whose value is the smallest or largest that was tried, though others are possible."""
-        steps = {name: [self._step(best, name, sign) for sign in (-1, 1)] for name in self._numeric(best)}
+        tried = [json.loads(text) for _, text in self.done]
+        steps = {name: [self._step(best, name, sign, tried) for sign in (-1, 1)] for name in self._numeric(best)}
         return [name for name, both in steps.items() if any(options and new for options, new in both)]
 
     def _numeric(self, best: Options) -> list[str]:
         return [name for name in self.grid if _is_number(best[name])]
 
-    def _step(self, best: Options, name: str, sign: int) -> tuple[Options | None, bool]:
+    def _step(
+        self, best: Options, name: str, sign: int, tried: Sequence[Options]
+    ) -> tuple[Options | None, bool]:
         """The configuration with the next smaller (-1) or larger (1) value of an option, and whether the value is new.
 
         A new value continues the series of values by the ratio of the last two. None if the method does not allow the
         value, or if the epochs would take too long.
         """
-        tried = (json.loads(text).get(name) for _, text in self.done)
-        values = sorted({v for v in (*self.grid[name], best[name], *tried) if _is_number(v)}, reverse=sign < 0)
+        known = [*self.grid[name], *(options.get(name) for options in tried)]
+        values = sorted({value for value in known if _is_number(value)}, reverse=sign < 0)
         beyond = [value for value in values if (value - best[name]) * sign > 0]
         value, is_new = beyond[0] if beyond else continue_series(values), not beyond
         if value is None or (name == "epochs" and self.seconds(best) * value / best[name] > self._limit):

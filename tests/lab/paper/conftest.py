@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lab.paper.results import Experiment, RunResult
+from rmsh.compare.references import class_of
 from rmsh.compare.result import FORMAT, failure
 from rmsh.compare.run import Run
 
@@ -32,7 +33,7 @@ def make(
         "format": FORMAT,
         "status": "done",
         "run": run.to_json(),
-        "method_version": 1,
+        "method_version": class_of(run).version,
         "code_hash": "carried over",
         "config": {"lambda1": 0.3, "lambda2": 3.0, "lambda3": 0.3, "lambda4": 0.1, **run.options},
         "training_pairs": run.train or 100,

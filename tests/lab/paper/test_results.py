@@ -50,6 +50,14 @@ def test_results_are_grouped_by_the_blocks_of_the_grid(make_result: Callable[...
     assert all(result.missing for result in other.all)
 
 
+def test_a_result_of_earlier_code_counts_as_missing(make_result: Callable[..., RunResult], tmp_path: Path) -> None:
+    stored = make_result("made", "scm", bits=16)
+    write_result(tmp_path / stored.run.path, {**stored.result, "method_version": 0})
+    result = read_experiments(read_grid(_grid(tmp_path)), tmp_path)[0].of("table 1")[0]
+    assert (result.missing, result.done, result.result["status"]) == (True, False, "earlier")
+    assert "version 0 of scm" in result.result["reason"]
+
+
 def test_a_grid_without_a_known_block_is_refused(tmp_path: Path) -> None:
     grid = _grid(tmp_path, "{datasets: [made], blocks: [{name: tables, methods: [scm]}]}")
     with pytest.raises(ConfigError, match=r"'tables'.*'table 1'"):

@@ -69,10 +69,12 @@ def test_missing_and_failed_runs_are_said_in_words(
         fail_result(method="ssah"),
         fail_result(method="tdh"),
         make_result(method="tdh", seed=1),
+        RunResult(Run("coco66k", "uch"), {"status": "earlier", "reason": "a new version"}),
     ]
     table = comparison_table(_compared(*results))
     assert _texts(table, "SSAH") == ["failed", "failed"]
     assert _texts(table, "CMFH") == ["not run", "not run"]
+    assert _texts(table, "UCH") == ["earlier code", "earlier code"]
     assert _texts(table, "TDH") == ["0.5000", "0.5000"]  # one of its two seeds
     record = next(r for r in table.records if r["name"] == "TDH")
     assert (record["failed"], record["files"]) == (1, "coco66k/tdh-64-s1.json")

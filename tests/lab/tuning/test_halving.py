@@ -62,10 +62,12 @@ def test_a_search_from_a_preset_keeps_the_options_that_it_does_not_vary() -> Non
 
 def test_all_methods_try_the_same_values_of_the_menu_together() -> None:
     methods = {name: {"grid": {}} for name in ("rmsh", "dcmh")}
-    drawn = [Halving(_trials(methods=methods), name, all_pairs=200).candidates(9)[1:] for name in methods]
-    menus = [[(options["epochs"], options["dropout"]) for options in each] for each in drawn]
-    assert menus[0] == menus[1]
-    assert {epochs for epochs, _ in menus[0]} == {5, 10, 20}
+    menu = {"epochs": [5, 10, 20], "learning_rate": [n / 1000 for n in range(1, 10)]}
+    trials = _trials(methods=methods, menu=menu)
+    one, other = (Halving(trials, name, all_pairs=200).candidates(9)[1:] for name in methods)
+    drawn = [[(options["epochs"], options["learning_rate"]) for options in each] for each in (one, other)]
+    assert drawn[0] == drawn[1]
+    assert {epochs for epochs, _ in drawn[0]} == {5, 10, 20}
 
 
 def test_a_grid_with_fewer_points_gives_fewer_candidates_and_no_repetitions() -> None:

@@ -68,7 +68,7 @@ def test_an_interrupted_search_goes_on_where_it_stopped(
     assert record["trials"] == len(made) == 5
     assert record["chosen"] in [trial["options"] for trial in record["tried"]]
     tune(TRIALS, opened, tmp_path, only="scm", say=lambda _: None)
-    assert len(made) == 5
+    assert (len(made), read_records(tmp_path)["scm"]) == (5, record)  # a finished search is not continued
 
 
 def test_trials_of_other_code_are_started_again(
