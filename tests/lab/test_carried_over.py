@@ -70,6 +70,14 @@ def test_other_defaults_count_as_earlier_unless_carried_over(tmp_path: Path) -> 
     assert earlier([_result(config=config)], _list(tmp_path, (BEFORE, NOW))) == {}
 
 
+def test_a_new_option_that_changes_nothing_is_not_another_default(tmp_path: Path) -> None:
+    config = {"bits": 64, "seed": 0}
+    for neutral, expected in (({}, {"scm": (1, 1)}), ({"ridge": "a reason"}, {})):
+        file = tmp_path / f"{len(neutral)}.json"
+        file.write_text(json.dumps({"changes": [], "neutral_options": neutral}))
+        assert earlier([_result(config=config, **NOW)], file) == expected
+
+
 def test_every_entry_of_the_project_gives_a_reason_and_evidence() -> None:
     if not FILE.is_file():
         pytest.skip("a source distribution contains no results")
