@@ -145,9 +145,7 @@ def photos_mixed(sources: Sources) -> str:
     rows.append(["removed by the second sync", f"{found['planned']['missing']:,}", f"{second['removed']:,}"])
     wrong = ("neither items nor explained", "codes changed by a move")
     rows += [[name, "0", f"{found[name]:,}"] for name in wrong]
-    rows += [
-        [f"{kind} files at the end (`verify --images`)", "0", f"{n:,}"] for kind, n in found["wrong files"].items()
-    ]
+    rows += [[f"{kind} files at the end", "0", f"{n:,}"] for kind, n in found["wrong files"].items()]
     return table(["files", "planned", "found"], rows)
 
 

@@ -73,7 +73,7 @@ def test_the_version_is_printed(capsys: Capture) -> None:
     assert capsys.readouterr() == (f"rmsh {__version__}\n", "")
 
 
-@pytest.mark.parametrize("words", [["build"], ["library", "push"], ["speed"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["build"], ["library", "push"], ["audit"]], ids=" ".join)
 def test_paragraphs_of_help_wrap_at_the_width_of_the_terminal(words: list[str]) -> None:
     shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "70"}).stdout
     prose = [line.strip() for line in shown.partition("Example:")[0].splitlines()[3:]]

@@ -22,7 +22,7 @@ def build(
     out: Annotated[Path, typer.Option(help="Library folder to create.")],
     *,
     labels_from: Annotated[
-        str | None, typer.Option(metavar="SOURCE", help="data, folders, text or a file (default: data, else text).")
+        str | None, typer.Option(metavar="SOURCE", help="data, folders or text (default: data, else text).")
     ] = None,
     learn_from: Annotated[
         str | None, typer.Option(metavar="SOURCE", help="labels, pairs or nothing (default: labels, else the better).")

@@ -110,13 +110,10 @@ def _short_name(data: str) -> str:
     """Name of the folder for the results of a data set.
 
     Example:
-        >>> _short_name("generated:600"), _short_name("coco66k:/data/coco"), _short_name("photos/pairs.npz")
-        ('generated-600', 'coco66k', 'pairs')
+        >>> _short_name("generated:600"), _short_name("photos/pairs.npz")
+        ('generated-600', 'pairs')
     """
-    kind, _, argument = data.partition(":")
-    if kind == "generated":
-        return f"{kind}-{argument}" if argument else kind
-    return kind if kind == "coco66k" else Path(data).stem
+    return Path(data).stem.replace(":", "-")
 
 
 def _line(report: Report) -> str:

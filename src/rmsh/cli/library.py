@@ -38,24 +38,16 @@ def info(console: Console, library: LibraryFolder) -> None:
     )
 
 
-def verify(
-    console: Console,
-    library: LibraryFolder,
-    *,
-    images: Annotated[bool, typer.Option(help="Read and compare all image files, too.")] = False,
-) -> None:
+def verify(console: Console, library: LibraryFolder) -> None:
     """Check a library for damage; the exit code is 1 if any is found.
 
-    With --images, image files that are missing, changed or unreadable are found, too.
-
     Example:
-        rmsh library verify photos --images
+        rmsh library verify photos
     """
     from rmsh.library.verify import verify as run
 
     console.note(f"Checking {library}: database, codes, model and snapshot.")
-    with console.progress() as progress:
-        found = run(library, images=images, on_progress=progress)
+    found = run(library)
     intact = f"{library} is intact; checked: {', '.join(found.checked)}."
     console.result({"whole": not found.problems, **asdict(found)}, *(found.problems or [intact]))
     if found.problems:
@@ -87,12 +79,10 @@ def backup(
     console: Console,
     library: LibraryFolder,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new or empty.")],
-    *,
-    with_images: Annotated[bool, typer.Option(help="Also copy the images, captions and metadata files.")] = False,
 ) -> None:
     """Copy a library, which may be in use, and verify the copy.
 
-    The images of a library built from a folder are only copied if asked for.
+    The images of a library built from a folder are not copied.
 
     Example:
         rmsh library backup photos --out photos-copy
@@ -102,7 +92,7 @@ def backup(
 
     console.note(f"Copying {library} to {out}, then verifying the copy.")
     with Library.open(library) as opened:
-        missing = run(opened, out, with_images=with_images)
+        missing = run(opened, out)
     if missing:
         console.note(f"{missing:,} image files are missing and could not be copied.")
     console.result({"backup": str(out), "missing_pictures": missing}, f"{out}: verified copy of {library}")

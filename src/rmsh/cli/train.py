@@ -81,7 +81,7 @@ def train(
 ) -> None:
     """Train a hashing method on pairs of images and texts.
 
-    DATA is a matrix file (.npz, .mat), a folder of matrix files or of images, coco66k:FOLDER, or generated:N. If
+    DATA is a matrix file (.npz, .mat), a folder of matrix files or of images, or generated:N. If
     interrupted, run the same command again to continue.
 
     Example:

@@ -1,10 +1,12 @@
 """Backing up a library while it is in use, and restoring it.
 
 A backup is verified before it gets its final name. A restore never leaves a mixture of backup and library, even if it
-is interrupted: the backup is copied into the library and verified there before anything is replaced. The database is
-then replaced in one SQLite transaction, which also supersedes its write-ahead log, and open readers see the restored
-state in their next transaction. A database that SQLite cannot open is replaced as a file. See folder.py for how an
-interrupted restore is finished or undone.
+is interrupted: the backup is copied into the folder ``.restoring`` of the library and verified there before anything is
+replaced. The database is then replaced in one SQLite transaction, which also supersedes its write-ahead log, and open
+readers see the restored state in their next transaction. A database that SQLite cannot open is replaced as a file. The
+database decides which of the other files are in use: the model waits beside the current one, the snapshot of another
+history is ignored, and the restored log begins after every change that was acknowledged. Repeating an interrupted
+restore completes it.
 """
 
 from __future__ import annotations
@@ -14,15 +16,16 @@ import os
 import shutil
 import sqlite3
 import time
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmsh.core.errors import FormatError, InputError, RmshError
-from rmsh.core.files import check_space, copy_file, flush_folder, make_folder, read_json, write_json
-from rmsh.data.readers.folder import texts_in
-from rmsh.data.records import folder_name, locate
+from rmsh.core.files import check_space, copy_file, flush_folder, make_folder, read_json
+from rmsh.core.locks import try_lock
 from rmsh.library import database, schema
 from rmsh.library.folder import (
     MANIFEST,
@@ -30,11 +33,8 @@ from rmsh.library.folder import (
     NEXT_MODEL,
     check_is_library,
     find_model,
-    finish_replacing,
     install_model,
-    keep_replaced,
     new_folder,
-    restoring,
     write_manifest,
 )
 from rmsh.library.image_folders import image_folders, set_folder
@@ -47,15 +47,15 @@ from rmsh.library.writing import log_new_codes
 if TYPE_CHECKING:
     from rmsh.library.library import Library
 
-_IMAGES = "images"  # folder of a backup with copies of image folders
+_AHEAD = 1 << 20  # changes that writers may acknowledge while a backup is copied and verified
 _PAGE_SIZES = {1 << power for power in range(9, 17)}
 _UNUSABLE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
 
 
-def backup(library: Library, out: Path, *, with_images: bool = False) -> int:
+def backup(library: Library, out: Path) -> int:
     """Copy one consistent state of a library to a new folder; return how many image files are missing.
 
-    Images inside the folder of the library are copied; those in other folders only ``with_images``, with their texts.
+    Images that the library keeps itself are copied; those in folders of their own stay there.
     """
     with new_folder(out) as unfinished:
         path = database.new_database(unfinished)
@@ -68,7 +68,7 @@ def backup(library: Library, out: Path, *, with_images: bool = False) -> int:
                     break  # otherwise the library was recoded in between
         model.save(unfinished / MODEL)
         with closing(database.connect_writer(unfinished, timeout=0)) as connection:
-            missing = _copy_folders(library.folder, unfinished, connection, outside=with_images)
+            missing = _copy_images(library.folder, unfinished, connection)
             write_snapshot(unfinished / SNAPSHOT, connection)
             database.write_acknowledged(unfinished, *last_change(connection))
             write_manifest(unfinished, connection)
@@ -80,37 +80,21 @@ def backup(library: Library, out: Path, *, with_images: bool = False) -> int:
     return missing
 
 
-def _copy_folders(library: Path, target: Path, connection: sqlite3.Connection, *, outside: bool) -> int:
-    """Copy the images inside a library, or all, with captions and metadata files, into its backup.
+def _copy_images(library: Path, target: Path, connection: sqlite3.Connection) -> int:
+    """Copy the images that a library keeps itself; returns how many are missing. Without space for all, none is."""
+    if image_folders(connection, library):
+        return 0
+    images = _pictures(connection)
+    present = [name for name in images if (library / name).is_file()]
+    check_space(target, sum((library / name).stat().st_size for name in present))
+    for name in present:
+        copy_file(library / name, target / name)
+    return len(images) - len(present)
 
-    Returns how many images are missing. If the disk has too little space for all of them, none is copied.
-    """
-    folders, home = image_folders(connection, library), library.resolve()
-    near = {
-        name: f"{_IMAGES}/{number}/{path.name}"
-        for number, (name, path) in enumerate(folders.items(), start=1)
-        if outside or path.resolve().is_relative_to(home)
-    }
-    files: dict[Path, Path] = {}  # by copy
-    for name, place in near.items():
-        path, copy = folders[name], target / place
-        if path.is_dir():
-            files |= {copy / text: path / text for text in texts_in(path)}
-        else:  # an image or a metadata file
-            files |= {copy.with_name(one.name): one for one in (path, path.with_suffix(".txt")) if one.is_file()}
-    copies = {name: target / place for name, place in near.items()}
-    for (picture,) in connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL"):
-        if not folders or folder_name(picture, folders) in near:  # a library without folders keeps its own images
-            original = locate(picture, folders.get("", library), folders)[1]
-            files[locate(picture, copies.get("", target), copies)[1]] = original
-    present = {copy: file for copy, file in files.items() if file.is_file()}
-    check_space(target, sum(file.stat().st_size for file in present.values()))
-    for copy, file in present.items():
-        make_folder(copy.parent)
-        copy_file(file, copy)
-    for name, place in near.items():
-        set_folder(connection, target, name, folders[name], place)
-    return len(files) - len(present)
+
+def _pictures(connection: sqlite3.Connection) -> list[str]:
+    found = connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL")
+    return [name for (name,) in found]
 
 
 @dataclass(frozen=True)
@@ -139,20 +123,36 @@ def restore(
         return _result(to)
     if not to.is_dir() or not ((to / MANIFEST).exists() or (to / database.DATABASE).exists()):
         raise InputError(f"{to} is neither empty nor a library; give the folder of a library, or a new folder.")
-    with restoring(to) as work:
+    with database.translate_errors(to), _working_in(to) as work:
         _copy_backup(backup, work / "new", to)
         wanted, found = _read_id(backup), _read_id(to)
         if wanted != found and not replace:
             both = f"The backup {backup} belongs to the library {wanted}, {to} has the ID {found or 'unknown'}"
             raise InputError(f"{both}; give the folder of that library, a new folder, or --replace.")
-        _replace(work, to, backup, timeout=timeout)
+        _replace(work / "new", to, work / "replaced", timeout=timeout)
+        kept = to / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}"
         problems = verify(to).problems
+        if problems or keep:
+            os.rename(work / "replaced", kept)
+            flush_folder(to)
         if problems:
-            raise RmshError(
-                f"{to} was restored but is damaged: {problems[0]} The replaced files are in {keep_replaced(to)}."
-            )
-        kept = keep_replaced(to) if keep else None
-    return _result(to, kept)
+            raise RmshError(f"{to} was restored but is damaged: {problems[0]} The replaced files are in {kept}.")
+    return _result(to, kept if keep else None)
+
+
+@contextmanager
+def _working_in(folder: Path) -> Iterator[Path]:
+    """An empty folder for the files of a restore, deleted at the end; RmshError if another process has it."""
+    work, lock = folder / ".restoring", folder / ".restoring.lock"
+    with try_lock(lock) as acquired:
+        if not acquired:
+            raise RmshError(f"Another process is restoring the library {folder}; try again later.")
+        shutil.rmtree(work, ignore_errors=True)
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+            lock.unlink(missing_ok=True)
 
 
 def _result(folder: Path, replaced: Path | None = None) -> RestoreResult:
@@ -176,7 +176,7 @@ def _read_id(folder: Path) -> str | None:
 def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
     """Copy a backup and verify the copy, which will replace ``library``; FormatError if it is damaged.
 
-    Images that ``library`` has already are not copied, nor is an image folder that is where it was.
+    Images that ``library`` has already are not copied.
     """
     make_folder(copy)
     with database.translate_errors(backup), closing(database.connect_reader(backup)) as source:
@@ -196,24 +196,20 @@ def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
         raise FormatError(f"The backup {backup} is damaged, and nothing was restored: {found}")
     with closing(database.connect_writer(copy, timeout=0)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        log_new_codes(connection)  # adds a token, by which open readers recognise the restored state
+        connection.execute("DELETE FROM changes")  # open readers do not know the token of the new entry, and read anew
+        log_new_codes(connection, after=(database.read_acknowledged(library) or (0, ""))[0] + _AHEAD)
         connection.execute("COMMIT")
         write_snapshot(copy / SNAPSHOT, connection)
         database.write_acknowledged(copy, *last_change(connection))
         write_manifest(copy, connection)
-        kept = image_folders(connection, backup)  # those in the backup, if it has them
-        pictures = connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL")
-        for name in () if kept else (picture for (picture,) in pictures):  # images inside the library
+        folders = image_folders(connection, copy)
+        for name in [] if folders else _pictures(connection):  # images that the library keeps itself
             image, known = backup / name, library / name
             if image.is_file() and not (known.is_file() and filecmp.cmp(image, known, shallow=False)):
                 copy_file(image, copy / name)
-        for name, path in image_folders(connection, copy).items():
+        for name, path in folders.items():
             if path.exists():
                 set_folder(connection, library, name, path)
-            elif kept[name].is_relative_to(backup.resolve()):
-                parent = kept[name].parent
-                check_space(copy, sum(file.stat().st_size for file in parent.rglob("*") if file.is_file()))
-                shutil.copytree(parent, copy / parent.relative_to(backup.resolve()), dirs_exist_ok=True)
     _flush(copy)
 
 
@@ -227,40 +223,56 @@ def _flush(folder: Path) -> None:
                 os.fsync(file.fileno())
 
 
-def _replace(work: Path, to: Path, backup: Path, *, timeout: float) -> None:
-    """Replace the files of a library by the verified copy."""
-    with closing(database.connect_reader(work / "new")) as connection:
-        _, token = last_change(connection)
-    usable = _announce(work, to, {"token": token, "backup": str(backup)}, timeout=timeout)
-    (work / "replaced").mkdir()
-    for name in (database.DATABASE, f"{database.DATABASE}-wal", MANIFEST, SNAPSHOT):
-        if (to / name).is_file():
-            shutil.copy2(to / name, work / "replaced" / name)
-    if (to / MODEL).is_dir():
-        shutil.copytree(to / MODEL, work / "replaced" / MODEL)
-    _flush(work / "replaced")
+def _replace(new: Path, to: Path, replaced: Path, *, timeout: float) -> None:
+    """Replace the files of a library by the verified copy, and keep the replaced ones."""
+    with closing(database.connect_reader(new)) as connection:
+        restored = generation_of(connection)
+    usable = _set_aside(to, replaced, timeout=timeout)
     shutil.rmtree(to / NEXT_MODEL, ignore_errors=True)
-    os.rename(work / "new" / MODEL, to / NEXT_MODEL)
+    os.rename(new / MODEL, to / NEXT_MODEL)  # where it is found as soon as the database is that of the backup
     flush_folder(to)
-    if not (usable and _replace_content(work / "new", to, timeout=timeout)):
-        _replace_file(work / "new", to)
-    finish_replacing(to)
+    if not (usable and _replace_content(new, to, timeout=timeout)):
+        _replace_file(new, to)
+    install_model(to, restored, force=True)
+    with closing(database.connect_reader(to)) as connection:
+        database.write_acknowledged(to, *last_change(connection))
+        write_manifest(to, connection)
+    above = {MANIFEST, database.ACKNOWLEDGED, *(f"{database.DATABASE}{suffix}" for suffix in ("", "-wal", "-shm"))}
+    for path in sorted(each for each in new.rglob("*") if each.is_file()):  # the snapshot, and images
+        name = path.relative_to(new)
+        if name.parts[0] not in above:
+            if (to / name).exists():
+                make_folder((replaced / name).parent)
+                shutil.copy2(to / name, replaced / name)
+            make_folder((to / name).parent)
+            os.replace(path, to / name)
+            flush_folder((to / name).parent)
 
 
-def _announce(work: Path, to: Path, facts: dict[str, str], *, timeout: float) -> bool:
-    """Write restore.json under the write lock, which stops all writers; return whether SQLite can use the database."""
+def _set_aside(to: Path, replaced: Path, *, timeout: float) -> bool:
+    """Copy the files that are about to be replaced; return whether SQLite can use the database."""
+
+    def copy() -> None:
+        make_folder(replaced)
+        for name in (database.DATABASE, f"{database.DATABASE}-wal", MANIFEST):
+            if (to / name).is_file():
+                shutil.copy2(to / name, replaced / name)
+        if (to / MODEL).is_dir():
+            shutil.copytree(to / MODEL, replaced / MODEL, dirs_exist_ok=True)
+        _flush(replaced)
+
     try:
         with closing(database.connect_writer(to, timeout=timeout)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("BEGIN IMMEDIATE")  # no writer changes them meanwhile
             with suppress(sqlite3.Error, RmshError):  # these tables may be damaged
                 install_model(to, generation_of(connection))  # otherwise a staged model would be lost
-            write_json(work / "restore.json", facts)
+            copy()
             connection.execute("COMMIT")
         return True
     except sqlite3.Error as error:
         if database.primary_code(error) not in _UNUSABLE:
             raise
-        write_json(work / "restore.json", facts)
+        copy()
         return False
 
 
