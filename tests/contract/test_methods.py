@@ -16,7 +16,7 @@ from rmsh.data.pairs import Pairs
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import METHODS, create, method_class
 from rmsh.methods.base import Method
-from rmsh.metrics import evaluate
+from rmsh.metrics.evaluate import evaluate
 from rmsh.model import load
 
 # Options that make a method quick; a method without them is quick by itself.
