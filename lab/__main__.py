@@ -17,7 +17,10 @@ Examples:
 """
 COMMANDS = {
     "quality": ("lab.tuning.quality", "RMSH on coco66k: presets, ablations, open choices."),
-    "trials": ("lab.tuning.trials", "Tuning: six trials per method on validation queries."),
+    "trials": (
+        "lab.tuning.trials",
+        "Tuning: the same menu and number of trials for every method, on validation pairs.",
+    ),
     "glint": ("lab.tuning.glint", "GLINT and RMSH: relaxed values, noisy and few labels, time."),
     "alone": ("lab.tuning.glint_alone", "GLINT when most items have only an image or only a text."),
     "scale": ("lab.speed.glint_scale", "Time and memory of GLINT for up to a million pairs."),

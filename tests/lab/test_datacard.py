@@ -80,6 +80,17 @@ def test_the_card_of_the_real_labels_has_the_published_figures(mirflickr_root: P
     assert round(card.dissimilar, 3) == 0.445
 
 
+@pytest.mark.slow
+def test_the_card_of_coco66k_has_the_published_figures(coco66k_root: Path) -> None:
+    card = make_card(open_pairs(f"coco66k:{coco66k_root}"))
+    counts = {"items": 61_903, "labelled": 61_903, "database": 56_947, "query": 4_956, "train": 56_947}
+    assert card.counts.items() >= counts.items()
+    assert (card.classes, round(card.labels_per_item, 2)) == (80, 2.95)
+    assert round(card.frequencies["person"], 2) == 0.66
+    assert card.chance["NDCG@500"] == pytest.approx(0.129, abs=0.0005)
+    assert card.chance["mAP@all"] == pytest.approx(0.473, abs=0.0005)
+
+
 def test_the_card_of_prepared_pairs_has_the_numbers_of_its_split(capsys: pytest.CaptureFixture[str]) -> None:
     sample = Path(__file__).resolve().parent.parent / "samples" / "pairs_v1"
     assert main(["card", str(sample)]) == 0

@@ -16,7 +16,7 @@ from rmsh.methods.classifier_itq import (
     MLPProbabilities,
     principal_directions,
 )
-from rmsh.methods.deep import DeepConfig
+from rmsh.methods.deep import NetworkConfig
 from rmsh.metrics.evaluate import evaluate
 from rmsh.training.loop import TrainingSet
 
@@ -42,7 +42,7 @@ def _classifiers() -> tuple[Classifiers, TrainingSet]:
     pairs = generate_pairs(20, image_dim=5, text_dim=4)
     data = TrainingSet(np.asarray(pairs.images), np.asarray(pairs.texts), np.asarray(pairs.labels))
     torch.manual_seed(0)
-    return Classifiers(data, DeepConfig(hidden=6)), data
+    return Classifiers(data, NetworkConfig(hidden=6)), data
 
 
 def test_the_loss_is_the_cross_entropy_of_both_modalities() -> None:

@@ -12,13 +12,14 @@ import torch
 
 from rmsh.data.pairs import Pairs
 from rmsh.data.synthetic.generated import generate_pairs
-from rmsh.methods import METHODS, create
+from rmsh.methods import METHODS, create, method_class
 from rmsh.methods.base import Method
-from rmsh.methods.deep import DeepConfig, SweepingObjective
+from rmsh.methods.deep import NetworkConfig, NetworkMethod, SweepingObjective
 from rmsh.metrics.evaluate import evaluate
 from rmsh.training.loop import TrainingSet
 
 DEEP = ["dcmh", "ssah", "svhn", "tdh", "uch"]
+ALIKE = [name for name in METHODS.names() if issubclass(method_class(name), NetworkMethod)]
 
 
 def _method(name: str) -> Method:
@@ -73,6 +74,31 @@ def test_facts_say_how_many_epochs_were_made_and_what_the_original_made(name: st
     assert facts["batch"] == 20
 
 
+@pytest.mark.parametrize("name", ALIKE)
+def test_every_method_has_the_same_choice_of_networks_and_schedules(name: str) -> None:
+    pairs, options = _pairs(), {"scaling": "norm", "batch_norm": True, "dropout": 0.25, "schedule": "one-cycle"}
+    method: Any = create(name, bits=5, hidden=8, **options)
+    data = TrainingSet(np.asarray(pairs.images), np.asarray(pairs.texts), np.asarray(pairs.labels))
+    objective = method._objective(data)
+    for network in (objective.image, objective.text):
+        assert (network.dropout, network.norm is not None) == (0.25, True)
+        assert not network.scaling.offset.any()  # of standardised features it is the mean
+    assert {stage.shape for stage in method._stages(80)} == {"one-cycle"}
+
+
+def test_the_methods_that_are_tuned_alike_are_all_deep_ones_but_those_with_networks_of_their_own() -> None:
+    assert {*ALIKE} >= {*DEEP, "classifier-itq", "rmsh"}
+    assert not {"glint", "nest"} & {*ALIKE}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_dropout_and_normalisation_train_and_are_exported(name: str) -> None:
+    pairs, options = _pairs(), {"bits": 8, "hidden": 8, "epochs": 2, "batch": 20, "dropout": 0.5, "batch_norm": True}
+    one, two = (create(name, **options).fit(pairs).model for _ in range(2))
+    assert one.fingerprint == two.fingerprint
+    assert np.isfinite(one.project(pairs.features("text"), "text")).all()
+
+
 def test_few_pairs_pass_more_often() -> None:
     facts = create("dcmh", bits=4, hidden=2, batch=40).fit(_pairs()).model.facts
     assert facts["epochs"] == 400  # of 2 steps
@@ -81,9 +107,9 @@ def test_few_pairs_pass_more_often() -> None:
 def test_an_objective_sweeps_over_pictures_and_texts_in_turn() -> None:
     pairs = _pairs()
     data = TrainingSet(np.asarray(pairs.images), np.asarray(pairs.texts), np.asarray(pairs.labels))
-    objective = SweepingObjective(data, DeepConfig(bits=3, hidden=4))
+    objective = SweepingObjective(data, NetworkConfig(bits=3, hidden=4))
     objective.begin_epoch(0, data)
-    assert objective.network is objective.image
+    assert (objective.network, objective.training) == (objective.image, True)
     torch.testing.assert_close(objective.outputs[1], objective.text(torch.from_numpy(data.texts).float()))
     with torch.no_grad():
         objective.image.output.bias.add_(1.0)
@@ -92,3 +118,11 @@ def test_an_objective_sweeps_over_pictures_and_texts_in_turn() -> None:
     objective.begin_epoch(1, data)
     assert objective.network is objective.text
     torch.testing.assert_close(objective.outputs[0, :9], moved)
+
+
+def test_outputs_are_stored_without_dropout() -> None:
+    pairs = _pairs()
+    data = TrainingSet(np.asarray(pairs.images), np.asarray(pairs.texts), np.asarray(pairs.labels))
+    objective = SweepingObjective(data, NetworkConfig(bits=3, hidden=4, dropout=0.9))
+    objective.begin_epoch(0, data)
+    torch.testing.assert_close(objective.outputs[0], objective.eval().image(torch.from_numpy(data.images).float()))

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from rmsh.core.types import MODALITIES
 from rmsh.hash_function import HashFunction
-from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
+from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
 from rmsh.training.closed_form import ITERATIONS, Centred, cross_products, iterative_quantisation
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import classification_loss
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class Classifiers(HashObjective):
     """One network D -> hidden -> C per modality, and the cross-entropy of the labels."""
 
-    def __init__(self, data: TrainingSet, config: DeepConfig) -> None:
-        super().__init__(data, data.labels.shape[1], hidden=config.hidden, output="none")
+    def __init__(self, data: TrainingSet, config: NetworkConfig) -> None:
+        super().__init__(data, data.labels.shape[1], output="none", **config.network())
 
     def forward(self, batch: Batch) -> Losses:
         logits = {"image": self.image(batch.images), "text": self.text(batch.texts)}
@@ -46,7 +46,7 @@ class Classifiers(HashObjective):
         return {"image": self.image.export(output="root-sigmoid"), "text": self.text.export(output="root-sigmoid")}
 
 
-class MLPProbabilities(DeepMethod):
+class MLPProbabilities(NetworkMethod):
     """Reference line: the label probabilities of two networks D -> 1024 -> C."""
 
     name = "mlp"
@@ -77,7 +77,7 @@ class LogisticProbabilities(MLPProbabilities):
         return classifiers
 
 
-class ClassifierITQConfig(DeepConfig):
+class ClassifierITQConfig(NetworkConfig):
     """Options of classifier-ITQ."""
 
     iterations: int = Field(ITERATIONS, ge=1, description="iterations of the quantisation")

@@ -23,12 +23,12 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from rmsh.methods.deep import DeepConfig, DeepMethod, SweepingObjective
+from rmsh.methods.deep import NetworkConfig, NetworkMethod, SweepingObjective
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import half_products, pairwise_loss, quantisation_loss, share_a_label, signs
 
 
-class DCMHConfig(DeepConfig):
+class DCMHConfig(NetworkConfig):
     """Options of DCMH."""
 
     gamma: float = Field(1.0, ge=0, description="weight of the quantisation loss")
@@ -36,7 +36,7 @@ class DCMHConfig(DeepConfig):
     partners: int = Field(2048, ge=1, description="items of the other modality that a batch is compared with")
 
 
-class DCMH(DeepMethod):
+class DCMH(NetworkMethod):
     """Deep cross-modal hashing."""
 
     name = "dcmh"

@@ -1,13 +1,15 @@
 """What the deep methods share: options, two hash networks, and the way from pairs to a model.
 
-The baselines follow one protocol: features are fixed and standardised; each modality has a network D -> 1024 -> K with
-ReLU in the hidden layer and the original's activation at the end; weights start Xavier-uniform; Adam minimises the
-original's loss. The file of a baseline has its loss, its weights, and its departures from the original.
+The baselines follow one protocol: features are fixed; each modality has a network D -> 1024 -> K with ReLU in the
+hidden layer and the original's activation at the end; weights start Xavier-uniform; Adam minimises the original's loss.
+Scaling of the features, batch normalisation, dropout, schedule and epochs are options of all (``NetworkConfig``). The
+file of a baseline has its loss, its weights, and its departures from the original.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -36,6 +38,19 @@ class DeepConfig(MethodConfig):
     epochs: int | None = Field(None, ge=1, description="passes over the pairs; none: the default, more for few pairs")
     batch: int | None = Field(128, ge=3, description="items per step")
     learning_rate: float = Field(1e-3, gt=0, description="initial learning rate of Adam")
+
+
+class NetworkConfig(DeepConfig):
+    """Options of every method with two hash networks, so that all can be tuned alike."""
+
+    scaling: Scaling = Field("standardise", description="of the features: one factor for all, or each standardised")
+    batch_norm: bool = Field(False, description="batch normalisation before the last activation")
+    dropout: float = Field(0.0, ge=0, lt=1, description="dropout rate in the hidden layer")
+    schedule: Shape = Field("linear", description="course of the learning rate")
+
+    def network(self) -> dict[str, Any]:
+        """The arguments of HashObjective that follow from options."""
+        return self.model_dump(include={"hidden", "scaling", "batch_norm", "dropout"})
 
 
 class HashObjective(nn.Module):
@@ -73,8 +88,8 @@ class SweepingObjective(HashObjective):
 
     outputs: Tensor  # (2, N, K), F of the images and G of the texts
 
-    def __init__(self, data: TrainingSet, config: DeepConfig) -> None:
-        super().__init__(data, config.bits, hidden=config.hidden, output="none")
+    def __init__(self, data: TrainingSet, config: NetworkConfig) -> None:
+        super().__init__(data, config.bits, output="none", **config.network())
         self.register_buffer("outputs", torch.zeros(2, len(data), config.bits))
         self.side = 0  # index of the network in training
         self.mean = torch.zeros(config.bits)  # of its stored outputs
@@ -99,10 +114,12 @@ class SweepingObjective(HashObjective):
     @torch.no_grad()
     def begin_epoch(self, epoch: int, data: TrainingSet) -> None:
         """Store the outputs of the network trained last (of both at the start), and switch to the other."""
+        self.eval()
         for self.side in (0, 1) if epoch == 0 else (1 - epoch % 2,):
             for start in range(0, len(data), _BLOCK):
                 batch = data.batch(np.arange(start, min(start + _BLOCK, len(data))))
                 self.outputs[self.side, batch.rows] = self.network(self.inputs(batch))
+        self.train()
         self.side = epoch % 2
         self.mean = self.outputs[self.side].mean(dim=0)
 
@@ -164,3 +181,15 @@ class DeepMethod(Method):
             digest.update(dense_rows(pairs.features(modality), sample).tobytes())
             digest.update(pairs.has(modality).tobytes())
         return digest.hexdigest()
+
+
+class NetworkMethod(DeepMethod):
+    """A deep method with the options of NetworkConfig: its objective takes ``config.network()``."""
+
+    stages: ClassVar[int] = 1  # parts of equal length that the passes are divided into, each with its own schedule
+    Config: ClassVar[type[MethodConfig]] = NetworkConfig
+    config: NetworkConfig
+
+    def _stages(self, items: int) -> list[Schedule]:
+        (whole,) = super()._stages(items)
+        return self.stages * [replace(whole, epochs=whole.epochs // self.stages, shape=self.config.schedule)]

@@ -12,7 +12,6 @@ Where the paper is silent, an option decides; DISCREPANCIES.md lists these optio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -22,8 +21,8 @@ from torch import Tensor, nn
 
 from rmsh.coding.bounds import check_delta, choose_delta
 from rmsh.data.labels import class_frequency
-from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
-from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet
+from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
+from rmsh.training.loop import Batch, Losses, Shape, TrainingSet
 from rmsh.training.losses import classification_loss, quantisation_loss, signs
 from rmsh.training.networks import Scaling  # noqa: TC001  # pydantic reads it
 from rmsh.training.triplets import (
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from rmsh.core.types import FloatArray, LabelArray
 
 
-class RMSHConfig(DeepConfig):
+class RMSHConfig(NetworkConfig):
     """Options of RMSH; the defaults differ from the paper where validation was better (DISCREPANCIES.md)."""
 
     delta: float | None = Field(None, gt=0, description="minimum distance of dissimilar items; none: from the bounds")
@@ -77,7 +76,7 @@ class RMSHConfig(DeepConfig):
     epochs: int | None = Field(None, ge=1, description="passes over the pairs; none: 10, more for few pairs")
     batch: int | None = Field(None, ge=3, description="items per step; none: 256, fewer for few pairs")
     learning_rate: float = Field(5e-3, gt=0, description="learning rate of Adam; the peak if it varies")
-    schedule: Literal["constant", "one-cycle"] = Field("one-cycle", description="course of the learning rate")
+    schedule: Shape = Field("one-cycle", description="course of the learning rate")
 
     @model_validator(mode="after")
     def _delta_fits_the_code(self) -> Self:
@@ -122,7 +121,7 @@ _DISTANCES = torch.tensor(
 _MEMBERS = 3
 
 
-class RMSH(DeepMethod):
+class RMSH(NetworkMethod):
     """Robust multilevel semantic hashing.
 
     Example:
@@ -142,9 +141,6 @@ class RMSH(DeepMethod):
 
     def _objective(self, data: TrainingSet) -> Objective:
         return Objective(data, self.config)
-
-    def _stages(self, items: int) -> list[Schedule]:
-        return [replace(stage, shape=self.config.schedule) for stage in super()._stages(items)]
 
 
 def positive_weights(labels: LabelArray, given: float | None) -> FloatArray:
@@ -192,15 +188,7 @@ class Objective(HashObjective):
     codes: Tensor
 
     def __init__(self, data: TrainingSet, config: RMSHConfig) -> None:
-        super().__init__(
-            data,
-            config.bits,
-            scaling=config.scaling,
-            hidden=config.hidden,
-            activation=config.activation,
-            batch_norm=config.batch_norm,
-            dropout=config.dropout,
-        )
+        super().__init__(data, config.bits, activation=config.activation, **config.network())
         bits, classes = config.bits, data.labels.shape[1]
         self.config = config
         self.explained: dict[str, Any] = {"delta": config.delta, "reason": "given by the user"}

@@ -31,14 +31,14 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
-from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
+from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
 from rmsh.training.adversarial import discriminator, discriminator_loss, generator_loss
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import half_products, pairwise_loss, quantisation_loss, share_a_label, signs
 from rmsh.training.networks import HashNetwork, LabelNetwork
 
 
-class SSAHConfig(DeepConfig):
+class SSAHConfig(NetworkConfig):
     """Options of SSAH."""
 
     alpha: float = Field(1.0, ge=0, description="weight of the similarity of representations")
@@ -50,7 +50,7 @@ class SSAHConfig(DeepConfig):
     partners: int = Field(512, ge=1, description="label sets that a batch is compared with")
 
 
-class SSAH(DeepMethod):
+class SSAH(NetworkMethod):
     """Self-supervised adversarial hashing."""
 
     name = "ssah"
@@ -72,7 +72,7 @@ class Objective(HashObjective):
     all_labels: Tensor  # (N, C)
 
     def __init__(self, data: TrainingSet, config: SSAHConfig, *, label_epochs: int) -> None:
-        super().__init__(data, config.bits, hidden=config.hidden)
+        super().__init__(data, config.bits, **config.network())
         self.config, self.label_epochs = config, label_epochs
         classes, width = data.labels.shape[1], config.hidden
         self.labels = LabelNetwork(classes, config.bits, widths=(width, width), output="tanh")

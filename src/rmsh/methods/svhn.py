@@ -32,8 +32,8 @@ from torch import Tensor, nn
 
 from rmsh.codes import Codes
 from rmsh.core.errors import DataError
-from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
-from rmsh.training.loop import Batch, Losses, TrainingSet
+from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
+from rmsh.training.loop import Batch, Losses, Shape, TrainingSet
 from rmsh.training.losses import half_products, pairwise_loss, quantisation_loss, share_a_label, signs
 from rmsh.training.networks import HashNetwork, LabelNetwork
 
@@ -42,16 +42,17 @@ if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
 
 
-class SVHNConfig(DeepConfig):
+class SVHNConfig(NetworkConfig):
     """Options of SVHN."""
 
     quantisation: float = Field(0.1, ge=0, description="lambda, weight of quantising the codes of labels")
     beta: float = Field(10.0, ge=0, description="weight of the distance to the code of the labels")
     batch: int | None = Field(100, ge=3, description="items per step")
+    schedule: Shape = Field("constant", description="course of the learning rate")
     database_codes: Literal["modality", "labels"] = Field("modality", description="source of a database item's code")
 
 
-class SVHN(DeepMethod):
+class SVHN(NetworkMethod):
     """Separated variational hashing networks."""
 
     name = "svhn"
@@ -60,8 +61,7 @@ class SVHN(DeepMethod):
     Config = SVHNConfig
     default_epochs = 15
     original_epochs = "200 of the label network, 100 of the others"
-    passes = 2
-    shape = "constant"
+    passes = stages = 2
     config: SVHNConfig
 
     def _objective(self, data: TrainingSet) -> Objective:
@@ -87,7 +87,7 @@ class Objective(HashObjective):
     """The loss of the label network for its epochs, then those of both modalities, which share nothing."""
 
     def __init__(self, data: TrainingSet, config: SVHNConfig, *, label_epochs: int) -> None:
-        super().__init__(data, config.bits, hidden=config.hidden, output="none")
+        super().__init__(data, config.bits, output="none", **config.network())
         self.config, self.label_epochs = config, label_epochs
         widths = (config.hidden, -(-config.hidden // 2))
         self.labels = LabelNetwork(data.labels.shape[1], config.bits, widths=widths, output="none")

@@ -32,7 +32,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from rmsh.methods.deep import DeepConfig, DeepMethod, SweepingObjective
+from rmsh.methods.deep import NetworkConfig, NetworkMethod, SweepingObjective
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import half_products, quantisation_loss, share_a_label, signs, triplet_loss
 
@@ -134,7 +134,7 @@ def update_codes(graph: LabelGraph, sums: Tensor, *, ratio: float) -> Tensor:
     return signs(smooth(graph, sums - sums.mean(dim=0), strength=ratio))
 
 
-class TDHConfig(DeepConfig):
+class TDHConfig(NetworkConfig):
     """Options of TDH."""
 
     alpha: float = Field(1.0, ge=0, description="margin of a triplet")
@@ -145,7 +145,7 @@ class TDHConfig(DeepConfig):
     label_sets: int = Field(4000, ge=1, description="maximum number of distinct label sets in the graph")
 
 
-class TDH(DeepMethod):
+class TDH(NetworkMethod):
     """Triplet-based deep hashing."""
 
     name = "tdh"

@@ -24,7 +24,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from rmsh.core.types import MODALITIES, Modality
-from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
+from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
 from rmsh.training.adversarial import discriminator, discriminator_loss, generator_loss
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import quantisation_loss, signs
@@ -32,10 +32,11 @@ from rmsh.training.losses import quantisation_loss, signs
 _OTHER: dict[Modality, Modality] = {"image": "text", "text": "image"}
 
 
-class UCHConfig(DeepConfig):
+class UCHConfig(NetworkConfig):
     """Options of UCH."""
 
     learning_rate: float = Field(1e-4, gt=0, description="initial learning rate of Adam")
+    batch_norm: bool = Field(True, description="batch normalisation before the last activation")
     adversarial: float = Field(0.1, ge=0, description="weight of the adversarial loss")
     cycle: float = Field(10.0, ge=0, description="weight of the cycle consistency")
     paired: float = Field(1.0, ge=0, description="weight of the distance to the item's other modality")
@@ -43,7 +44,7 @@ class UCHConfig(DeepConfig):
     alignment: float = Field(1.0, ge=0, description="weight of the distance between an item's two codes")
 
 
-class UCH(DeepMethod):
+class UCH(NetworkMethod):
     """Coupled cycle-GANs."""
 
     name = "uch"
@@ -65,7 +66,7 @@ class Objective(HashObjective):
     """Both cycles in both directions, and the discriminators of their outputs."""
 
     def __init__(self, data: TrainingSet, config: UCHConfig) -> None:
-        super().__init__(data, config.bits, hidden=config.hidden, batch_norm=True)
+        super().__init__(data, config.bits, **config.network())
         for network in (self.image, self.text):
             if network.norm is not None:
                 network.norm.requires_grad_(False)  # a trainable offset would allow constant bits again
