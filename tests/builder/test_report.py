@@ -8,17 +8,14 @@ from rmsh.builder.scores import describe_size, describe_words, score_tables
 
 def test_scores_are_shown_with_chance(built: Built) -> None:
     score, recall = built.report["scores"]["t2i"], built.report["recall"]["t2i"]
-    (of_recall, *shown), (_, headings, rows) = score_tables(built.report)
-    assert (of_recall, shown[0]) == (
-        "4 items not trained on find their own counterpart among 40",
-        ["", "recall@1", "chance", "recall@10", "chance"],
-    )
-    names = [*shown[1], *rows]
-    assert {row[0] for row in names} == {"Text to image", "Image to text", "Image to image", "Text to text"}
+    (title, recalls, of_recall), (_, headings, rows) = score_tables(built.report)
+    assert title == "4 items not trained on find their own counterpart among 40"
+    assert recalls == ["", "recall@1", "chance", "recall@10", "chance"]
     assert headings == ["", "NDCG@50", "chance", "P@50", "chance", "mAP", "chance"]
+    assert {row[0] for row in rows} == {"Text to image", "Image to text", "Image to image", "Text to text"}
     (row,) = (row for row in rows if row[0] == "Text to image")
     assert row[1:3] == [f"{score['ndcg'][kind]:.3f}" for kind in ("value", "chance")]
-    (row,) = (row for row in shown[1] if row[0] == "Text to image")
+    (row,) = (row for row in of_recall if row[0] == "Text to image")
     assert row[3:] == [f"{recall['recall@10'][kind]:.3f}" for kind in ("value", "chance")]
 
 
