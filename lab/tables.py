@@ -11,6 +11,7 @@ from lab.first_page import tables as first_page
 from lab.grid import read_grid
 from lab.markdown import table
 from lab.paper.published import method_title
+from lab.speed import scale
 from lab.speed.tables import (
     faults,
     latency,
@@ -19,6 +20,7 @@ from lab.speed.tables import (
     photos_speed,
     search_speed,
     serving,
+    text_encoder,
     two_stages,
 )
 from rmsh.compare.result import Result, changed_options, with_prefixes
@@ -368,6 +370,10 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "two-stages": two_stages,
     "serving": serving,
     "latency": latency,
+    "text-encoder": text_encoder,
+    "executors": scale.executors,
+    "milvus-load": scale.milvus_load,
+    "capacity": scale.capacity,
     "faults": faults,
     "photos-mixed": photos_mixed,
     "photos-duplicates": photos_duplicates,

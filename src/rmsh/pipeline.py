@@ -15,6 +15,7 @@ from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES, IntArray, Modality
 from rmsh.data.pairs import Pairs, is_raw
+from rmsh.data.readers.coco66k import check_held_out
 from rmsh.data.records import Record, Skipped, to_pairs
 from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, random_split, unseen_split
 from rmsh.features import extract
@@ -23,6 +24,7 @@ from rmsh.features.extract import OnSkipped, encode_pairs
 if TYPE_CHECKING:
     from rmsh.data.open import Opened
     from rmsh.features.base import Encoder
+    from rmsh.features.executors import Executor
     from rmsh.library.items import Item
     from rmsh.library.recode import Encode
     from rmsh.methods.base import Method
@@ -57,7 +59,10 @@ def for_protocol(opened: Opened, protocol: str, *, validation: bool = False) -> 
         raise DataError(f"{opened.name} has no split, which protocols are derived from; draw queries (--queries N).")
     if protocol == "paper":
         return replace(opened, split=hold_out_validation(opened.split))
-    return replace(opened, split=unseen_split(opened.split, validation=validation))
+    split = unseen_split(opened.split, validation=validation)
+    if opened.name == "coco66k" and not validation:
+        check_held_out(opened.pairs.ids, split)
+    return replace(opened, split=split)
 
 
 def training_rows(opened: Opened) -> IntArray:
@@ -125,12 +130,14 @@ def code(
     *,
     trained: Split | None = None,
     cache: Path | None = None,
+    executor: Executor | None = None,
     on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> CodesFile:
     """The codes of all items, for `rmsh evaluate`; ``trained`` is the split of the training of the model, if known."""
     encoders = restore_encoders(model, opened.pairs)
-    pairs = encode_pairs(opened.pairs, encoders, cache=cache, on_skipped=on_skipped, on_progress=on_progress)
+    told: dict[str, Any] = {"on_skipped": on_skipped, "on_progress": on_progress}
+    pairs = encode_pairs(opened.pairs, encoders, cache=cache, executor=executor, **told)
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
     if not codes:
         raise DataError(f"{opened.name}: there are neither images nor texts to encode.")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from rmsh.cli.main import app, run
 from rmsh.codes import Codes
 from rmsh.codes_file import CodesFile
-from rmsh.metrics.directions import evaluate_directions
+from rmsh.metrics import evaluate_directions
 
 runner = CliRunner()
 LABELS = np.eye(3, dtype=np.uint8)[np.arange(40) % 3]

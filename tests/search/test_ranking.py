@@ -314,3 +314,20 @@ def test_stored_captions_enter_the_joint_space_at_the_scale_of_their_features(tm
         match = hits[name]
         assert match is not None
         assert match.caption == pytest.approx(float(images[1] @ texts[row]), abs=0.01)
+
+
+def test_items_that_were_read_before_and_lack_the_words_are_not_read_again(tmp_path: Path) -> None:
+    model, words = _model(), BagOfWords(WORDS)
+    texts = [WORDS[number % 5] for number in range(100)]
+    pairs = Pairs(ids=np.arange(100), images=words.encode(texts).toarray(), source="test")
+    items = [Item(str(number), text="wave" if number > 96 else "sea") for number in range(100)]
+    with Library.create(tmp_path / "library", model) as library:
+        library.add(items, codes_of(model, pairs, vectors=True), model=model.fingerprint)
+    with Searcher.open(tmp_path / "library") as searcher:
+        read, first = list[int](), searcher.search(searcher.text("wave"), 5)
+        intact = queries.intact_items
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(queries, "intact_items", lambda found, rows: read.extend(rows) or intact(found, rows))
+            assert searcher.search(searcher.text("wave"), 5) == first
+    assert {hit.item.id for hit in first} >= {"99"}
+    assert len(read) == 32

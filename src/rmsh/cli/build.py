@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsh.cli.console import Console, LibraryFolder, table
+from rmsh.cli.console import Console, ExecutorName, LibraryFolder, RayAddress, table
 from rmsh.cli.train import MethodOptions, parse_options
 from rmsh.methods import DEFAULT_METHOD
 
@@ -39,6 +39,8 @@ def build(
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
     no_place: Annotated[bool, typer.Option(help="Do not store where images were taken.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace a library built from other items or options.")] = False,
+    executor: ExecutorName = None,
+    address: RayAddress = None,
 ) -> None:
     """Build a searchable library from images and texts.
 
@@ -51,7 +53,8 @@ def build(
     """
     from rmsh.builder import BuildConfig
     from rmsh.builder import build as run
-    from rmsh.builder.scores import describe_size, describe_words, score_tables
+    from rmsh.builder.report import describe_size, describe_words, score_tables
+    from rmsh.features.executors import open_executor
 
     training: dict[str, Any] = {"method": method, "bits": bits, "seed": seed, "options": parse_options(options or [])}
     sources = {
@@ -63,15 +66,16 @@ def build(
     }
     encoders = {"image_encoder": image_encoder, "text_encoder": text_encoder}
     config = BuildConfig.parse(training | sources | encoders)
-    with console.progress() as progress:
-        built = run(data, out, config=config, overwrite=overwrite, tell=console.note, on_progress=progress)
+    with open_executor(executor, address) as place, console.progress() as progress:
+        told: dict[str, Any] = {"tell": console.note, "on_progress": progress}
+        built = run(data, out, config=config, overwrite=overwrite, executor=place, **told)
     report = built.report
     quality: list[Any] = [f"Warning. {report['warning']}"] if report.get("warning") else []
     quality += [report["no_scores"]] if report["no_scores"] else []
     quality += [table(*each) for each in score_tables(report)]
     quality += [describe_words(report["words"])] if report.get("words") else []
     quality += [describe_size(report["bytes_per_item"])] if "bytes_per_item" in report else []
-    summary = f"{out}: {report['counts']['items']:,} items, {report['bits']} bits; report: {out / 'report.json'}"
+    summary = f"{out}: {report['counts']['items']:,} items, {report['bits']} bits; report: {out / 'report.html'}"
     console.result({"library": str(out), "is_new": built.is_new, "report": report}, *quality, summary)
 
 

@@ -47,8 +47,8 @@ def evaluate(
     from rmsh.codes_file import CodesFile
     from rmsh.core.files import atomic
     from rmsh.data.splits import PROTOCOLS
+    from rmsh.metrics import evaluate_directions
     from rmsh.metrics.counterparts import RECALL_RANKS
-    from rmsh.metrics.directions import evaluate_directions
     from rmsh.metrics.evaluate import UNSEEN_RANKS
 
     coded = CodesFile.load(codes)
@@ -124,7 +124,7 @@ def audit(
     Example:
         rmsh audit codes.npz labels.npz --queries 500
     """
-    from rmsh.metrics.audit import audit_codes
+    from rmsh.metrics import audit_codes
     from rmsh.retrieval_set import read_retrieval_set
 
     # An unknown direction is refused by name.

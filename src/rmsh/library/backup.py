@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import check_space, copy_file, flush_folder, make_folder, read_json
 from rmsh.core.locks import try_lock
+from rmsh.data.readers.folder import texts_in
+from rmsh.data.records import folder_name, locate
 from rmsh.library import database, schema
 from rmsh.library.folder import (
     MANIFEST,
@@ -47,15 +49,16 @@ from rmsh.library.writing import log_new_codes
 if TYPE_CHECKING:
     from rmsh.library.library import Library
 
+_IMAGES = "images"  # folder of a backup with copies of image folders
 _AHEAD = 1 << 20  # changes that writers may acknowledge while a backup is copied and verified
 _UNUSABLE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
 _UNUSABLE |= {sqlite3.SQLITE_READONLY}  # pages of another size, which cannot be changed in place
 
 
-def backup(library: Library, out: Path) -> int:
+def backup(library: Library, out: Path, *, with_images: bool = False) -> int:
     """Copy one consistent state of a library to a new folder; return how many image files are missing.
 
-    Images that the library keeps itself are copied; those in folders of their own stay there.
+    Images inside the folder of the library are copied; those in other folders only ``with_images``, with their texts.
     """
     with new_folder(out) as unfinished:
         path = database.new_database(unfinished)
@@ -68,7 +71,7 @@ def backup(library: Library, out: Path) -> int:
                     break  # otherwise the library was recoded in between
         model.save(unfinished / MODEL)
         with closing(database.connect_writer(unfinished, timeout=0)) as connection:
-            missing = _copy_images(library.folder, unfinished, connection)
+            missing = _copy_folders(library.folder, unfinished, connection, outside=with_images)
             write_snapshot(unfinished / SNAPSHOT, connection)
             database.write_acknowledged(unfinished, *last_change(connection))
             write_manifest(unfinished, connection)
@@ -80,21 +83,37 @@ def backup(library: Library, out: Path) -> int:
     return missing
 
 
-def _copy_images(library: Path, target: Path, connection: sqlite3.Connection) -> int:
-    """Copy the images that a library keeps itself; returns how many are missing. Without space for all, none is."""
-    if image_folders(connection, library):
-        return 0
-    images = _pictures(connection)
-    present = [name for name in images if (library / name).is_file()]
-    check_space(target, sum((library / name).stat().st_size for name in present))
-    for name in present:
-        copy_file(library / name, target / name)
-    return len(images) - len(present)
+def _copy_folders(library: Path, target: Path, connection: sqlite3.Connection, *, outside: bool) -> int:
+    """Copy the images inside a library, or all, with captions and metadata files, into its backup.
 
-
-def _pictures(connection: sqlite3.Connection) -> list[str]:
-    found = connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL")
-    return [name for (name,) in found]
+    Returns how many images are missing. If the disk has too little space for all of them, none is copied.
+    """
+    folders, home = image_folders(connection, library), library.resolve()
+    near = {
+        name: f"{_IMAGES}/{number}/{path.name}"
+        for number, (name, path) in enumerate(folders.items(), start=1)
+        if outside or path.resolve().is_relative_to(home)
+    }
+    files: dict[Path, Path] = {}  # by copy
+    for name, place in near.items():
+        path, copy = folders[name], target / place
+        if path.is_dir():
+            files |= {copy / text: path / text for text in texts_in(path)}
+        else:  # an image or a metadata file
+            files |= {copy.with_name(one.name): one for one in (path, path.with_suffix(".txt")) if one.is_file()}
+    copies = {name: target / place for name, place in near.items()}
+    for (picture,) in connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL"):
+        if not folders or folder_name(picture, folders) in near:  # a library without folders keeps its own images
+            original = locate(picture, folders.get("", library), folders)[1]
+            files[locate(picture, copies.get("", target), copies)[1]] = original
+    present = {copy: file for copy, file in files.items() if file.is_file()}
+    check_space(target, sum(file.stat().st_size for file in present.values()))
+    for copy, file in present.items():
+        make_folder(copy.parent)
+        copy_file(file, copy)
+    for name, place in near.items():
+        set_folder(connection, target, name, folders[name], place)
+    return len(files) - len(present)
 
 
 @dataclass(frozen=True)
@@ -180,7 +199,7 @@ def _read_id(folder: Path) -> str | None:
 def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
     """Copy a backup and verify the copy, which will replace ``library``; FormatError if it is damaged.
 
-    Images that ``library`` has already are not copied.
+    Images that ``library`` has already are not copied, nor is an image folder that is where it was.
     """
     make_folder(copy)
     with database.translate_errors(backup), closing(database.connect_reader(backup)) as source:
@@ -206,14 +225,19 @@ def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
         write_snapshot(copy / SNAPSHOT, connection)
         database.write_acknowledged(copy, *last_change(connection))
         write_manifest(copy, connection)
-        folders = image_folders(connection, copy)
-        for name in [] if folders else _pictures(connection):  # images that the library keeps itself
+        kept = image_folders(connection, backup)  # those in the backup, if it has them
+        pictures = connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL")
+        for name in () if kept else (picture for (picture,) in pictures):  # images inside the library
             image, known = backup / name, library / name
             if image.is_file() and not (known.is_file() and filecmp.cmp(image, known, shallow=False)):
                 copy_file(image, copy / name)
-        for name, path in folders.items():
+        for name, path in image_folders(connection, copy).items():
             if path.exists():
                 set_folder(connection, library, name, path)
+            elif kept[name].is_relative_to(backup.resolve()):
+                parent = kept[name].parent
+                check_space(copy, sum(file.stat().st_size for file in parent.rglob("*") if file.is_file()))
+                shutil.copytree(parent, copy / parent.relative_to(backup.resolve()), dirs_exist_ok=True)
     _flush(copy)
 
 
