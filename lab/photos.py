@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import os
 import re
 import tarfile
@@ -25,13 +24,11 @@ from rmsh.builder.photos import read_files
 from rmsh.builder.sync import Synced, sync
 from rmsh.codes import Codes
 from rmsh.compare.provenance import forget_peak_memory, peak_memory_mb
-from rmsh.core.errors import DataError
-from rmsh.core.files import open_regular, printable
-from rmsh.data.records import Origin, locate
-from rmsh.features.images import read_photo
+from rmsh.core.files import printable
+from rmsh.data.records import Origin
 from rmsh.library import Item, Library
 from rmsh.library.duplicates import LIKELY, SURE, groups_in, similar_pairs
-from rmsh.library.image_folders import image_folders
+from rmsh.library.verify import verify
 from rmsh.models import wheel_model
 
 if TYPE_CHECKING:
@@ -126,7 +123,7 @@ def mixed(work: Path, count: int = 2_000) -> dict[str, Any]:
         wrong += _unaccounted(library, kinds, {one.id for one in first.skipped})
         idle = sync(library)
         items = library.count()
-    damaged = wrong_files(work / "library")
+    damaged = verify(work / "library", images=True).images
     return {
         "files": count,
         "kinds": dict(planted),
@@ -142,29 +139,6 @@ def mixed(work: Path, count: int = 2_000) -> dict[str, Any]:
         "wrong files": {kind: len(ids) for kind, ids in damaged.items()},
         "nothing left to do": (idle.added, idle.changed, idle.moved, idle.removed, len(idle.missing)) == (0,) * 5,
     }
-
-
-def wrong_files(library: Path) -> dict[str, list[str]]:
-    """IDs of the items whose image files are missing, are not as the library read them, or cannot be read."""
-    with Library.open(library) as opened, opened.reading() as connection:
-        others = image_folders(connection, library)
-        known = dict(connection.execute("SELECT row, hash FROM photos"))
-        items = connection.execute("SELECT row, id, picture FROM items WHERE picture IS NOT NULL").fetchall()
-    folder = others.pop("", library)
-    found: dict[str, list[str]] = {"missing": [], "changed": [], "unreadable": []}
-    for row, name, picture in items:
-        root, path = locate(picture, folder, others)
-        try:
-            with open_regular(path, inside=root) as file:
-                same = hashlib.file_digest(file, "sha256").hexdigest() == known.get(row)
-            if not same:
-                read_photo(path)
-                found["changed"].append(name)
-        except (FileNotFoundError, NotADirectoryError):
-            found["missing"].append(name)
-        except (DataError, OSError):
-            found["unreadable"].append(name)
-    return found
 
 
 def _kind_of(reason: str) -> str:

@@ -13,6 +13,7 @@ from lab.markdown import table
 from lab.paper.claims import check_ablation, check_claims, label_free_sentences
 from lab.paper.published import method_title
 from lab.paper.results import ABLATIONS, PRINTED, STUDIES, TABLE_1, Method, done, read_experiments
+from lab.speed import scale
 from lab.speed.tables import (
     faults,
     latency,
@@ -21,6 +22,7 @@ from lab.speed.tables import (
     photos_speed,
     search_speed,
     serving,
+    text_encoder,
     two_stages,
 )
 from lab.tuning.trials import read_records
@@ -491,6 +493,10 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "two-stages": two_stages,
     "serving": serving,
     "latency": latency,
+    "text-encoder": text_encoder,
+    "executors": scale.executors,
+    "milvus-load": scale.milvus_load,
+    "capacity": scale.capacity,
     "faults": faults,
     "photos-mixed": photos_mixed,
     "photos-duplicates": photos_duplicates,

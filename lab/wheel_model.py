@@ -28,8 +28,7 @@ from rmsh.features import extract
 from rmsh.features.extract import encode_pairs
 from rmsh.hash_function import HashFunction
 from rmsh.methods.nest import NEST, prefix_lengths
-from rmsh.metrics.directions import evaluate_directions
-from rmsh.metrics.histogram import LabelledCodes
+from rmsh.metrics import LabelledCodes, evaluate_directions
 from rmsh.model import load
 from rmsh.pipeline import DEFAULT_ENCODERS
 

@@ -13,7 +13,7 @@ from scipy.io import savemat
 from rmsh.codes import Codes, hamming, unpack
 from rmsh.codes_file import CodesFile
 from rmsh.core.errors import CodesError, ConfigError, DataError
-from rmsh.retrieval_set import decode_codes, read_labels, read_retrieval_set
+from rmsh.retrieval_set import decode_codes, read_retrieval_set
 
 SIGNS = np.where(np.random.default_rng(0).random((40, 8)) < 0.5, 1, -1)
 TEXTS = -SIGNS
@@ -199,24 +199,16 @@ def test_a_codes_file_without_a_split_has_queries_drawn(tmp_path: Path) -> None:
     assert "2 of 12 items were drawn" in found.notes[1]
 
 
-def test_a_codes_file_with_labels_from_another_file(tmp_path: Path) -> None:
-    CodesFile(**{**CODED, "labels": None, "classes": ()}).save(tmp_path / "codes.npz")
-    np.savez(tmp_path / "labels.npz", labels=CODED["labels"][::-1], ids=np.array(CODED["ids"])[::-1])
-    found = read_retrieval_set(tmp_path / "codes.npz", tmp_path / "labels.npz")
-    assert (found.query.labels == CODED["labels"][:3]).all()
+def test_a_codes_file_has_its_labels(tmp_path: Path) -> None:
+    CodesFile(**CODED).save(tmp_path / "codes.npz")
+    with pytest.raises(ConfigError, match=r"codes\.npz .*omit .*labels\.npz"):
+        read_retrieval_set(tmp_path / "codes.npz", tmp_path / "labels.npz")
 
 
 def test_drawing_queries_of_a_codes_file_with_a_split_is_refused(tmp_path: Path) -> None:
     CodesFile(**CODED).save(tmp_path / "codes.npz")
     with pytest.raises(ConfigError, match="--queries is 2"):
         read_retrieval_set(tmp_path / "codes.npz", queries=2)
-
-
-def test_labels_in_parts_are_not_those_of_a_codes_file(tmp_path: Path) -> None:
-    found = read_labels(saved(tmp_path / "l.npz", qL=LABELS[:2], rL=LABELS[2:]))
-    assert [len(found.of[part]) for part in ("query", "database")] == [2, 38]
-    with pytest.raises(DataError, match="query and database"):
-        found.of_all_items()
 
 
 def test_an_unknown_direction_of_a_codes_file_is_refused(tmp_path: Path) -> None:

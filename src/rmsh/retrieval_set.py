@@ -8,7 +8,7 @@ whole bytes of packed bits; labels are 0/1, one column per class. Notes say how 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -23,10 +23,9 @@ from rmsh.metrics.directions import default_directions, select_direction
 from rmsh.metrics.histogram import LabelledCodes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from rmsh.core.types import Direction, IdArray, LabelArray
+    from rmsh.core.types import Direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,19 +50,20 @@ def read_retrieval_set(
     removed from the database. ``direction`` selects the modalities of a codes file, by default "i2t" if it has both.
     """
     if is_codes_file(codes):
-        return _from_codes_file(codes, labels, queries, direction)
+        if labels is not None:
+            raise ConfigError(f"{codes} is a codes file, which has its labels; omit {labels}.")
+        return _from_codes_file(codes, queries, direction)
     if direction is not None:
         raise ConfigError(f"--direction is {direction!r}, but only a codes file of rmsh has modalities; omit it.")
-    coded, notes = {}, []
-    for part, matrix in _find(codes, "codes")[0].items():
-        coded[part], reading = decode_codes(read_matrix(matrix), source=matrix.where)
-        notes.append(f"codes were taken from {matrix}: {reading}")
-    found = read_labels(labels or codes)
-    notes += found.notes
-    if coded.keys() != found.of.keys():
-        parts = f"The codes are of {' and '.join(coded)} items, the labels of {' and '.join(found.of)} items"
+    found, of = _find(codes, "codes"), _find(labels or codes, "labels")
+    if found.keys() != of.keys():
+        parts = f"The codes are of {' and '.join(found)} items, the labels of {' and '.join(of)} items"
         raise DataError(f"{parts}; give both of the same.")
-    sides = {part: LabelledCodes(some, found.of[part]) for part, some in coded.items()}
+    sides, notes = {}, []
+    for part, matrix in found.items():
+        decoded, reading = decode_codes(read_matrix(matrix), source=matrix.where)
+        sides[part] = LabelledCodes(decoded, checked_labels(read_matrix(of[part]), len(decoded), of[part].where))
+        notes += [f"codes were taken from {matrix}: {reading}", f"labels were taken from {of[part]}"]
     if "all" not in sides:
         _refuse_drawing(queries)
         return RetrievalSet(sides["query"], sides["database"], tuple(notes))
@@ -72,12 +72,8 @@ def read_retrieval_set(
     return RetrievalSet(query, database, (*notes, f"{note}; check that the model was not trained on them"))
 
 
-def _from_codes_file(path: Path, labels: Path | None, queries: int | None, direction: Direction | None) -> RetrievalSet:
+def _from_codes_file(path: Path, queries: int | None, direction: Direction | None) -> RetrievalSet:
     coded, notes = CodesFile.load(path), [f"{path} is a codes file"]
-    if labels is not None:
-        found = read_labels(labels)
-        coded = coded.with_labels(found.of_all_items(), found.ids)
-        notes += found.notes
     if coded.split is None:
         drawn, note = draw_queries(len(coded), queries)
         roles = np.full(len(coded), "database")
@@ -92,31 +88,8 @@ def _from_codes_file(path: Path, labels: Path | None, queries: int | None, direc
     return RetrievalSet(*select_direction(query, database, chosen), notes=(*notes, f"the direction is {chosen}"))
 
 
-class FoundLabels(NamedTuple):
-    """The labels of a file by part, the IDs of their rows if the file has them, and notes on how they were read."""
-
-    of: Mapping[Part, LabelArray]
-    ids: IdArray | None
-    notes: tuple[str, ...]
-
-    def of_all_items(self) -> LabelArray:
-        """The labels of one set of items; DataError if they come in parts."""
-        if "all" not in self.of:
-            raise DataError(f"The labels are those of {' and '.join(self.of)} items; give those of all items as one.")
-        return self.of["all"]
-
-
-def read_labels(path: Path) -> FoundLabels:
-    """Read the labels of a matrix file, 0/1 (n, classes)."""
-    found, matrices = _find(path, "labels")
-    labels = {part: checked_labels(read_matrix(m), m.shape[0], m.where) for part, m in found.items()}
-    notes = tuple(f"labels were taken from {matrix}" for matrix in found.values())
-    ids = next((read_matrix(matrix) for matrix in matrices if matrix.meaning == ("all", "ids")), None)
-    return FoundLabels(labels, None if ids is None else np.asarray(ids, dtype=np.str_).ravel(), notes)
-
-
-def _find(path: Path, wanted: Literal["codes", "labels"]) -> tuple[dict[Part, MatrixKey], list[MatrixKey]]:
-    """The matrices of codes or labels in a file, for all items or for queries and database; and all its matrices."""
+def _find(path: Path, wanted: Literal["codes", "labels"]) -> dict[Part, MatrixKey]:
+    """The matrices of codes or labels in a file, for all items or for queries and database."""
     if path.is_dir():
         raise DataError(f"{path} is a folder; give a single matrix file.")
     matrices = list_matrices(*matrix_files(path))
@@ -133,7 +106,7 @@ def _find(path: Path, wanted: Literal["codes", "labels"]) -> tuple[dict[Part, Ma
     if {*found} not in ({"all"}, {"query", "database"}):
         names = f"{wanted!r}, or two matrices 'query_{wanted}' and 'database_{wanted}'"
         raise DataError(f"{path} has {', '.join(map(str, matrices)) or 'no keys'}; name the {wanted} {names}.")
-    return found, matrices
+    return found
 
 
 def decode_codes(values: Any, *, source: str = "codes") -> tuple[Codes, str]:

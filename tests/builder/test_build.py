@@ -52,6 +52,7 @@ def test_the_report_has_scores_of_held_out_items_beside_chance(built: Built) -> 
     assert report["scores"]["t2i"]["queries"] == 4
     assert 0 < report["scores"]["t2i"]["ndcg"]["chance"] < 1
     assert report["delta"]["reason"]
+    assert (built.library / "report.html").read_text().count('<img src="data:image/jpeg') > 20
 
 
 def test_a_second_build_of_the_same_items_does_nothing(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:
@@ -179,6 +180,7 @@ def test_a_very_small_folder_is_built_without_scores(
     report = build(drawings, tmp_path / "library", config=quick).report
     assert (report["counts"]["items"], report["scores"]) == (count, {})
     assert "fewer than 30 items" in report["no_scores"]
+    assert "fewer than 30 items" in (tmp_path / "library" / "report.html").read_text()
 
 
 def test_shards_give_a_library_that_keeps_its_own_images(drawings: Path, quick: BuildConfig, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from rmsh.cli.main import app, run
 from rmsh.codes import Codes
 from rmsh.codes_file import CodesFile
-from rmsh.metrics.directions import evaluate_directions
+from rmsh.metrics import evaluate_directions
 
 runner = CliRunner()
 LABELS = np.eye(3, dtype=np.uint8)[np.arange(40) % 3]
@@ -78,14 +78,6 @@ def test_several_ranks_may_be_given(codes: str, ranks: list[str]) -> None:
 def test_several_directions_are_written_with_commas(codes: str) -> None:
     done = runner.invoke(app, ["evaluate", codes, "--direction", "t2i,i2i", "--json"])
     assert list(json.loads(done.stdout)["directions"]) == ["t2i", "i2i"]
-
-
-def test_labels_may_come_from_another_file(tmp_path: Path, codes: str) -> None:
-    coded(labels=None).save(tmp_path / "bare.npz")
-    np.savez(tmp_path / "labels.npz", labels=LABELS)
-    bare = runner.invoke(app, ["evaluate", str(tmp_path / "bare.npz"), "--labels", str(tmp_path / "labels.npz")])
-    assert "labels were taken from key 'labels'" in bare.stderr
-    assert bare.stdout == runner.invoke(app, ["evaluate", codes]).stdout
 
 
 def test_values_of_each_query_are_written(tmp_path: Path, codes: str) -> None:

@@ -132,3 +132,14 @@ def test_add_takes_folders_and_images(folder: Path, capsys: Capture) -> None:
         "": str(folder / "images"), "11.jpg": str(folder / "other" / "11.jpg"), "trip": str(folder / "trip"),
     }  # fmt: skip
     assert _json(capsys, "sync", folder / "library")["items"] == 10
+
+
+def test_verify_and_backup_know_images(folder: Path, capsys: Capture) -> None:
+    copy = folder / "copy"
+    (folder / "images" / "5.jpg").unlink()
+    assert run(["library", "verify", str(folder / "library")]) == 0
+    assert run(["library", "verify", str(folder / "library"), "--images"]) == 1
+    assert "Missing image files (1): 5.jpg" in capsys.readouterr().out
+    found = _json(capsys, "library", "backup", folder / "library", "--with-images", "--out", copy)
+    assert found == {"backup": str(copy), "missing_pictures": 1}
+    assert len([*copy.rglob("*.jpg")]) == 7

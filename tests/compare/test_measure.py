@@ -16,8 +16,8 @@ from rmsh.core.errors import ConfigError, DataError
 from rmsh.data.open import Opened, open_pairs
 from rmsh.data.splits import fingerprint_ids
 from rmsh.methods import create
+from rmsh.metrics import evaluate
 from rmsh.metrics.counterparts import rank_codes, recall_at
-from rmsh.metrics.evaluate import evaluate
 
 
 @pytest.fixture(scope="module")

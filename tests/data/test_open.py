@@ -9,7 +9,7 @@ import pytest
 from scipy import io, sparse
 
 from rmsh.core.errors import DataError
-from rmsh.data.open import DATASETS, Opened, open_pairs
+from rmsh.data.open import Opened, open_pairs
 from rmsh.data.splits import Split
 
 MATRICES = {"XAll": np.arange(8.0).reshape(4, 2), "YAll": np.eye(4), "LAll": np.eye(4)[:, :2]}
@@ -90,9 +90,24 @@ def test_what_is_skipped_is_not_read(saved: Path) -> None:
     assert pairs.has_text.all()
 
 
-def test_another_package_can_add_a_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DATASETS, "_builtin", {"mine": "rmsh.data.open:open_generated"})
-    assert len(open_pairs("mine:12").pairs) == 12
+def test_coco66k_without_a_folder_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RMSH_COCO66K", raising=False)
+    with pytest.raises(DataError, match=r"RMSH_COCO66K.*'coco66k:FOLDER'"):
+        open_pairs("coco66k")
+
+
+def test_a_wrong_folder_of_coco66k_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"has no pairs.tsv"):
+        open_pairs(f"coco66k:{tmp_path}")
+
+
+def test_coco66k_is_found_by_variable_by_name_and_by_its_files(
+    coco66k_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RMSH_COCO66K", str(coco66k_root))
+    for spec in ("coco66k", f"coco66k:{coco66k_root}", coco66k_root):
+        opened = open_pairs(spec, skip=("images",))
+        assert (opened.name, len(opened.pairs), len(opened.split.query)) == ("coco66k", 61_903, 4_956)
 
 
 def test_the_real_mirflickr_files_are_opened_together_and_stay_sparse(mirflickr_root: Path) -> None:

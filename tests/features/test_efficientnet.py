@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lab.benchmarks.coco66k import read_coco66k
 from rmsh.core.errors import DataError, FormatError
 from rmsh.core.progress import Progress
+from rmsh.data.readers.coco66k import read_coco66k
 from rmsh.features.efficientnet import EfficientNet
 from rmsh.features.extract import restore
 from rmsh.features.weights import locate, read_tensors

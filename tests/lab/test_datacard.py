@@ -18,7 +18,7 @@ from rmsh.core.errors import DataError
 from rmsh.data.open import Opened, open_pairs
 from rmsh.data.pairs import Pairs
 from rmsh.data.splits import Split
-from rmsh.metrics.evaluate import evaluate
+from rmsh.metrics import evaluate
 
 LABELS = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]], dtype=np.uint8)
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
-from lab.photos import idle_sync, looks, mixed, wrong_files
-from rmsh.builder import build
+from lab.photos import idle_sync, looks, mixed
 
 
 @pytest.mark.slow
@@ -21,18 +19,6 @@ def test_mixed_files_are_all_items_or_explained(coco66k_root: Path, tmp_path: Pa
     assert found["second sync"]["removed"] == found["planned"]["missing"]
     assert found["nothing left to do"]
     assert found["wrong files"] == {"missing": 0, "changed": 0, "unreadable": 0}
-
-
-def test_image_files_that_are_missing_changed_or_unreadable_are_found(tmp_path: Path) -> None:
-    (tmp_path / "images").mkdir()
-    for number in range(5):
-        Image.new("RGB", (8, 8), (50 * number, 0, 0)).save(tmp_path / "images" / f"{number}.png")
-    build(tmp_path / "images", tmp_path / "library")
-    assert wrong_files(tmp_path / "library") == {"missing": [], "changed": [], "unreadable": []}
-    (tmp_path / "images" / "1.png").unlink()
-    Image.new("RGB", (8, 8), "blue").save(tmp_path / "images" / "2.png")
-    (tmp_path / "images" / "3.png").write_bytes(b"half a file")
-    assert wrong_files(tmp_path / "library") == {"missing": ["1.png"], "changed": ["2.png"], "unreadable": ["3.png"]}
 
 
 def test_all_pairs_within_the_radius_are_found(tmp_path: Path) -> None:

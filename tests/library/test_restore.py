@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,7 @@ from rmsh.core.locks import try_lock
 from rmsh.library import Item, Library
 from rmsh.library import backup as backup_module
 from rmsh.library.backup import backup, restore
+from rmsh.library.folder import write_manifest
 from rmsh.library.recode import recode
 from rmsh.library.snapshot import SNAPSHOT
 from rmsh.library.verify import verify
@@ -91,6 +95,21 @@ def test_a_database_that_is_not_one_is_replaced_and_open_libraries_notice(
         assert _names(reader, code) == ["a", "b"]
     with pytest.raises(RmshError, match="was restored"):
         fill(library, ["d"])
+    assert verify(folder).problems == ()
+
+
+def test_a_database_with_pages_of_another_size_is_replaced(
+    library: Library, folder: Path, copy: Path, code: Code
+) -> None:
+    library.close()
+    with closing(sqlite3.connect(folder / "items.sqlite", isolation_level=None)) as connection:
+        for statement in ("PRAGMA journal_mode = DELETE", "PRAGMA page_size = 8192", "VACUUM"):
+            connection.execute(statement)
+        assert connection.execute("PRAGMA page_size").fetchone() == (8192,)
+    with Library.open(folder) as reader:
+        assert _names(reader, code) == ["a", "b", "c"]
+        restore(copy, folder)
+        assert _names(reader, code) == ["a", "b"]
     assert verify(folder).problems == ()
 
 
@@ -180,6 +199,29 @@ def test_the_replaced_files_are_kept_when_asked_for(library: Library, folder: Pa
     done = restore(copy, folder, keep=True)
     assert done.replaced is not None
     assert {"items.sqlite", "manifest.json", SNAPSHOT, "model"} <= {path.name for path in done.replaced.iterdir()}
+
+
+def test_the_replaced_files_are_kept_if_the_restore_fails_after_the_database_was_replaced(
+    library: Library, folder: Path, copy: Path, code: Code, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(backup_module, "write_manifest", _fail_for(folder))
+        with pytest.raises(RmshError, match="full"):
+            restore(copy, folder)
+    (kept,) = folder.glob("replaced-*")
+    assert {"items.sqlite", "manifest.json", "model"} <= {path.name for path in kept.iterdir()}
+    assert _names(library, code) == ["a", "b"]
+    restore(copy, folder)
+    assert verify(folder).problems == ()
+
+
+def _fail_for(folder: Path) -> Callable[..., None]:
+    def write(where: Path, connection: sqlite3.Connection) -> None:
+        if where == folder:
+            raise OSError(errno.ENOSPC, "no space left")
+        write_manifest(where, connection)
+
+    return write
 
 
 def test_images_of_the_backup_come_back_and_changed_ones_are_kept(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.metrics.audit import NEARLY_CONSTANT, audit_bits, audit_codes
-from rmsh.metrics.histogram import LabelledCodes
+from rmsh.metrics import LabelledCodes, audit_bits, audit_codes
+from rmsh.metrics.audit import NEARLY_CONSTANT
 
 
 def built(columns: list[np.ndarray]) -> Codes:

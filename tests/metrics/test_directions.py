@@ -8,10 +8,8 @@ import pytest
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, ConfigError, DataError
 from rmsh.core.progress import Progress
+from rmsh.metrics import LabelledCodes, evaluate, evaluate_directions
 from rmsh.metrics.counterparts import rank_codes, recall_score
-from rmsh.metrics.directions import evaluate_directions
-from rmsh.metrics.evaluate import evaluate
-from rmsh.metrics.histogram import LabelledCodes
 
 
 def side(seed: int, prefix: str, n: int, *modalities: str) -> dict:

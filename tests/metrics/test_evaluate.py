@@ -13,9 +13,8 @@ import pytest
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, ConfigError, DataError
 from rmsh.core.progress import Progress
-from rmsh.metrics import histogram
-from rmsh.metrics.evaluate import Definitions, evaluate
-from rmsh.metrics.histogram import histograms
+from rmsh.metrics import evaluate, histogram, histograms
+from rmsh.metrics.evaluate import Definitions
 from rmsh.metrics.ranking import average_precision, by_rank, ndcg, precision_within
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from rmsh.builder import scores
 from rmsh.builder.add import write_items
-from rmsh.builder.report import describe_delta
+from rmsh.builder.report import describe_delta, example_searches, render_report
 from rmsh.builder.source import LEAST_ITEMS, BuildConfig, Source, encode_source, read_source
 from rmsh.builder.stages import Stages, digest
 from rmsh.coding.bounds import choose_delta
@@ -49,9 +49,10 @@ if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
     from rmsh.data.splits import Split
     from rmsh.features.base import Encoder
+    from rmsh.features.executors import Executor
     from rmsh.methods.base import Method
 
-SKIPPED = "skipped.csv"
+PAGE, SKIPPED = "report.html", "skipped.csv"
 WHEEL = (
     "nothing is trained: the bundled model is used. It learned from 61,903 everyday photographs with English "
     "captions (MS COCO) and does not know proper names, written words or drawings"
@@ -86,6 +87,7 @@ def build(
     *,
     config: BuildConfig | None = None,
     overwrite: bool = False,
+    executor: Executor | None = None,
     tell: Tell = lambda _: None,
     on_progress: OnProgress = ignore,
 ) -> Built:
@@ -96,6 +98,7 @@ def build(
         out: the folder of the library.
         config: options.
         overwrite: replace a library of other data or options.
+        executor: where images and texts are encoded; in this process if None.
         tell: called with sentences for the user: what was found, the expected time, the chosen delta and its reason.
         on_progress: called with a Progress.
 
@@ -138,7 +141,7 @@ def build(
             "to it"
         )
         stages = Stages(work, on_skip=lambda name: tell(f"{name}: already done"))
-        report = _Build(source, config, stages, tell, on_progress).run(items_key)
+        report = _Build(source, config, stages, executor, tell, on_progress).run(items_key)
         report |= {"key": key, "metadata": Path(data).name if Path(data).is_file() else None}
         write_json(work / "library" / REPORT, report)
         if not source.origin.unpacked:
@@ -155,6 +158,7 @@ class _Build:
     source: Source
     config: BuildConfig
     stages: Stages
+    executor: Executor | None
     tell: Tell
     on_progress: OnProgress
 
@@ -190,7 +194,8 @@ class _Build:
     def _encode(self, encoders: Mapping[Modality, Encoder]) -> None:
         start, skipped_before, strict = time.perf_counter(), len(self.source.origin.skipped), self.config.strict
         cache = self.stages.folder / "features"
-        self.source = encode_source(self.source, encoders, cache=cache, strict=strict, on_progress=self.on_progress)
+        told: dict[str, Any] = {"executor": self.executor, "on_progress": self.on_progress}
+        self.source = encode_source(self.source, encoders, cache=cache, strict=strict, **told)
         self.stages.seconds["features"] = round(time.perf_counter() - start, 3)
         for sentence in count_skipped(self.source.origin.skipped[skipped_before:]):
             self.tell(sentence)
@@ -278,8 +283,11 @@ class _Build:
             no_scores = f"No scores: fewer than {LEAST_ITEMS} items have an image and a text, so none were held out."
         else:
             no_scores = "No scores: no held-out item shares a label with another item."
-        with Library.open(folder) as library, library.reading() as connection:
-            sizes = bytes_per_item(connection)
+        queries = split.query if split.query.size else np.flatnonzero(scores.complete(pairs))
+        with Library.open(folder) as library:
+            searches = example_searches(library, pairs.ids[queries], seed=config.seed)
+            with library.reading() as connection:
+                sizes = bytes_per_item(connection)
         learned_from = 0 if source.learn_from == "nothing" else int(model.facts["items"])
         report = {
             "name": source.name,
@@ -300,6 +308,7 @@ class _Build:
             "options": config.model_dump(mode="json"),
             "learn_from": source.learn_from,
             "classes": None if source.classes is None else {name: [*words] for name, words in source.classes.items()},
+            "searches": searches,
             "skipped": {"count": len(origin.skipped), "examples": count_skipped(origin.skipped)},
             "no_scores": no_scores,
             **facts,
@@ -307,6 +316,7 @@ class _Build:
         if report["credit"]:
             write_text(folder / CREDIT, report["credit"] + "\n")
         write_skipped(folder / SKIPPED, origin.skipped)
+        write_text(folder / PAGE, render_report(report, images=folder if origin.unpacked else origin.folder))
         return report
 
 

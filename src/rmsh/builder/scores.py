@@ -23,9 +23,9 @@ from rmsh.core.types import DIRECTIONS
 from rmsh.data.splits import Split
 from rmsh.features.bag_of_words import words_of
 from rmsh.library import Item, Library
+from rmsh.metrics import LabelledCodes, evaluate_directions
 from rmsh.metrics.counterparts import Places, rank_codes, recall_at
-from rmsh.metrics.directions import evaluate_directions, modalities
-from rmsh.metrics.histogram import LabelledCodes
+from rmsh.metrics.directions import modalities
 from rmsh.pipeline import codes_of
 from rmsh.retrieval_set import default_query_count
 from rmsh.search import Searcher

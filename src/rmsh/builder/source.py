@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
     from rmsh.data.records import Origin
     from rmsh.features.base import Encoder
+    from rmsh.features.executors import Executor
     from rmsh.library.photos import ImageFile
 
 Signal: TypeAlias = Literal["labels", "pairs", "nothing"]  # what a model learns from
@@ -257,11 +258,13 @@ def encode_source(
     *,
     cache: Path,
     strict: bool = False,
+    executor: Executor | None = None,
     on_progress: OnProgress = ignore,
 ) -> Source:
     """Replace images and texts by features; items with neither left are skipped, or refused if ``strict`` is set."""
     unreadable: list[Skipped] = []
-    pairs = encode_pairs(source.pairs, encoders, cache=cache, on_skipped=unreadable.extend, on_progress=on_progress)
+    told: dict[str, Any] = {"on_skipped": unreadable.extend, "on_progress": on_progress}
+    pairs = encode_pairs(source.pairs, encoders, cache=cache, executor=executor, **told)
     encoded = replace(source, pairs=pairs)
     if not unreadable:
         return encoded

@@ -110,10 +110,13 @@ def _short_name(data: str) -> str:
     """Name of the folder for the results of a data set.
 
     Example:
-        >>> _short_name("generated:600"), _short_name("photos/pairs.npz")
-        ('generated-600', 'pairs')
+        >>> _short_name("generated:600"), _short_name("coco66k:/data/coco"), _short_name("photos/pairs.npz")
+        ('generated-600', 'coco66k', 'pairs')
     """
-    return Path(data).stem.replace(":", "-")
+    kind, _, argument = data.partition(":")
+    if kind == "generated":
+        return f"{kind}-{argument}" if argument else kind
+    return kind if kind == "coco66k" else Path(data).stem
 
 
 def _line(report: Report) -> str:

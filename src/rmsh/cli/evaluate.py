@@ -25,7 +25,6 @@ def evaluate(
     console: Console,
     codes: Annotated[Path, typer.Argument(metavar="CODES", help="Codes file.")],
     *,
-    labels: Annotated[Path | None, typer.Option(help="File with labels, if CODES has none.")] = None,
     protocol: Annotated[str, typer.Option(metavar="paper|unseen", help="Default ranks, and recall.")] = "paper",
     k: Annotated[list[str] | None, typer.Option("-k", "--k", metavar="N,N,...", help="Ranks of the scores.")] = None,
     map_k: MapK = "all",
@@ -48,16 +47,11 @@ def evaluate(
     from rmsh.codes_file import CodesFile
     from rmsh.core.files import atomic
     from rmsh.data.splits import PROTOCOLS
+    from rmsh.metrics import evaluate_directions
     from rmsh.metrics.counterparts import RECALL_RANKS
-    from rmsh.metrics.directions import evaluate_directions
     from rmsh.metrics.evaluate import UNSEEN_RANKS
-    from rmsh.retrieval_set import read_labels
 
     coded = CodesFile.load(codes)
-    if labels is not None:
-        found = read_labels(labels)
-        console.note(*found.notes)
-        coded = coded.with_labels(found.of_all_items(), found.ids)
     if protocol not in PROTOCOLS:
         raise ConfigError(f"--protocol got {protocol!r}; give one of {', '.join(PROTOCOLS)}.")
     unseen = protocol == "unseen"
@@ -130,7 +124,7 @@ def audit(
     Example:
         rmsh audit codes.npz labels.npz --queries 500
     """
-    from rmsh.metrics.audit import audit_codes
+    from rmsh.metrics import audit_codes
     from rmsh.retrieval_set import read_retrieval_set
 
     # An unknown direction is refused by name.

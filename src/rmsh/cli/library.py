@@ -6,6 +6,7 @@ Example:
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -38,16 +39,24 @@ def info(console: Console, library: LibraryFolder) -> None:
     )
 
 
-def verify(console: Console, library: LibraryFolder) -> None:
+def verify(
+    console: Console,
+    library: LibraryFolder,
+    *,
+    images: Annotated[bool, typer.Option(help="Read and compare all image files, too.")] = False,
+) -> None:
     """Check a library for damage; the exit code is 1 if any is found.
 
+    With --images, image files that are missing, changed or unreadable are found, too.
+
     Example:
-        rmsh library verify photos
+        rmsh library verify photos --images
     """
     from rmsh.library.verify import verify as run
 
     console.note(f"Checking {library}: database, codes, model and snapshot.")
-    found = run(library)
+    with console.progress() as progress:
+        found = run(library, images=images, on_progress=progress)
     intact = f"{library} is intact; checked: {', '.join(found.checked)}."
     console.result({"whole": not found.problems, **asdict(found)}, *(found.problems or [intact]))
     if found.problems:
@@ -79,10 +88,12 @@ def backup(
     console: Console,
     library: LibraryFolder,
     out: Annotated[Path, typer.Option(help="Folder to write; it must be new or empty.")],
+    *,
+    with_images: Annotated[bool, typer.Option(help="Also copy the images, captions and metadata files.")] = False,
 ) -> None:
     """Copy a library, which may be in use, and verify the copy.
 
-    The images of a library built from a folder are not copied.
+    The images of a library built from a folder are only copied if asked for.
 
     Example:
         rmsh library backup photos --out photos-copy
@@ -92,7 +103,7 @@ def backup(
 
     console.note(f"Copying {library} to {out}, then verifying the copy.")
     with Library.open(library) as opened:
-        missing = run(opened, out)
+        missing = run(opened, out, with_images=with_images)
     if missing:
         console.note(f"{missing:,} image files are missing and could not be copied.")
     console.result({"backup": str(out), "missing_pictures": missing}, f"{out}: verified copy of {library}")
@@ -196,14 +207,36 @@ def export(
     console.result({"export": str(out), "count": count}, f"{out}: {count:,} written")
 
 
+def load(
+    console: Console,
+    shards: Annotated[str, typer.Argument(metavar="SHARDS", help="Folder or URL that `rmsh encode` wrote.")],
+    out: Annotated[Path, typer.Option(help="Library folder to create or to add to.")],
+    *,
+    images: Annotated[Path | None, typer.Option(help="Folder of the images (default: the library itself).")] = None,
+) -> None:
+    """Create a library from shards, or add their new items to it.
+
+    If interrupted, run the same command again.
+
+    Example:
+        rmsh library load shards --out photos --images my_images
+    """
+    from rmsh.builder.add import load_shards
+    from rmsh.shards import Shards
+
+    with console.progress() as progress:
+        added, total = load_shards(Shards.open(shards), out, images=images, on_progress=progress)
+    console.result({"added": added, "items": total}, f"{out}: {added:,} items added, {total:,} in total")
+
+
 def push(
     console: Console,
-    library: LibraryFolder,
+    library: Annotated[str, typer.Argument(metavar="LIBRARY", help="Library folder, or shards of `rmsh encode`.")],
     to: Annotated[str, typer.Option(metavar="ADDRESS", help="Collection to fill: http(s)://HOST:PORT/NAME.")],
     *,
     drop_former: Annotated[bool, typer.Option(help="Drop collections of former models, even if in use.")] = False,
 ) -> None:
-    """Copy a library, or its changes since the last push, to a Milvus server.
+    """Copy a library or shards, or the changes since the last push, to a Milvus server.
 
     If interrupted, run the same command again. User, password or token, database and certificates come from
     MILVUS_USER, MILVUS_PASSWORD, MILVUS_TOKEN, MILVUS_DB and MILVUS_TLS_CA, or from the file named by MILVUS_SETTINGS.
@@ -213,8 +246,10 @@ def push(
     """
     from rmsh.library import Library
     from rmsh.milvus.push import push as run
+    from rmsh.shards import Shards, is_shards
 
-    with Library.open(library) as opened, console.progress() as on_progress:
+    source = nullcontext(Shards.open(library)) if is_shards(library) else Library.open(library)
+    with source as opened, console.progress() as on_progress:
         done = run(opened, to, drop_former=drop_former, on_progress=on_progress)
     if done.former:
         console.note(f"Collections of former models still exist: {', '.join(done.former)}; --drop-former drops them.")

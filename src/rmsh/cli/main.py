@@ -31,7 +31,7 @@ MODULES = {
 COMMANDS = [verb for verbs in MODULES.values() for verb in verbs]
 # Commands of two words, in modules named by the first word.
 GROUPS = {
-    "library": tuple("info verify compact backup restore repair relocate upgrade export push".split()),  # noqa: SIM905
+    "library": tuple("info verify compact backup restore repair relocate upgrade export load push".split()),  # noqa: SIM905
 }
 
 _INTERRUPTED = 130

@@ -25,10 +25,9 @@ from rmsh.compare.run import Run
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import ConfigError, RmshError
 from rmsh.core.locks import try_lock
-from rmsh.data.open import DATASETS, open_pairs
+from rmsh.data.open import open_pairs
 from rmsh.methods import METHODS
 
-_REGISTRIES = (METHODS, DATASETS)  # what was added to them in this process, a child has to know, too
 # Runs with the same values of these parameters take about the same time; the most specific first.
 _SIMILAR = (("dataset", "method", "train", "bits"), ("dataset", "method", "train"), ("method",), ())
 
@@ -129,9 +128,7 @@ def seconds_left(missing: Sequence[Run], done: Sequence[Mapping[str, Any]]) -> f
 
 def _run_in_child(run: Run, path: Path, data: str, time_limit: float | None) -> Result:
     """Carry out a run in a child process; if the child leaves no result, write a failure."""
-    task = json.dumps(
-        {"run": run.to_json(), "data": data, "path": str(path), "added": [each.added for each in _REGISTRIES]}
-    )
+    task = json.dumps({"run": run.to_json(), "data": data, "path": str(path), "methods": METHODS.added})
     started, error = time.monotonic(), ""
     path.unlink(missing_ok=True)  # the result of a failed run
     try:
@@ -179,7 +176,6 @@ def carry_out(run: Run, data: str) -> Result:
 
 if __name__ == "__main__":
     task = json.load(sys.stdin)
-    for registry, added in zip(_REGISTRIES, task["added"], strict=True):
-        for name, place in added.items():
-            registry.add(name, place)
+    for name, place in task["methods"].items():
+        METHODS.add(name, place)
     write_result(Path(task["path"]), carry_out(Run(**task["run"]), task["data"]))

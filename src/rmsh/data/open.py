@@ -1,4 +1,4 @@
-"""Open data by name or path: data sets, prepared pairs, matrix files, image folders, metadata files, tar shards.
+"""Open data by name or path: coco66k, prepared pairs, matrix files, image folders, metadata files, tar shards.
 
 Prepared pairs are a folder with a benchmark and its split:
 
@@ -11,6 +11,7 @@ split.json                database, query and training items
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +23,8 @@ from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError, FormatError
 from rmsh.core.files import checked_format, read_json
 from rmsh.core.progress import OnProgress, ignore
-from rmsh.core.registry import Registry
 from rmsh.data.pairs import Pairs, listed
+from rmsh.data.readers import coco66k
 from rmsh.data.readers.feature_files import Role, read_matrix_pairs
 from rmsh.data.readers.folder import check_parquet, is_image, is_image_folder, read_folder
 from rmsh.data.readers.matrix_files import SUFFIXES, list_matrices, matrix_files, read_matrix
@@ -36,13 +37,11 @@ from rmsh.data.synthetic.generated import generate_pairs
 PREPARED, PREPARED_VERSION = "rmsh-pairs", 1
 MANIFEST, ITEMS, SPLIT = "manifest.json", "items.parquet", "split.json"
 RAW = {"images": "image", "texts": "text"}  # the column of items.parquet for a raw modality
+COCO66K_VARIABLE = "RMSH_COCO66K"
 _ALLOWED = (
-    "'generated', an image or a folder of images, a .csv, .jsonl or .parquet file that lists them, a .tar "
+    "'coco66k', 'generated', an image or a folder of images, a .csv, .jsonl or .parquet file that lists them, a .tar "
     "shard, or matrices"
 )
-
-# Functions of the part of a name after the colon and the roles to skip, which return Opened.
-DATASETS = Registry("data set", "rmsh.datasets", {"generated": "rmsh.data.open:open_generated"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,7 @@ class Opened:
     pairs: Pairs
     split: Split | None  # the split that comes with the data
     notes: tuple[str, ...]  # sentences for the user about what was guessed and what was skipped
-    name: str  # short, such as "generated"
+    name: str  # short, such as "coco66k"
     origin: Origin | None = None  # for a user's own images and texts, their folder and what was left out
 
     def __post_init__(self) -> None:
@@ -67,8 +66,8 @@ def open_pairs(
 
     Args:
         spec: a folder of images with metadata.csv, .jsonl or .parquet, or with a .txt file per image; tar shards
-            (.tar); a matrix file (.npz, .npy, .mat) or a folder of them; a name in ``DATASETS`` and what it takes after
-            a colon, such as "generated:N" (N items).
+            (.tar); a matrix file (.npz, .npy, .mat) or a folder of them; "coco66k" (in the folder named by
+            the environment variable RMSH_COCO66K), "coco66k:FOLDER", "generated" or "generated:N" (N items).
         skip: roles that need not be read, such as ("images",) if only labels are needed.
         strict: fail instead of skipping unreadable parts of items and accepting items without labels.
         on_progress: called with the number of files read from a folder of images.
@@ -97,9 +96,14 @@ def open_pairs(
 def _open_spec(spec: str, skip: Collection[Role], on_progress: OnProgress) -> Opened:
     name, _, argument = spec.partition(":")
     path = Path(spec)
-    if name in DATASETS:
-        opened: Opened = DATASETS.load(name)(argument, skip)
-        return opened
+    if name == "generated":
+        return _open_generated(argument)
+    if name == "coco66k" or coco66k.is_coco66k(path):
+        folder = (argument or os.environ.get(COCO66K_VARIABLE)) if name == "coco66k" else spec
+        if not folder:
+            raise DataError(f"The folder of coco66k is unknown; set {COCO66K_VARIABLE} or write 'coco66k:FOLDER'.")
+        pairs, split = coco66k.read_coco66k(Path(folder), image_features="images" not in skip)
+        return Opened(pairs, split, (), "coco66k")
     if (path / ITEMS).is_file() and (path / MANIFEST).is_file():
         return _open_prepared(path, skip)
     if _has_raw_items(path):
@@ -163,8 +167,7 @@ def _open_raw_items(path: Path, on_progress: OnProgress) -> Opened:
     return Opened(pairs, None, (*notes, *left_out), path.resolve().stem, origin)
 
 
-def open_generated(argument: str, _skip: Collection[Role] = ()) -> Opened:
-    """Generate N pairs; the argument is N, at least 10, or empty."""
+def _open_generated(argument: str) -> Opened:
     if argument and not (argument.isascii() and argument.isdigit() and int(argument) >= 10):
         raise DataError(f"Got 'generated:{argument}'; write 'generated:N' with N at least 10.")
     pairs = generate_pairs(int(argument)) if argument else generate_pairs()

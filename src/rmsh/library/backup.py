@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import check_space, copy_file, flush_folder, make_folder, read_json
 from rmsh.core.locks import try_lock
+from rmsh.data.readers.folder import texts_in
+from rmsh.data.records import folder_name, locate
 from rmsh.library import database, schema
 from rmsh.library.folder import (
     MANIFEST,
@@ -47,15 +49,16 @@ from rmsh.library.writing import log_new_codes
 if TYPE_CHECKING:
     from rmsh.library.library import Library
 
+_IMAGES = "images"  # folder of a backup with copies of image folders
 _AHEAD = 1 << 20  # changes that writers may acknowledge while a backup is copied and verified
-_PAGE_SIZES = {1 << power for power in range(9, 17)}
 _UNUSABLE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
+_UNUSABLE |= {sqlite3.SQLITE_READONLY}  # pages of another size, which cannot be changed in place
 
 
-def backup(library: Library, out: Path) -> int:
+def backup(library: Library, out: Path, *, with_images: bool = False) -> int:
     """Copy one consistent state of a library to a new folder; return how many image files are missing.
 
-    Images that the library keeps itself are copied; those in folders of their own stay there.
+    Images inside the folder of the library are copied; those in other folders only ``with_images``, with their texts.
     """
     with new_folder(out) as unfinished:
         path = database.new_database(unfinished)
@@ -68,7 +71,7 @@ def backup(library: Library, out: Path) -> int:
                     break  # otherwise the library was recoded in between
         model.save(unfinished / MODEL)
         with closing(database.connect_writer(unfinished, timeout=0)) as connection:
-            missing = _copy_images(library.folder, unfinished, connection)
+            missing = _copy_folders(library.folder, unfinished, connection, outside=with_images)
             write_snapshot(unfinished / SNAPSHOT, connection)
             database.write_acknowledged(unfinished, *last_change(connection))
             write_manifest(unfinished, connection)
@@ -80,21 +83,37 @@ def backup(library: Library, out: Path) -> int:
     return missing
 
 
-def _copy_images(library: Path, target: Path, connection: sqlite3.Connection) -> int:
-    """Copy the images that a library keeps itself; returns how many are missing. Without space for all, none is."""
-    if image_folders(connection, library):
-        return 0
-    images = _pictures(connection)
-    present = [name for name in images if (library / name).is_file()]
-    check_space(target, sum((library / name).stat().st_size for name in present))
-    for name in present:
-        copy_file(library / name, target / name)
-    return len(images) - len(present)
+def _copy_folders(library: Path, target: Path, connection: sqlite3.Connection, *, outside: bool) -> int:
+    """Copy the images inside a library, or all, with captions and metadata files, into its backup.
 
-
-def _pictures(connection: sqlite3.Connection) -> list[str]:
-    found = connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL")
-    return [name for (name,) in found]
+    Returns how many images are missing. If the disk has too little space for all of them, none is copied.
+    """
+    folders, home = image_folders(connection, library), library.resolve()
+    near = {
+        name: f"{_IMAGES}/{number}/{path.name}"
+        for number, (name, path) in enumerate(folders.items(), start=1)
+        if outside or path.resolve().is_relative_to(home)
+    }
+    files: dict[Path, Path] = {}  # by copy
+    for name, place in near.items():
+        path, copy = folders[name], target / place
+        if path.is_dir():
+            files |= {copy / text: path / text for text in texts_in(path)}
+        else:  # an image or a metadata file
+            files |= {copy.with_name(one.name): one for one in (path, path.with_suffix(".txt")) if one.is_file()}
+    copies = {name: target / place for name, place in near.items()}
+    for (picture,) in connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL"):
+        if not folders or folder_name(picture, folders) in near:  # a library without folders keeps its own images
+            original = locate(picture, folders.get("", library), folders)[1]
+            files[locate(picture, copies.get("", target), copies)[1]] = original
+    present = {copy: file for copy, file in files.items() if file.is_file()}
+    check_space(target, sum(file.stat().st_size for file in present.values()))
+    for copy, file in present.items():
+        make_folder(copy.parent)
+        copy_file(file, copy)
+    for name, place in near.items():
+        set_folder(connection, target, name, folders[name], place)
+    return len(files) - len(present)
 
 
 @dataclass(frozen=True)
@@ -129,12 +148,16 @@ def restore(
         if wanted != found and not replace:
             both = f"The backup {backup} belongs to the library {wanted}, {to} has the ID {found or 'unknown'}"
             raise InputError(f"{both}; give the folder of that library, a new folder, or --replace.")
-        _replace(work / "new", to, work / "replaced", timeout=timeout)
-        kept = to / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}"
-        problems = verify(to).problems
-        if problems or keep:
-            os.rename(work / "replaced", kept)
-            flush_folder(to)
+        _replace_database(work / "new", to, work / "replaced", timeout=timeout)
+        kept, is_whole = to / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}", False
+        try:
+            _replace_files(work / "new", to, work / "replaced")
+            problems = verify(to).problems
+            is_whole = not problems
+        finally:
+            if keep or not is_whole:
+                os.rename(work / "replaced", kept)
+                flush_folder(to)
         if problems:
             raise RmshError(f"{to} was restored but is damaged: {problems[0]} The replaced files are in {kept}.")
     return _result(to, kept if keep else None)
@@ -176,7 +199,7 @@ def _read_id(folder: Path) -> str | None:
 def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
     """Copy a backup and verify the copy, which will replace ``library``; FormatError if it is damaged.
 
-    Images that ``library`` has already are not copied.
+    Images that ``library`` has already are not copied, nor is an image folder that is where it was.
     """
     make_folder(copy)
     with database.translate_errors(backup), closing(database.connect_reader(backup)) as source:
@@ -202,14 +225,19 @@ def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
         write_snapshot(copy / SNAPSHOT, connection)
         database.write_acknowledged(copy, *last_change(connection))
         write_manifest(copy, connection)
-        folders = image_folders(connection, copy)
-        for name in [] if folders else _pictures(connection):  # images that the library keeps itself
+        kept = image_folders(connection, backup)  # those in the backup, if it has them
+        pictures = connection.execute("SELECT DISTINCT picture FROM items WHERE picture IS NOT NULL")
+        for name in () if kept else (picture for (picture,) in pictures):  # images inside the library
             image, known = backup / name, library / name
             if image.is_file() and not (known.is_file() and filecmp.cmp(image, known, shallow=False)):
                 copy_file(image, copy / name)
-        for name, path in folders.items():
+        for name, path in image_folders(connection, copy).items():
             if path.exists():
                 set_folder(connection, library, name, path)
+            elif kept[name].is_relative_to(backup.resolve()):
+                parent = kept[name].parent
+                check_space(copy, sum(file.stat().st_size for file in parent.rglob("*") if file.is_file()))
+                shutil.copytree(parent, copy / parent.relative_to(backup.resolve()), dirs_exist_ok=True)
     _flush(copy)
 
 
@@ -223,22 +251,24 @@ def _flush(folder: Path) -> None:
                 os.fsync(file.fileno())
 
 
-def _replace(new: Path, to: Path, replaced: Path, *, timeout: float) -> None:
-    """Replace the files of a library by the verified copy, and keep the replaced ones."""
-    with closing(database.connect_reader(new)) as connection:
-        restored = generation_of(connection)
+def _replace_database(new: Path, to: Path, replaced: Path, *, timeout: float) -> None:
+    """Replace the database of a library by that of the verified copy; copies of what is replaced are kept."""
     usable = _set_aside(to, replaced, timeout=timeout)
     shutil.rmtree(to / NEXT_MODEL, ignore_errors=True)
     os.rename(new / MODEL, to / NEXT_MODEL)  # where it is found as soon as the database is that of the backup
     flush_folder(to)
     if not (usable and _replace_content(new, to, timeout=timeout)):
         _replace_file(new, to)
-    install_model(to, restored, force=True)
+
+
+def _replace_files(new: Path, to: Path, replaced: Path) -> None:
+    """Make the model, the snapshot, the manifest and images follow the restored database; may be repeated."""
     with closing(database.connect_reader(to)) as connection:
+        install_model(to, generation_of(connection), force=True)
         database.write_acknowledged(to, *last_change(connection))
         write_manifest(to, connection)
     above = {MANIFEST, database.ACKNOWLEDGED, *(f"{database.DATABASE}{suffix}" for suffix in ("", "-wal", "-shm"))}
-    for path in sorted(each for each in new.rglob("*") if each.is_file()):  # the snapshot, and images
+    for path in sorted(each for each in new.rglob("*") if each.is_file()):
         name = path.relative_to(new)
         if name.parts[0] not in above:
             if (to / name).exists():
@@ -285,25 +315,16 @@ def _replace_content(new: Path, to: Path, *, timeout: float) -> bool:
             raise RmshError(f"The library {to} is being written to; restore it again when that has finished.")
 
     try:
-        with closing(database.connect_writer(to, timeout=timeout)) as target:
-            (size,) = target.execute("PRAGMA page_size").fetchone()
-            _set_page_size(new, size)
-            with closing(database.connect_reader(new)) as source:
-                source.backup(target, progress=check, sleep=0.05)
+        with (
+            closing(database.connect_writer(to, timeout=timeout)) as target,
+            closing(database.connect_reader(new)) as source,
+        ):
+            source.backup(target, progress=check, sleep=0.05)
     except sqlite3.Error as error:
         if database.primary_code(error) not in _UNUSABLE:
             raise
         return False
     return True
-
-
-def _set_page_size(new: Path, size: int) -> None:
-    """Give the copy the page size of the database that it replaces, as SQLite requires."""
-    with closing(sqlite3.connect(new / database.DATABASE, isolation_level=None)) as connection:
-        if connection.execute("PRAGMA page_size").fetchone()[0] != size and size in _PAGE_SIZES:
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute(f"PRAGMA page_size = {size}")
-            connection.execute("VACUUM")
 
 
 def _replace_file(new: Path, to: Path) -> None:

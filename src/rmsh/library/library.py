@@ -259,7 +259,8 @@ class Library:
             read = partial(queries.vectors_of_rows, connection, on_damage=lost.append)
             vectors = views["image"].vectors.of(rows, read)
             self._views.warn(lost)
-            used = use(Candidates(rows, stored, has, vectors, partial(self._intact_items, connection)))
+            items = partial(self._intact_items, connection)
+            used = use(Candidates(rows, stored, has, vectors, items, len(views[query.to]), views["image"].words))
             if all(view.is_valid() for view in views.values()):
                 return used
         return self.candidates(query, use)

@@ -7,24 +7,33 @@ matches its own checksums.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmsh.codes import to_words
-from rmsh.core.errors import FormatError, RmshError
+from rmsh.core.errors import DataError, FormatError, RmshError
+from rmsh.core.files import open_regular
+from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.core.types import MODALITIES
+from rmsh.data.pairs import listed
+from rmsh.data.records import locate
+from rmsh.features.decoding import processors
+from rmsh.features.images import read_photo
 from rmsh.library import queries
 from rmsh.library.database import connect_reader, connect_writer, primary_code, read_acknowledged, translate_errors
 from rmsh.library.folder import check_is_library, find_model, read_manifest
-from rmsh.library.photos import damaged_photos
+from rmsh.library.image_folders import image_folders
+from rmsh.library.photos import damaged_photos, has_photos
 from rmsh.library.schema import RESTORE, check_version, is_code_row_intact
 from rmsh.library.snapshot import open_snapshot
 from rmsh.library.views import Views
@@ -40,15 +49,20 @@ _BLOCK = 1 << 14  # items in memory at once
 
 @dataclass(frozen=True)
 class Verification:
-    """The checks that were made, and a message for each problem found."""
+    """The checks that were made, a message for each problem found, and IDs of items whose image files have one."""
 
     checked: tuple[str, ...]
     problems: tuple[str, ...]
+    images: Mapping[str, Sequence[str]] = field(default_factory=dict)  # IDs by what is wrong, if images are checked
 
 
-def verify(folder: Path) -> Verification:
-    """Check every part of a library without changing it; FormatError if there is no library."""
+def verify(folder: Path, *, images: bool = False, on_progress: OnProgress = ignore) -> Verification:
+    """Check every part of a library without changing it; FormatError if there is no library.
+
+    With ``images``, all image files are read and compared with what the library knows about them.
+    """
     check_is_library(folder)
+    wrong: dict[str, list[str]] = {}
     checks: dict[str, Callable[[Path, sqlite3.Connection], Iterator[str]]] = {
         "database": _check_database,
         "full-text index": _check_texts,
@@ -74,9 +88,16 @@ def verify(folder: Path) -> Verification:
                         problems += itertools.islice(check(folder, connection), _MAX_REPORTED + 1)
                 except RmshError as error:
                     problems.append(str(error))
+            if images:
+                wrong = _check_images(connection, folder, on_progress)
     except RmshError as error:
         return Verification(("manifest and database",), (str(error),))
-    return Verification(tuple(checks), tuple(dict.fromkeys(problems)))
+    problems += (
+        f"{kind.capitalize()} image files ({len(ids):,}): {listed(ids)}; restore them, or run `rmsh sync`."
+        for kind, ids in wrong.items()
+        if ids
+    )
+    return Verification((*checks, *["images"] * images), tuple(dict.fromkeys(problems)), wrong)
 
 
 def _check_database(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
@@ -160,6 +181,37 @@ def damaged_vectors(connection: sqlite3.Connection) -> list[tuple[int, int]]:
 def _check_photos(_folder: Path, connection: sqlite3.Connection) -> Iterator[str]:
     for row in damaged_photos(connection):
         yield f"What is known of the image file of row {row} is damaged; run `rmsh library repair`, then `rmsh sync`."
+
+
+def _check_images(connection: sqlite3.Connection, library: Path, on_progress: OnProgress) -> dict[str, list[str]]:
+    """IDs of the items whose image files are missing, are not as the library read them, or cannot be read."""
+    others = image_folders(connection, library)
+    folder = others.pop("", library)
+    known = dict(connection.execute("SELECT row, hash FROM photos")) if has_photos(connection) else {}
+
+    def problem(row: int, picture: str) -> str | None:
+        root, path = locate(picture, folder, others)
+        try:
+            with open_regular(path, inside=root) as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() == known.get(row):
+                    return None
+            read_photo(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return "missing"
+        except (DataError, OSError):
+            return "unreadable"
+        return "changed" if row in known else None
+
+    items = connection.execute("SELECT row, id, picture FROM items WHERE picture IS NOT NULL").fetchall()
+    found: dict[str, list[str]] = {"missing": [], "changed": [], "unreadable": []}
+    report = counter(on_progress, "check images", len(items), "file")
+    with ThreadPoolExecutor(processors(), thread_name_prefix="rmsh-images") as pool:
+        problems = pool.map(problem, (row for row, _, _ in items), (picture for _, _, picture in items))
+        for count, ((_, name, _), kind) in enumerate(zip(items, problems, strict=True), start=1):
+            if kind is not None:
+                found[kind].append(name)
+            report(count)
+    return found
 
 
 def _check_model(folder: Path, connection: sqlite3.Connection) -> Iterator[str]:

@@ -49,7 +49,7 @@ class Audit:
 
 
 def audit_codes(query: LabelledCodes, database: LabelledCodes, **options: Any) -> Audit:
-    """Audit the bits of both sides and score the queries; options are those of :func:`rmsh.evaluate`."""
+    """Audit the bits of both sides and score the queries; options are those of :func:`rmsh.metrics.evaluate`."""
     scores = evaluate(query.codes, database.codes, query.labels, database.labels, **options)
     return Audit(audit_bits(query.codes), audit_bits(database.codes), scores)
 

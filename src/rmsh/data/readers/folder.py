@@ -69,6 +69,11 @@ def is_image_folder(folder: Path) -> bool:
     return any(_is_metadata(name) or is_image(name) for name in _files(folder))
 
 
+def texts_in(folder: Path) -> list[str]:
+    """Relative paths of the metadata files and the texts in a folder and below it."""
+    return [name for name in _files(folder) if _is_metadata(name) or name.lower().endswith(".txt")]
+
+
 def read_folder(path: Path, *, on_progress: OnProgress = ignore) -> tuple[Origin, list[str]]:
     """The checked records of a folder, a metadata file or an image, and notes on what was guessed.
 

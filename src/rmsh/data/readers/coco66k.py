@@ -1,29 +1,22 @@
-"""The coco66k folder: 61,903 MS COCO images with a caption and labels of 80 classes, split as in the paper.
-
-``open_pairs("coco66k:FOLDER")`` opens it, in every command of the lab.
-"""
+"""The coco66k folder: 61,903 MS COCO images with a caption and labels of 80 classes, split as in the paper."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lab.data import coco66k_root
 from rmsh.core.errors import DataError
 from rmsh.data.labels import unpack_labels
-from rmsh.data.open import Opened
 from rmsh.data.pairs import Pairs, listed
 from rmsh.data.readers.matrix_files import list_matrices, read_matrix
-from rmsh.data.splits import Split, fingerprint_ids, unseen_split
+from rmsh.data.splits import Split, fingerprint_ids
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rmsh.core.types import FloatArray, IdArray, LabelArray
-    from rmsh.data.readers.feature_files import Role
 
 PAIRS, LABELS, IMAGE_FEATURES = "pairs.tsv", "labels.npz", "image_features.u8.npy"
 HEADER = ("id", "split", "caption")
@@ -33,12 +26,9 @@ ITEMS = 61_903
 HELD_OUT = {"count": 8000, "sha256": "2acbe11a21f9283e6822d5da4c36bb03ddd33cf7bd8e7a4bca020fcd8ef528a6"}
 
 
-def open_coco66k(folder: str, skip: Collection[Role]) -> Opened:
-    """Read coco66k from a folder, by default that of :func:`lab.data.coco66k_root`."""
-    pairs, split = read_coco66k(Path(folder or coco66k_root()), image_features="images" not in skip)
-    if len(pairs) == ITEMS:
-        check_held_out(pairs.ids, unseen_split(split))
-    return Opened(pairs, split, (), "coco66k")
+def is_coco66k(folder: Path) -> bool:
+    """Whether a folder has the files of coco66k; the image features may be missing."""
+    return (folder / PAIRS).is_file() and (folder / LABELS).is_file()
 
 
 def decompand(stored: NDArray[np.uint8]) -> FloatArray:
@@ -66,7 +56,7 @@ def read_coco66k(root: Path, *, image_features: bool = True) -> tuple[Pairs, Spl
 def check_held_out(ids: IdArray, split: Split) -> None:
     """Raise a DataError if a split of the whole data set holds out other pairs than those fixed for `unseen`."""
     found = fingerprint_ids(ids[split.database])
-    if found != HELD_OUT:
+    if len(ids) == ITEMS and found != HELD_OUT:
         raise DataError(
             f"The protocol unseen of coco66k holds out {HELD_OUT}, but this split {found}. Use the published files and "
             f"the version of numpy in constraints.txt instead of {np.__version__}."

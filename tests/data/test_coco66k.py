@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lab.benchmarks.coco66k import HELD_OUT, check_held_out, decompand, read_coco66k
 from rmsh.core.errors import DataError
 from rmsh.data.labels import pack_labels
-from rmsh.data.open import open_pairs
+from rmsh.data.readers.coco66k import HELD_OUT, check_held_out, decompand, is_coco66k, read_coco66k
 from rmsh.data.splits import unseen_split
 
 ROWS = ["42\tdatabase\tA rack of shoes", "49\tdatabase\tTwo men", "7\tquery\tA clock tower"]
@@ -99,6 +98,7 @@ def test_features_of_other_rows_or_type_are_refused(tmp_path: Path, features: An
 
 def test_the_real_captions_and_labels_are_as_published(coco66k_root: Path) -> None:
     pairs, split = read_coco66k(coco66k_root, image_features=False)
+    assert is_coco66k(coco66k_root)
     assert (len(pairs), len(split.database), len(split.query)) == (61_903, 56_947, 4_956)
     assert pairs.texts[0] == "This wire metal rack holds several pairs of shoes and sandals"
     assert len(pairs.class_names) == 80
@@ -121,13 +121,3 @@ def test_the_pairs_held_out_of_the_real_data_are_the_fixed_ones(coco66k_root: Pa
     assert (len(unseen.database), len(unseen.query), len(unseen.train)) == (8_000, 4_956, 46_947)
     with pytest.raises(DataError, match=f"{HELD_OUT['sha256']}.*8000"):
         check_held_out(pairs.ids, unseen_split(split, seed=1))
-
-
-def test_it_is_opened_by_name(coco66k_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RMSH_COCO66K", str(coco66k_root))
-    for spec in ("coco66k", f"coco66k:{coco66k_root}"):
-        opened = open_pairs(spec, skip=("images",))
-        assert (opened.name, len(opened.pairs), len(opened.split.query)) == ("coco66k", 61_903, 4_956)
-    with pytest.raises(DataError, match=r"has no pairs.tsv"):
-        open_pairs(f"coco66k:{tmp_path}")
-    assert open_pairs(f"coco66k:{write(tmp_path)}").name == "coco66k"
