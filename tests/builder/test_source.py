@@ -21,7 +21,7 @@ def _folder(folder: Path, rows: list[str], header: str = "file_name,text,labels"
 
 
 def _read(folder: Path, **options: Any) -> Source:
-    return read_source(folder, BuildConfig.parse({"method": "glint", **options}), work=folder / "work")
+    return read_source(folder, BuildConfig.parse({"method": "rmsh", **options}), work=folder / "work")
 
 
 UNLABELLED = ["a dog,", "two dogs,", "a cat,", "cats,", "the sea,"]
@@ -81,7 +81,7 @@ def test_labels_are_the_texts_where_there_are_none(tmp_path: Path) -> None:
             ["dog,x", "cat,y"],
             "file_name,text,labels",
             {},
-            "2 of 2 items have an image and labels; glint needs at least 3",
+            "2 of 2 items have an image and a text and labels; rmsh needs at least 3",
         ),
     ],
 )
@@ -134,7 +134,7 @@ def test_names_of_folders_are_filters_unless_they_are_asked_for(tmp_path: Path, 
     assert (source.pairs.texts is not None) == captions  # "Italy" is not what an image shows
     asked = _read(tmp_path, method="nest", labels_from="folders")
     assert (asked.pairs.class_names, asked.learn_from, asked.judged) == (("Italy", "Norway"), "labels", True)
-    assert _read(tmp_path).learn_from == "labels"  # GLINT cannot do without
+    assert _read(tmp_path).learn_from == "labels"  # RMSH cannot do without
 
 
 def test_labels_that_are_not_folders_are_not_taken_for_them(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_few_captions_are_scored_by_recall_and_their_words_are_filters(photograp
     assert "image" in report["classes"]
 
 
-@pytest.mark.parametrize("options", [{"bits": 64}, {"text_encoder": "bag-of-words"}, {"method": "glint"}])
+@pytest.mark.parametrize("options", [{"bits": 64}, {"text_encoder": "bag-of-words"}, {"method": "rmsh"}])
 def test_images_alone_need_the_default_model(photographs: Path, tmp_path: Path, options: dict[str, object]) -> None:
     with pytest.raises(DataError, match="no item has a label or a text"):
         build(photographs, tmp_path / "library", config=BuildConfig.parse(options))

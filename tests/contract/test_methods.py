@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import lab.methods  # noqa: F401  # a method of the lab follows the same contract
 from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.data.pairs import Pairs
 from rmsh.data.synthetic.generated import generate_pairs

@@ -45,6 +45,13 @@ def test_built_in_names_cannot_be_replaced() -> None:
     assert ROOTS.load("root") is math.sqrt
 
 
+def test_a_name_can_be_added_to_the_process() -> None:
+    roots = Registry("function", "rmsh.test", {"root": "math:sqrt"})
+    roots.add("cube", "math:cbrt")
+    assert (roots.names(), roots.added) == (["cube", "root"], {"cube": "math:cbrt"})
+    assert roots.load("cube") is math.cbrt
+
+
 def test_a_misspelt_name_gets_a_suggestion() -> None:
     with pytest.raises(ConfigError, match=r"'rot'.*'root'"):
         ROOTS.load("rot")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lab.methods  # noqa: F401  # adds GLINT
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import METHODS, create, method_class
 from rmsh.metrics.evaluate import evaluate

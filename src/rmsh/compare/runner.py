@@ -26,6 +26,7 @@ from rmsh.core.cache import cache_folder
 from rmsh.core.errors import ConfigError, RmshError
 from rmsh.core.locks import try_lock
 from rmsh.data.open import open_pairs
+from rmsh.methods import METHODS
 
 # Runs with the same values of these parameters take about the same time; the most specific first.
 _SIMILAR = (("dataset", "method", "train", "bits"), ("dataset", "method", "train"), ("method",), ())
@@ -127,7 +128,7 @@ def seconds_left(missing: Sequence[Run], done: Sequence[Mapping[str, Any]]) -> f
 
 def _run_in_child(run: Run, path: Path, data: str, time_limit: float | None) -> Result:
     """Carry out a run in a child process; if the child leaves no result, write a failure."""
-    task = json.dumps({"run": run.to_json(), "data": data, "path": str(path)})
+    task = json.dumps({"run": run.to_json(), "data": data, "path": str(path), "methods": METHODS.added})
     started, error = time.monotonic(), ""
     path.unlink(missing_ok=True)  # the result of a failed run
     try:
@@ -175,4 +176,6 @@ def carry_out(run: Run, data: str) -> Result:
 
 if __name__ == "__main__":
     task = json.load(sys.stdin)
+    for name, place in task["methods"].items():
+        METHODS.add(name, place)
     write_result(Path(task["path"]), carry_out(Run(**task["run"]), task["data"]))

@@ -30,6 +30,11 @@ class Registry:
         self.kind = kind
         self.group = group
         self._builtin = dict(builtin)
+        self.added: dict[str, str] = {}
+
+    def add(self, name: str, place: str) -> None:
+        """Add an entry, "module:attribute", to this process; a package that is installed uses an entry point."""
+        self._builtin[name] = self.added[name] = place
 
     def names(self) -> list[str]:
         """All known names, sorted."""

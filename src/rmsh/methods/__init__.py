@@ -22,7 +22,6 @@ METHODS = Registry(
         "classifier-itq": "rmsh.methods.classifier_itq:ClassifierITQ",
         "cmfh": "rmsh.methods.cmfh:CMFH",
         "dcmh": "rmsh.methods.dcmh:DCMH",
-        "glint": "rmsh.methods.glint:GLINT",
         "nest": "rmsh.methods.nest:NEST",
         "rmsh": "rmsh.methods.rmsh:RMSH",
         "scm": "rmsh.methods.scm:SCM",

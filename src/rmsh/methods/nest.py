@@ -7,7 +7,7 @@ the softmax over Hamming distances from one modality to the other follows a targ
 counterpart, and the rest by the gains of the shared labels; an item without labels uses the similarity of texts
 instead. The loss applies to the whole code and, in each step, to two of its prefixes of half, a quarter, ... of the
 length, so that a prefix is a code of its own. Tanh becomes steeper during the second stage. Labels are checked as in
-GLINT. docs/nest.md has the equations and the effect of each part.
+GLINT (docs/glint.md). docs/nest.md has the equations and the effect of each part.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from torch import Tensor, nn
 
 from rmsh.hash_function import HashFunction, JointLayer, Layer, RootLayer
 from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
-from rmsh.methods.glint import square_roots, steepness_at
 from rmsh.training.label_noise import fit_label_model, probability_correct
 from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet, batch_size, dropout_rate, enough_epochs
 from rmsh.training.losses import classification_loss, target_shares
@@ -45,6 +44,8 @@ _MIN_ITEMS = 2
 _MIN_CHECKED = 100
 # The share of the first stage after which labels are checked, and that in which dropout falls.
 _CHECK, _ANNEALING = 0.1, 0.8
+# The share of the second stage in which tanh becomes steeper.
+_STEEPENING = 0.8
 # Labelled items up to which dropout does not fall, and from which it falls to zero.
 _FEW, _MANY = 2000, 10_000
 # The least dropout: at the start, where there are labels; throughout, where there are none.
@@ -384,6 +385,26 @@ def kept_dropout(items: int) -> float:
         [1.0, 1.0, 0.5, 0.0, 0.0]
     """
     return min(1.0, max(0.0, (_MANY - items) / (_MANY - _FEW)))
+
+
+def steepness_at(progress: float, final: float) -> float:
+    """The steepness of tanh at a point of the second stage between 0 and 1: linear from 1 to ``final``.
+
+    Example:
+        >>> [round(steepness_at(p, 16.0), 4) for p in (0.0, 0.4, 0.8, 1.0)]
+        [1.0, 8.5, 16.0, 16.0]
+    """
+    return 1 + (final - 1) * min(1.0, progress / _STEEPENING)
+
+
+def square_roots(logits: Tensor) -> Tensor:
+    """The square roots of the probabilities with these logits.
+
+    Example:
+        >>> round(square_roots(torch.tensor(0.0)).item(), 4)  # of one half
+        0.7071
+    """
+    return torch.exp(0.5 * F.logsigmoid(logits))
 
 
 def joint(outputs: Tensor, classes: int) -> Tensor:

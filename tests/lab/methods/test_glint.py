@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from lab.methods.glint import GLINT, GLINTConfig, Objective
 from rmsh.compare.measure import with_noisy_labels
+from rmsh.compare.run import Run
+from rmsh.compare.runner import make_runs
 from rmsh.core.progress import OnProgress, Progress
 from rmsh.core.types import BitArray, FloatArray, IntArray, ScoreArray
 from rmsh.data.synthetic.generated import generate_pairs
-from rmsh.methods.glint import GLINT, GLINTConfig, Objective
 from rmsh.metrics.evaluate import evaluate
 from rmsh.training.loop import Schedule, TrainingSet, train
 
@@ -242,3 +244,11 @@ def test_codes_rank_far_above_chance(bits: int) -> None:
     scores = evaluate(codes["image"], codes["text"], pairs.labels, pairs.labels, k=50)
     assert scores.ndcg.value > 1.5 * scores.ndcg.chance
     assert scores.map.value > 1.3 * scores.map.chance
+
+
+@pytest.mark.slow
+def test_a_run_in_a_process_of_its_own_knows_the_method(tmp_path: Path) -> None:
+    run = Run("few", "glint", 8, options={"epochs": 1, "hidden": 8})
+    (result,) = make_runs([run], tmp_path, data={"few": "generated:60"})
+    assert result is not None
+    assert (result["status"], result["method_version"]) == ("done", GLINT.version)

@@ -1,4 +1,4 @@
-"""GLINT: graded listwise training through label probabilities, this project's own method.
+"""GLINT: graded listwise training through label probabilities, a method of this project that NEST replaced.
 
 Training has two stages. First, one classifier per modality learns label probabilities: a space that images and texts
 share. Then a small network per modality, the coder, maps the square roots of these probabilities to bits. The coders
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor
 
 from rmsh.core.types import MODALITIES
 from rmsh.hash_function import HashFunction
 from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
+from rmsh.methods.nest import square_roots, steepness_at
 from rmsh.training.label_noise import fit_label_model, probability_correct
 from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet, batch_size, dropout_rate
 from rmsh.training.losses import bit_distances, classification_loss, listwise_loss, target_shares
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 _BLOCK = 4096
 # Images and texts that a batch needs for ranking and normalisation.
 _MIN_ITEMS = 2
-# The share of the second stage in which tanh becomes steeper.
-_STEEPENING = 0.8
 # The share of the first stage after which labels are checked: common patterns are learned, single items are not.
 _CHECK = 0.1
 
@@ -197,23 +195,3 @@ def _coder(data: TrainingSet, config: GLINTConfig) -> HashNetwork:
     if coder.norm is not None:
         coder.norm.weight.requires_grad_(False)  # a trainable gain would undo the steepness
     return coder
-
-
-def steepness_at(progress: float, final: float) -> float:
-    """The steepness of tanh at a point of the second stage between 0 and 1: linear from 1 to ``final``.
-
-    Example:
-        >>> [round(steepness_at(p, 16.0), 4) for p in (0.0, 0.4, 0.8, 1.0)]
-        [1.0, 8.5, 16.0, 16.0]
-    """
-    return 1 + (final - 1) * min(1.0, progress / _STEEPENING)
-
-
-def square_roots(logits: Tensor) -> Tensor:
-    """The square roots of the probabilities with these logits.
-
-    Example:
-        >>> round(square_roots(torch.tensor(0.0)).item(), 4)  # of one half
-        0.7071
-    """
-    return torch.exp(0.5 * F.logsigmoid(logits))
