@@ -1,6 +1,6 @@
 """Figures of a data set: the bounds of delta over the code length with the chosen deltas, and its data card.
 
-The numbers are those of `rmsh bounds` and `rmsh data card`.
+The numbers are those of `rmsh bounds` and `make lab ARGS="card DATA"`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import typer
 
+from lab.datacard import DataCard, make_card
 from lab.paper.figure_style import new_figure
 from rmsh.coding.bounds import LOWER_FORMS, UPPER_FORMS, choose_delta, lower_bound, upper_bound
 from rmsh.coding.entropy import LabelStatistics
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.core.files import atomic
 from rmsh.data.open import open_pairs
-from rmsh.datacard import DataCard, make_card
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ _LOWER_STYLES = (
 
 def main(
     what: Annotated[Literal["bounds", "card"], typer.Argument(help="What to draw.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Data with labels, as for `rmsh data card`.")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Data with labels, as for `rmsh train`.")],
     *,
     out: Annotated[Path, typer.Option(help="File to write: .pdf, .png or .svg.")],
 ) -> None:

@@ -1,4 +1,4 @@
-"""Reads the results behind the tables of pages, and remembers which runs were read, so that stale ones are found."""
+"""Reads the results behind the tables of pages, and remembers which runs were read, so that pages can name old ones."""
 
 from __future__ import annotations
 
@@ -23,35 +23,37 @@ class Sources:
     Args:
         folder: the folder of the results.
         used: the results of runs, in the order of reading.
+        failed: runs without scores.
     """
 
     folder: Path = RESULTS
     used: list[Result] = field(default_factory=list)
+    failed: list[Result] = field(default_factory=list)
 
     def run(self, run: Run) -> Result:
         """The result of a run that is done."""
-        result = read_result(self.folder / "runs" / run.path)
-        if result["status"] != "done":
-            raise SystemExit(f"{run.path} failed, so no page can show it: {result['error']}")
-        self.used.append(result)
+        (result,) = self.runs([run])
         return result
 
     def runs(self, runs: Iterable[Run]) -> list[Result]:
-        """The results of several runs."""
-        return [self.run(run) for run in runs]
+        """The results of those runs that are done, each once."""
+        paths = dict.fromkeys(self.folder / "runs" / run.path for run in runs)
+        results = [read_result(path) for path in paths if path.exists()]
+        done = [result for result in results if result["status"] == "done"]
+        self.used += done
+        self.failed += [result for result in results if result["status"] != "done"]
+        return done
 
-    def found(self, runs: Iterable[Run]) -> list[Result]:
-        """The results of those runs that have one."""
-        return self.runs(run for run in runs if (self.folder / "runs" / run.path).exists())
-
-    def block(self, grid: str, *names: str, **wanted: Any) -> list[Result]:
-        """The results of some blocks of a grid, restricted to runs with these parameters."""
-        runs = (run for name in names for run in read_grid(GRIDS / f"{grid}.yaml").block(name))
+    def block(self, grid: str, *kinds: str, **wanted: Any) -> list[Result]:
+        """The results of the blocks of some kinds (see lab/paper/results.py), restricted to these parameters."""
+        content = read_grid(GRIDS / f"{grid}.yaml")
+        names = [block.name for block in content.blocks if block.name.partition(":")[0] in kinds]
+        runs = (run for name in names for run in content.block(name))
         return self.runs(run for run in runs if all(getattr(run, key) == value for key, value in wanted.items()))
 
     def table_1(self, **wanted: Any) -> list[Result]:
         """The results of Table 1 on coco66k."""
-        return self.block("coco66k", "table 1", "table 1: GLINT, three seeds", **wanted)
+        return self.block("coco66k", "table 1", **wanted)
 
     def file(self, name: str) -> Any:
         """The content of another result file, such as speed/serving."""

@@ -26,6 +26,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.data.open import open_pairs
 from rmsh.features import extract
 from rmsh.features.extract import encode_pairs
+from rmsh.hash_function import HashFunction
 from rmsh.methods.nest import NEST, prefix_lengths
 from rmsh.metrics import LabelledCodes, evaluate_directions
 from rmsh.model import load
@@ -119,7 +120,7 @@ def _train(rows: IntArray, options: dict[str, Any], folder: Path) -> None:
     model = NEST(**options).fit(pairs.take(rows), checkpoint=checkpoint, on_progress=_report).model
     facts = {name: value for name, value in model.facts.items() if name != "history"} | {"data": _CREDIT}
     encoders = {m: encoder.describe() for m, encoder in _encoders(pairs).items()}
-    replace(model.rounded().with_encoders(encoders), facts=facts).save(folder)
+    replace(rounded(model).with_encoders(encoders), facts=facts).save(folder)
     checkpoint.unlink(missing_ok=True)
 
 
@@ -174,3 +175,12 @@ def _card(model: Model, pairs: Pairs, captions: list[str], scores: dict[str, Any
         person=labels[:, pairs.class_names.index("person")].mean(),
         **shares,
     )
+
+
+def rounded(model: Model) -> Model:
+    """The same model with weights rounded to half precision, which its file then uses."""
+    functions = {}
+    for modality, f in model.functions.items():
+        halves = {n: array.astype(np.float16).astype(np.float32) for n, array in f.tensors(modality).items()}
+        functions[modality] = HashFunction.from_tensors(modality, halves, f.kinds)
+    return replace(model, functions=functions)

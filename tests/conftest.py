@@ -77,6 +77,12 @@ def mirflickr_root() -> Path:
 
 
 @pytest.fixture(scope="session")
+def nuswide_root() -> Path:
+    """The folder of the labels of all NUS-WIDE images."""
+    return _folder("nuswide")
+
+
+@pytest.fixture(scope="session")
 def milvus_server() -> str:
     """The server that tests use, such as http://127.0.0.1:19530."""
     server = os.environ.get("MILVUS_URI")

@@ -130,19 +130,6 @@ def test_a_part_needs_labels_a_split_and_items(changes: dict, sentence: str) -> 
         CodesFile(**{**FULL, **changes}).part("query")
 
 
-def test_labels_are_matched_by_id_or_row_by_row() -> None:
-    turned = np.arange(12)[::-1]
-    matched = CodesFile(**FULL).with_labels(LABELS[turned], np.array(IDS)[turned])
-    assert matched.labels is not None
-    assert (matched.labels == LABELS).all()
-    assert CodesFile(**FULL).with_labels(LABELS[turned]).labels[0].tolist() == LABELS[11].tolist()
-
-
-def test_an_item_without_labels_is_refused() -> None:
-    with pytest.raises(DataError, match=r"1 of 12 .*'é11'"):
-        CodesFile(**FULL).with_labels(LABELS[:11], np.array(IDS[:11]))
-
-
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = rewritten(tmp_path / "codes.npz", version=VERSION + 1, shape_of_things=np.zeros(3))
     with pytest.raises(FormatError, match=r"version 3 .*up to version 2"):

@@ -10,7 +10,7 @@ import pytest
 
 import rmsh
 
-HEAVY = {"torch", "numba", "scipy", "sklearn", "matplotlib", "pydantic", "pyarrow", "h5py", "onnxruntime", "typer"}
+HEAVY = {"torch", "numba", "scipy", "sklearn", "matplotlib", "pydantic", "pyarrow", "onnxruntime", "typer"}
 
 
 def _loaded_by(statement: str) -> set[str]:
@@ -31,7 +31,7 @@ def test_using_codes_loads_numpy_only() -> None:
 def test_the_command_line_loads_no_library_of_an_extra() -> None:
     loaded = _loaded_by("import rmsh.cli.main")
     assert "typer" in loaded
-    assert loaded & {"torch", "matplotlib", "h5py", "onnxruntime", "tokenizers"} == set()
+    assert loaded & {"torch", "matplotlib", "onnxruntime", "tokenizers"} == set()
 
 
 @pytest.mark.parametrize("name", rmsh.__all__)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import rmsh.models
+from lab.wheel_model import rounded
 from rmsh.models import wheel_model
 from rmsh.pipeline import DEFAULT_ENCODERS
 
@@ -26,7 +27,7 @@ def test_the_model_is_small() -> None:
 
 def test_nothing_is_lost_by_half_precision() -> None:
     model = wheel_model()
-    assert model.rounded().fingerprint == model.fingerprint
+    assert rounded(model).fingerprint == model.fingerprint
     assert np.isfinite(model.project(np.ones((1, 1280), np.float32), "image")).all()
 
 

@@ -140,21 +140,6 @@ def test_an_item_without_text_gets_no_text_code(new_colours: Path) -> None:
     assert {modality: codes.ids.tolist() for modality, codes in coded.items()} == {"text": ["a", "b"]}
 
 
-def test_given_features_replace_images_and_texts_are_still_encoded(new_colours: Path) -> None:
-    images = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], np.float32)
-    pairs = Pairs(ids=["c", "a", "b"], images=images, has_image=[True, True, False])
-    coded = item_coder(load(new_colours), image_path=_nowhere, features=pairs)(ITEMS)
-    assert coded["image"].ids.tolist() == ["a", "c"]
-    assert coded["image"].packed[0].tolist() == coded["text"].packed[0].tolist()
-    assert coded["text"].ids.tolist() == ["a", "b"]
-
-
-def test_an_item_without_features_is_named(new_colours: Path) -> None:
-    pairs = Pairs(ids=["a", "c"], images=np.ones((2, 3), np.float32), source="f.npz")
-    with pytest.raises(DataError, match=r"f\.npz.*'b'"):
-        item_coder(load(new_colours), image_path=_nowhere, features=pairs)(ITEMS)
-
-
 def test_an_image_that_is_missing_is_an_error_by_default(colours: Path, new_colours: Path) -> None:
     (colours / "red.png").unlink()
     with Library.open(colours) as library:
@@ -199,7 +184,7 @@ def test_an_item_with_an_unreadable_image_only_is_reported_as_skipped(new_colour
     assert [(one.id, one.left_out) for one in skipped] == [("x", "item")]
 
 
-def test_a_model_trained_on_features_requires_features(new_colours: Path) -> None:
+def test_a_model_trained_on_features_cannot_encode_items(new_colours: Path) -> None:
     functions = load(new_colours).functions
-    with pytest.raises(InputError, match="--features"):
+    with pytest.raises(InputError, match="trained on features"):
         item_coder(Model(functions, "test", {}), image_path=_nowhere)

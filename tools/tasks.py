@@ -1,8 +1,8 @@
 """What `make` runs, and what Windows users run without it: python tools/tasks.py demo, test, check, lab.
 
-Each task first sees to `.venv`: it is created where absent, and installed into when `pyproject.toml` or
-`constraints.txt` changed since the last time. Only the standard library is used. Which package index is asked is pip's
-own business: its configuration files and environment variables decide.
+Each task first sees to its environment, `.venv` for most: it is created where absent, and installed into when
+`pyproject.toml` or `constraints.txt` changed since the last time. Only the standard library is used. Which package
+index is asked is pip's own business: its configuration files and environment variables decide.
 """
 
 from __future__ import annotations
@@ -20,25 +20,29 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
 MINIMUM = (3, 11)
+STAMP = "rmsh-install.json"  # in an environment
 PINNED_BY = ("pyproject.toml", "constraints.txt")
 
 # What an install brings: download and disk space of x86-64 Linux with torch's CPU build.
 DEMO = "train,encoders,scenes,serve"
+RAY = "encoders,scenes,ray"
 SIZES = {
     DEMO: "numpy, scipy, numba, pyarrow, torch, onnxruntime, two encoders, icons, a small server and what they need: "
     "about 560 MB to download, 1.9 GB on disk",
     "dev": "rmsh with every extra, and the tools that check it: about 730 MB to download, 2.5 GB on disk",
+    RAY: "rmsh with two encoders and Ray: about 380 MB to download, 1.3 GB on disk",
 }
 CUDA = "On Linux, PyPI's torch brings CUDA libraries, several GB more, unless pip is set to an index of CPU builds."
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a task does: its help, the extras it needs, and its steps (name, arguments of Python)."""
+    """What a task does: its help, the extras it needs, its steps (name, arguments of Python), its environment."""
 
     help: str
     extra: str
     steps: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    venv: str = ".venv"
 
 
 LINT = (
@@ -65,6 +69,12 @@ TASKS = {
         "run the tests that ask a Milvus server: one of its own, or that of MILVUS_URI",
         "dev",
         (("tests", ("tools/milvus_server.py", "-m", "pytest", "-m", "milvus", *MILVUS_TESTS)),),
+    ),
+    "test-ray": Task(
+        "run the tests that encode on a Ray cluster of their own",
+        RAY,
+        (("tests", ("-m", "pytest", "-m", "ray", "tests/ray")),),
+        venv=".venv-ray",
     ),
     "check": Task(
         "run the fast half of test: no slow tests", "dev", (*LINT, ("tests", ("-m", "pytest", "-m", "not slow")))
@@ -104,32 +114,30 @@ def fingerprint(project: Path) -> dict[str, str]:
     return {"project": str(project), **digests}
 
 
-def is_installed(project: Path, extra: str) -> bool:
+def is_installed(project: Path, extra: str, venv: str = ".venv") -> bool:
     """Whether the last install brought this extra from the files as they are now; dev covers all the others."""
     try:
-        stamp = json.loads(_stamp(project).read_text(encoding="utf-8"))
+        stamp = json.loads((project / venv / STAMP).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return any(stamp == {"extra": brought, **fingerprint(project)} for brought in (extra, "dev"))
 
 
-def _stamp(project: Path) -> Path:
-    return project / ".venv" / "rmsh-install.json"
-
-
-def install(project: Path, extra: str) -> None:
-    """Bring `.venv` to what the project asks for, and say before what that costs."""
-    if is_installed(project, extra):
+def install(project: Path, extra: str, name: str = ".venv") -> None:
+    """Bring an environment to what the project asks for, and say before what that costs."""
+    if is_installed(project, extra, name):
         return
-    venv = project / ".venv"
-    say(f"Into {venv}: {SIZES[extra]}.\n{CUDA}\nWhat is there already, or in pip's cache, is not downloaded again.")
+    venv = project / name
+    cuda = f"\n{CUDA}" if extra != RAY else ""  # which needs no torch
+    say(f"Into {venv}: {SIZES[extra]}.{cuda}\nWhat is there already, or in pip's cache, is not downloaded again.")
     python = venv_python(venv)
     if not _has_pip(python):
         check_version(sys.version_info[:2])
-        _run_or_stop("creating .venv", [sys.executable, "-m", "venv", str(venv)])
-    _stamp(project).unlink(missing_ok=True)
-    _run_or_stop("pip install", [str(python), "-m", "pip", "install", "-c", "constraints.txt", "-e", f".[{extra}]"])
-    _stamp(project).write_text(json.dumps({"extra": extra, **fingerprint(project)}), encoding="utf-8")
+        _run_or_stop(f"creating {name}", [sys.executable, "-m", "venv", str(venv)])
+    (venv / STAMP).unlink(missing_ok=True)
+    packages = [f".[{extra}]", *(["pytest"] if extra == RAY else [])]
+    _run_or_stop("pip install", [str(python), "-m", "pip", "install", "-c", "constraints.txt", "-e", *packages])
+    (venv / STAMP).write_text(json.dumps({"extra": extra, **fingerprint(project)}), encoding="utf-8")
 
 
 def _has_pip(python: Path) -> bool:
@@ -176,8 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if further and not task.steps:
             raise TaskError(f"{name} got {' '.join(further)!r}, and takes no arguments; leave them out.", 2)
-        install(PROJECT, task.extra)
-        return run_steps(task, venv_python(PROJECT / ".venv"), further=further) if task.steps else 0
+        install(PROJECT, task.extra, task.venv)
+        return run_steps(task, venv_python(PROJECT / task.venv), further=further) if task.steps else 0
     except TaskError as error:
         print(f"tasks.py: {error}", file=sys.stderr)
         return error.exit_code

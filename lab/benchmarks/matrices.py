@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -11,7 +11,6 @@ import numpy as np
 
 from lab.benchmarks.published import TOPICS, Source
 from rmsh.core.errors import DataError
-from rmsh.data.pairs import rows_by_id
 from rmsh.data.readers.feature_files import Role, read_matrix_pairs, read_selected
 from rmsh.data.readers.matrix_files import SUFFIXES, MatrixKey, Part, list_matrices, matrix_files
 
@@ -97,3 +96,13 @@ def locate(text: str, role: Role) -> MatrixKey:
 
 def _described(matrices: Sequence[MatrixKey]) -> str:
     return ", ".join(map(str, matrices)) or "none"
+
+
+def rows_by_id(ids: Iterable[object], wanted: Sequence[object] | IdArray, source: str) -> list[int]:
+    """The rows at which the wanted IDs are found among ``ids``; DataError if one is missing."""
+    row_of = {str(name): row for row, name in enumerate(ids)}
+    missing = [str(name) for name in wanted if str(name) not in row_of]
+    if missing:
+        found = f"{len(missing):,} of {len(wanted):,} items have no row, such as {missing[0]!r}"
+        raise DataError(f"{source}: {found}; add them.")
+    return [row_of[str(name)] for name in wanted]

@@ -39,9 +39,8 @@ from lab.faults.questions import (
     warnings_of_library,
 )
 from rmsh.library import Library
-from rmsh.library.backup import backup, restore
+from rmsh.library.backup import _replace_content, backup, restore
 from rmsh.library.database import connect_writer
-from rmsh.library.folder import finish_replacing
 from rmsh.library.maintenance import compact
 from rmsh.library.recode import recode
 from rmsh.library.repair import repair
@@ -104,11 +103,12 @@ def make_states(root: Path) -> None:
 
         recode(library, other, encode=encode, batch=16)
 
-    def stopped(folder: Path) -> None:
+    def stopped(*arguments: Any, **options: Any) -> bool:
+        done = _replace_content(*arguments, **options)
         copy("restoring")
-        finish_replacing(folder)
+        return done
 
-    with mock.patch("rmsh.library.backup.finish_replacing", stopped):
+    with mock.patch("rmsh.library.backup._replace_content", stopped):
         restore(root / "backup", live)
     shutil.rmtree(live)
 

@@ -157,11 +157,7 @@ def _complete(folder: Path, operation: str) -> None:
         upgrade(folder)
     if operation == "repair":
         repair(folder)
-    try:
-        Library.open(folder).close()
-    except RmshError as error:
-        if "is being restored" not in str(error):
-            raise
+    Library.open(folder).close()
     with Library.open(folder, writable=True) as library:
         if operation == "push":
             push_to_milvus(library)

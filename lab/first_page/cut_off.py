@@ -6,6 +6,9 @@ right page that is called weak costs twice as much as a wrong one that is not. T
 alone. With captions it stays below the choice: those of the photographs describe them, as a user's may not. The cost
 and this exception were settled after the scores of dev and test had been seen; the ``fresh`` queries were written
 afterwards and serve for nothing but this count.
+
+In smaller libraries the best unrelated item is farther, and so is the cut-off. Random photographs make such libraries
+of images alone; a query counts as answered if one of its right photographs is among them.
 """
 
 from __future__ import annotations
@@ -20,18 +23,21 @@ import numpy as np
 import typer
 
 from lab.data import coco66k, coco66k_root, write_measurement
-from lab.first_page.judged import FOLDER, Query, read_queries
+from lab.first_page.judged import FOLDER, Query, read_judgements, read_queries
 from lab.first_page.library import fill, twin
 from lab.first_page.rankings import read_captions
-from rmsh.search.scoring import WEAK, WEAK_ALONE, keywords
+from rmsh.search.scoring import keywords, weak_below
 from rmsh.search.searcher import Searcher
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality, ScoreArray
+    from rmsh.data.pairs import Pairs
+    from rmsh.model import Model
 
 FRESH = FOLDER / "fresh_queries.json"
 PARTS = ("dev", "test", "fresh")
 COST = 2.0  # of a right page that is called weak
+SIZES, DRAWS = (100, 300, 1000), 5  # of small libraries
 LIBRARIES: dict[str, tuple[Modality, ...]] = {
     "images and captions": ("image", "text"),
     "images alone": ("image",),
@@ -60,16 +66,39 @@ def main(out: Annotated[Path, typer.Argument(help="Folder with the twin; it is t
                     for part in PARTS
                     for answerable in (True, False)
                 }
-        used = WEAK if len(modalities) > 1 else WEAK_ALONE
+        used = round(weak_below(len(photographs), alone=len(modalities) < 2), 2)
         chosen = choose(best["dev", True], best["dev", False])
         rows += [
             {"library": name, "part": part, "cut-off": used, "chosen on dev": chosen, **counts(best, part, used)}
             for part in PARTS
         ]
+    sizes = [by_size(model, photographs, items) for items in SIZES]
     what = "queries whose best hit has a score below the cut-off of the product, and the cut-off chosen on dev"
-    write_measurement("first_page/cut_off", {"what": what, "model": model.fingerprint, "rows": rows})
-    for row in rows:
+    write_measurement("first_page/cut_off", {"what": what, "model": model.fingerprint, "rows": rows, "sizes": sizes})
+    for row in [*rows, *sizes]:
         print("  ".join(f"{key}: {value}" for key, value in row.items()))
+
+
+def by_size(model: Model, photographs: Pairs, items: int) -> dict[str, Any]:
+    """Counts of weak queries in libraries of so many photographs, images alone, over all queries but the fresh ones."""
+    chance, judgements, cut = np.random.default_rng(0), read_judgements(), weak_below(items, alone=True)
+    answered, unanswered = list[Any](), list[Any]()
+    for _ in range(DRAWS):
+        drawn = photographs.take(np.sort(chance.permutation(len(photographs))[:items]))
+        drawn = replace(drawn, has_text=np.zeros(items, np.bool_))
+        inside = set(drawn.ids.tolist())
+        shown = [
+            query
+            for query in read_queries()
+            if any(grade == 2 and name in inside for name, grade in judgements[query.query].items())
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            fill(Path(folder) / "library", model, drawn, {})
+            with Searcher.open(Path(folder) / "library") as searcher:
+                answered.append(best_scores(searcher, shown, "image"))
+                unanswered.append(best_scores(searcher, read_queries(answerable=False), "image"))
+    best = {("all", True): np.concatenate(answered), ("all", False): np.concatenate(unanswered)}
+    return {"items": items, "draws": DRAWS, "cut-off": round(cut, 2), **counts(best, "all", cut)}
 
 
 def queries_of(part: str, *, answerable: bool) -> list[Query]:

@@ -62,6 +62,10 @@ def composed(found: dict[str, Any]) -> Table:
 
 def cut_off(found: dict[str, Any]) -> Table:
     """How many queries with and without an answer have weak hits only."""
+    sizes = [
+        {**row, "library": f"{row['items']:,} images alone, {row['draws']} times", "part": "dev and test"}
+        for row in found["sizes"]
+    ]
     rows = [
         [
             row["library"],
@@ -69,6 +73,6 @@ def cut_off(found: dict[str, Any]) -> Table:
             f"{row['cut-off']:.1f}",
             *(f"{row[f'{kind} weak']} of {row[f'{kind} queries']}" for kind in ("unanswered", "answered")),
         ]
-        for row in found["rows"]
+        for row in [*found["rows"], *sizes]
     ]
     return ["library", "queries", "cut-off", "no answer: called weak", "an answer: called weak"], rows

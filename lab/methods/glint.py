@@ -3,7 +3,7 @@
 Training has two stages. First, one classifier per modality learns label probabilities: a space that images and texts
 share. Then a small network per modality, the coder, maps the square roots of these probabilities to bits. The coders
 minimise a smooth form of the measure itself: in a batch, the softmax over Hamming distances from one modality to the
-other follows the gains of the shared labels (``rmsh.training.losses``). Their tanh becomes steeper during the stage, so
+other follows the gains of the shared labels. Their tanh becomes steeper during the stage, so
 that taking the sign loses little. The classifiers are fixed by then, so the second stage processes small vectors only.
 Early in the first stage, before the classifiers memorise items, they estimate which labels belong to another item, and
 these count less from then on (``rmsh.training.label_noise``). An item with only an image or only a text trains its
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor
 
@@ -27,7 +28,7 @@ from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
 from rmsh.methods.nest import square_roots, steepness_at
 from rmsh.training.label_noise import fit_label_model, probability_correct
 from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet, batch_size, dropout_rate
-from rmsh.training.losses import bit_distances, classification_loss, listwise_loss, target_shares
+from rmsh.training.losses import classification_loss, target_shares
 from rmsh.training.networks import HashNetwork, InputScaling
 
 if TYPE_CHECKING:
@@ -195,3 +196,27 @@ def _coder(data: TrainingSet, config: GLINTConfig) -> HashNetwork:
     if coder.norm is not None:
         coder.norm.weight.requires_grad_(False)  # a trainable gain would undo the steepness
     return coder
+
+
+def bit_distances(z: Tensor, others: Tensor) -> Tensor:
+    """(K - z.z') / 2, (n, m), of relaxed codes (n, K) and (m, K): the Hamming distance if all values are -1 or 1.
+
+    For values between -1 and 1 it is the expected distance of codes drawn with the mean z.
+
+    Example:
+        >>> bit_distances(torch.tensor([[1.0, -1.0]]), torch.tensor([[1.0, 1.0], [0.0, 0.0]])).tolist()
+        [[1.0, 1.0]]
+    """
+    return 0.5 * (z.shape[1] - z @ others.T)
+
+
+def listwise_loss(distances: Tensor, shares: Tensor, *, temperature: float) -> Tensor:
+    """Cross-entropy of softmax(-distance / temperature) with the target shares (n, m), averaged over the rows.
+
+    ``distances`` are (n, m), in bits; a row of ``shares`` that is zero has no loss.
+
+    Example:
+        >>> listwise_loss(torch.tensor([[0.0, 100.0]]), torch.tensor([[0.75, 0.25]]), temperature=4.0).item()
+        6.25
+    """
+    return -(shares * F.log_softmax(distances / -temperature, dim=1)).sum() / len(shares)

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import fmean
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from scipy import stats
 
-from lab.paper.published import COMPARED, DIRECTION_TITLES, paper_score
+from lab.paper.published import COMPARED, DIRECTION_TITLES, DIRECTION_WORDS, method_title, paper_score
 from lab.paper.results import (
     ABLATIONS,
+    BOTH,
     DELTA,
     DIRECTIONS,
     MAP,
     NDCG,
+    PRINTED,
     WEIGHTS,
     Comparison,
     Experiment,
@@ -26,17 +29,19 @@ from lab.paper.results import (
     done,
     mean_score,
 )
-from lab.paper.significance import compare
+from lab.paper.significance import Difference, compare, seed_noise
 
-Verdict: TypeAlias = Literal["confirmed", "confirmed so far", "partly confirmed", "not confirmed", "not tested"]
-VERDICTS: tuple[Verdict, ...] = ("confirmed", "confirmed so far", "partly confirmed", "not confirmed", "not tested")
+Verdict: TypeAlias = Literal[
+    "confirmed", "confirmed so far", "partly confirmed", "not confirmed", "not decided", "not tested"
+]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 WEIGHT_TITLES = {
     "lambda1": "λ1, triplets within a modality",
     "lambda2": "λ2, triplets across modalities",
     "lambda3": "λ3, classes of pseudo-codes",
     "lambda4": "λ4, quantisation",
 }
-_RMSH = Method("rmsh")
+_LABEL_FREE = Method("cca-itq")
 
 
 @dataclass(frozen=True)
@@ -49,27 +54,40 @@ class Claim:
     details: tuple[str, ...] = ()
 
 
-def verdict(agree: int, compared: int, *, missing: int = 0) -> Verdict:
-    """The verdict for a number of comparisons, of which some agree with the paper and some are missing.
+def verdict(agree: int, compared: int, *, contradict: int = 0, missing: int = 0) -> Verdict:
+    """The verdict for a number of comparisons; those that neither agree nor contradict are within the noise of seeds.
+
+    A claim holds in part if at least half of the comparisons agree.
 
     Example:
-        >>> verdict(3, 3), verdict(3, 3, missing=1), verdict(1, 3), verdict(0, 3), verdict(0, 0, missing=2)
-        ('confirmed', 'confirmed so far', 'partly confirmed', 'not confirmed', 'not tested')
+        >>> verdict(3, 3), verdict(3, 3, missing=1), verdict(2, 3, contradict=1), verdict(1, 8, contradict=7)
+        ('confirmed', 'confirmed so far', 'partly confirmed', 'not confirmed')
+        >>> verdict(1, 8), verdict(0, 3, contradict=1), verdict(0, 0, missing=2)
+        ('not decided', 'not confirmed', 'not tested')
     """
     if not compared:
         return "not tested"
     if agree == compared:
         return "confirmed so far" if missing else "confirmed"
-    return "partly confirmed" if agree else "not confirmed"
+    if 2 * agree >= compared:
+        return "partly confirmed"
+    return "not confirmed" if contradict else "not decided"
+
+
+def judge(found: Sequence[Difference], *, missing: int = 0) -> Verdict:
+    """The verdict for differences, each of which should be above zero."""
+    agree = sum(difference.agrees for difference in found)
+    contradict = sum(difference.decided for difference in found) - agree
+    return verdict(agree, len(found), contradict=contradict, missing=missing)
 
 
 def check_claims(experiment: Experiment) -> list[Claim]:
-    """All claims, in the order of the paper."""
-    comparison = experiment.comparison
+    """All claims about RMSH with the experiment's preset, in the order of the paper."""
+    name = experiment.rmsh.title
     return [
-        check_best(comparison, NDCG, "RMSH is the best of the eight methods (NDCG@500)."),
-        check_best(comparison, MAP, "Precision and recall agree with NDCG: RMSH is also the best by mAP."),
-        check_order(comparison, experiment.dataset),
+        check_best(experiment, NDCG, f"{name} is the best of the eight methods (NDCG@500)."),
+        check_best(experiment, MAP, f"Precision and recall agree with NDCG: {name} is also the best by mAP."),
+        check_order(experiment),
         check_delta(experiment),
         check_ablation(experiment),
         check_weights(experiment),
@@ -84,63 +102,58 @@ def _missing(count: int, what: str) -> str:
     return f"; {count} more {what} are missing." if count else "."
 
 
+def _counted(found: Sequence[Difference]) -> str:
+    undecided = sum(not difference.decided for difference in found)
+    return f"{sum(d.agrees for d in found)} of {len(found)} comparisons, and is not decided in {undecided}"
+
+
 def _where(direction: str, bits: int) -> str:
     return f"{DIRECTION_TITLES[direction]}, {bits} bits"
 
 
-def check_best(comparison: Comparison, metric: str, statement: str) -> Claim:
-    """RMSH is first of all eight methods.
+def check_best(experiment: Experiment, metric: str, statement: str) -> Claim:
+    """RMSH is better than the best of the seven others.
 
     One better method is enough against RMSH; RMSH is not called the best before all eight have scores.
     """
-    first = compared = significant = missing = 0
+    comparison, missing = experiment.comparison, 0
+    found: list[Difference] = []
     details: list[str] = []
     for direction, bits in _columns(comparison):
         ranked = comparison.ranked(bits, direction, metric=metric)
-        if _RMSH in ranked and ranked[0] != _RMSH:
-            compared += 1
-            details.append(_better_method(comparison, ranked, direction, bits=bits, metric=metric))
-        elif len(ranked) < len(COMPARED):
+        others = [method for method in ranked if method != experiment.rmsh]
+        difference = comparison.compare(experiment.rmsh, others[0], bits, direction, metric=metric) if others else None
+        if difference is None or (len(ranked) < len(COMPARED) and difference.value > 0):
             missing += 1
-            details += [_first_of_some(ranked, direction, bits)] if len(ranked) > 1 and _RMSH in ranked else []
-        else:
-            compared, first = compared + 1, first + 1
-            ours, theirs = (done(comparison.cell(method, bits)) for method in ranked[:2])
-            test = compare(ours, theirs, direction)
-            significant += bool(metric == NDCG and test and test.significant)
-    if not compared:
+            details += [_first_of_some(comparison, ranked, direction, bits)] if difference else []
+            continue
+        found.append(difference)
+        if not difference.agrees:
+            details.append(f"{_where(direction, bits)}: {experiment.rmsh.title} minus {others[0].title}: {difference}.")
+    if not found:
         return _not_tested(statement, details)
-    summary = f"RMSH is first in {first} of {compared} comparisons over code lengths and directions"
-    summary += f", significantly in {significant}" if metric == NDCG else ""
-    result = verdict(first, compared, missing=missing)
-    return Claim(statement, result, summary + _missing(missing, "comparisons"), tuple(details))
+    summary = f"It is ahead of the seven others in {_counted(found)}" + _missing(missing, "comparisons")
+    return Claim(statement, judge(found, missing=missing), summary, tuple(details))
 
 
 def _columns(comparison: Comparison) -> list[tuple[str, int]]:
     """The directions and code lengths of the eight methods, run or not."""
-    lengths = [bits for bits in comparison.bits if any(comparison.cell(Method(name), bits) for name in COMPARED)]
+    lengths = [bits for bits in comparison.bits if any(comparison.cell(method, bits) for method in comparison.eight)]
     return [(direction, bits) for direction in DIRECTIONS for bits in lengths]
 
 
-def _better_method(comparison: Comparison, ranked: list[Method], direction: str, *, bits: int, metric: str) -> str:
-    ours, theirs = (done(comparison.cell(method, bits)) for method in (_RMSH, ranked[0]))
-    test = compare(ours, theirs, direction) if metric == NDCG else None
-    return (
-        f"{_where(direction, bits)}: {ranked[0].title} is first with {mean_score(theirs, direction, metric):.4f}; RMSH "
-        f"has {mean_score(ours, direction, metric):.4f}, rank {ranked.index(_RMSH) + 1} of {len(ranked)}"
-        + (f" ({test})." if test else ".")
-    )
-
-
-def _first_of_some(ranked: list[Method], direction: str, bits: int) -> str:
-    missing = ", ".join(Method(name).title for name in COMPARED if Method(name) not in ranked)
+def _first_of_some(comparison: Comparison, ranked: list[Method], direction: str, bits: int) -> str:
+    missing = ", ".join(method.title for method in comparison.eight if method not in ranked)
     return f"{_where(direction, bits)}: RMSH is first of the {len(ranked)} that have scores; missing: {missing}."
 
 
-def check_order(comparison: Comparison, dataset: str) -> Claim:
+def check_order(experiment: Experiment) -> Claim:
     """The methods come in the paper's order, by Spearman's rank correlation, where all eight have scores."""
-    statement = "The eight methods come in the paper's order."
-    found = {column: _rank_correlation(comparison, dataset, *column) for column in _columns(comparison)}
+    statement, comparison = (
+        f"With {experiment.rmsh.title}, the methods come in the paper's order.",
+        experiment.comparison,
+    )
+    found = {column: _rank_correlation(comparison, experiment.dataset, *column) for column in _columns(comparison)}
     values = [value for value, count in found.values() if value is not None and count == len(COMPARED)]
     details = [
         f"{_where(*column)}: {value:.2f} over {count} methods"
@@ -163,7 +176,8 @@ def _rank_correlation(comparison: Comparison, dataset: str, direction: str, bits
     pairs = [
         (mean_score(done(comparison.cell(method, bits)), direction), printed)
         for method in comparison.ranked(bits, direction)
-        if (printed := paper_score(1, dataset, direction=direction, method=method.title, bits=bits)) is not None
+        if (printed := paper_score(1, dataset, direction=direction, method=method_title(method.name), bits=bits))
+        is not None
     ]
     if len(pairs) < 3:
         return None, len(pairs)
@@ -204,7 +218,7 @@ def delta_bounds(results: Iterable[RunResult]) -> DeltaBounds | None:
 
 def check_delta(experiment: Experiment) -> Claim:
     """Every delta between the bounds scores higher than every delta outside."""
-    statement = "NDCG is higher with delta between its bounds than outside."
+    statement = f"NDCG of {experiment.rmsh.title} is higher with delta between its bounds than outside."
     sweep, bounds = experiment.sweep(DELTA, "delta"), delta_bounds(experiment.of(DELTA))
     if sweep is None or bounds is None:
         return _not_tested(statement)
@@ -216,54 +230,77 @@ def check_delta(experiment: Experiment) -> Claim:
     summary += _missing(missing, "deltas")
     if not inside or not outside:
         return Claim(statement, "not tested", summary)
-    agree, details = _inside_and_outside(sweep, inside, outside)
-    return Claim(statement, verdict(agree, 2 * len(DIRECTIONS), missing=missing), summary, tuple(details))
+    found, details = _inside_and_outside(sweep, inside, outside)
+    return Claim(statement, judge(found, missing=missing), summary, tuple(details))
 
 
 def _without_scores(results: Iterable[RunResult]) -> int:
     return sum(not result.done for result in results)
 
 
-def _inside_and_outside(sweep: Sweep, inside: Sequence[float], outside: Sequence[float]) -> tuple[int, list[str]]:
+def _inside_and_outside(
+    sweep: Sweep, inside: Sequence[float], outside: Sequence[float]
+) -> tuple[list[Difference], list[str]]:
     """Two comparisons per direction: the means, and the worst delta inside with the best outside."""
-    agree, details = 0, []
+    found, details = [], []
     for direction in DIRECTIONS:
         scores = dict(zip(sweep.points, sweep.means(direction), strict=True))
         worst, best = min(inside, key=scores.__getitem__), max(outside, key=scores.__getitem__)
-        means = fmean(scores[d] for d in inside), fmean(scores[d] for d in outside)
-        agree += (means[0] > means[1]) + (scores[worst] > scores[best])
+        means, ends = sweep.compare(inside, outside, direction), sweep.compare([worst], [best], direction)
+        found += [means, ends]
         details.append(
-            f"{_where(direction, sweep.first.run.bits)}: {means[0]:.4f} inside and {means[1]:.4f} outside on average; "
-            f"the worst inside is {scores[worst]:.4f} (delta {worst:.3g}), the best outside {scores[best]:.4f} (delta "
+            f"{_where(direction, sweep.first.run.bits)}: inside minus outside {means} on average, and {ends} for the "
+            f"worst inside ({scores[worst]:.4f}, delta {worst:.3g}) and the best outside ({scores[best]:.4f}, delta "
             f"{best:.3g})."
         )
-    return agree, details
+    return found, details
 
 
 def check_ablation(experiment: Experiment) -> Claim:
     """Removing a part of RMSH lowers NDCG."""
-    statement = "Each part matters: without triplet loss, classification or pseudo-codes NDCG falls."
-    lower = compared = significant = missing = 0
+    name, missing = experiment.rmsh.title, 0
+    statement = f"Each part matters: {name} loses NDCG without triplet loss, classification or pseudo-codes."
+    found: list[Difference] = []
     details: list[str] = []
     for bits, variants in experiment.ablation().items():
         full = done(variants["RMSH"])
-        for name in ABLATIONS:
-            group = done(variants.get(name, []))
-            if not full or not group:
-                missing += len(DIRECTIONS)
-                continue
-            for direction in DIRECTIONS:
-                test = compare(full, group, direction)
-                difference = mean_score(full, direction) - mean_score(group, direction)
-                loss = difference if test is None else test.difference
-                compared, lower = compared + 1, lower + (loss > 0)
-                significant += bool(loss > 0 and test and test.significant)
-                details.append(f"{name}, {_where(direction, bits)}: {test or f'{loss:+.4f}, no test'}.")
-    if not compared:
+        for variant, direction in product(ABLATIONS, DIRECTIONS):
+            group = done(variants.get(variant, []))
+            if full and group:
+                found.append(compare_parts(experiment, full, group, direction))
+                details.append(f"{variant}, {_where(direction, bits)}: {found[-1]}.")
+            else:
+                missing += 1
+    if not found:
         return _not_tested(statement)
-    summary = f"Removing a part lowers NDCG in {lower} of {compared} comparisons, significantly in {significant}"
-    summary += _missing(missing, "comparisons") + " RMSH minus variant:"
-    return Claim(statement, verdict(lower, compared, missing=missing), summary, tuple(details))
+    summary = f"Removing a part lowers NDCG in {_counted(found)}" + _missing(missing, "comparisons")
+    details += loss_shares(experiment)
+    return Claim(statement, judge(found, missing=missing), summary + " RMSH minus variant:", tuple(details))
+
+
+def compare_parts(
+    experiment: Experiment, one: Sequence[RunResult], other: Sequence[RunResult], direction: str
+) -> Difference:
+    """The difference of two variants, with the noise of all variants of the ablation."""
+    groups = (done(group) for variants in experiment.ablation().values() for group in variants.values())
+    noise = seed_noise(groups, direction, NDCG)
+    return compare(one, other, direction, metric=NDCG, noise=(noise, noise))
+
+
+def loss_shares(experiment: Experiment) -> list[str]:
+    """What the terms of the loss amount to in the last epoch of the full method, one sentence per code length."""
+    sentences = []
+    for bits, variants in experiment.ablation().items():
+        last = [result.result["history"][-1] for result in done(variants["RMSH"]) if result.result.get("history")]
+        if last and "classification" in last[0]:
+            means = {name: fmean(terms.get(name, 0.0) for terms in last) for name in last[0]}
+            triplets = sum(means.get(name, 0.0) for name in ("intra", "inter", "pseudo intra"))
+            sentences.append(
+                f"{bits} bits, last epoch: the triplet terms of the loss sum to {triplets:.2f}, classification is "
+                f"{means['classification'] + means.get('pseudo classification', 0.0):.2f} and quantisation "
+                f"{means['quantisation']:.2f}."
+            )
+    return sentences
 
 
 def weight_sweeps(experiment: Experiment) -> dict[str, Sweep]:
@@ -274,39 +311,71 @@ def weight_sweeps(experiment: Experiment) -> dict[str, Sweep]:
 
 def check_weights(experiment: Experiment) -> Claim:
     """Each weight has a best value: a larger one lowers NDCG, and for all but lambda3 a smaller one too."""
-    statement = "NDCG rises and then falls with λ1, λ2 and λ4, and falls when λ3 is large."
+    statement = f"NDCG of {experiment.rmsh.title} rises and then falls with λ1, λ2 and λ4, and falls when λ3 is large."
     sweeps = weight_sweeps(experiment)
     if not sweeps:
         return _not_tested(statement)
-    agree, details = 0, []
+    found, details = [], []
     for name, sweep in sweeps.items():
-        values = list(sweep.points)
-        scores = [fmean(both) for both in zip(*(sweep.means(direction) for direction in DIRECTIONS), strict=True)]
-        best = max(range(len(values)), key=scores.__getitem__)
-        agree += best < len(values) - 1 and (best > 0 or name == "lambda3")
-        details.append(
-            f"{WEIGHT_TITLES[name].split(',')[0]}: best at {values[best]:g} ({scores[best]:.4f}, mean of both "
-            f"directions), {scores[0]:.4f} at {values[0]:g} and {scores[-1]:.4f} at {values[-1]:g}."
-        )
+        values, scores = list(sweep.points), dict(zip(sweep.points, sweep.means(BOTH), strict=True))
+        best = max(values[int(name != "lambda3") : -1], key=scores.__getitem__)
+        ends = values[-1:] if name == "lambda3" else [values[0], values[-1]]
+        each = [sweep.compare([best], [end], BOTH) for end in ends]
+        found.append(min(each, key=lambda difference: difference.value - (difference.margin or 0.0)))
+        shown = " and ".join(f"{difference} than at {end:g}" for difference, end in zip(each, ends, strict=True))
+        title = WEIGHT_TITLES[name].split(",")[0]
+        details.append(f"{title}: {scores[best]:.4f} at {best:g}, mean of both directions; {shown}.")
     missing = _without_scores(experiment.of(WEIGHTS)) + len(WEIGHT_TITLES) - len(sweeps)
-    summary = f"{agree} of {len(sweeps)} weights do" + _missing(missing, "weights or values")
-    return Claim(statement, verdict(agree, len(sweeps), missing=missing), summary, tuple(details))
+    summary = f"It does in {_counted(found)}" + _missing(missing, "weights or values")
+    return Claim(statement, judge(found, missing=missing), summary, tuple(details))
+
+
+def label_free_sentences(comparison: Comparison) -> list[str]:
+    """One sentence per direction in which CCA-ITQ, which uses no labels, is ahead of RMSH as printed at some length."""
+    printed, sentences = Method("rmsh", PRINTED), []
+    for direction, title in DIRECTION_WORDS.items():
+        found = {bits: comparison.compare(_LABEL_FREE, printed, bits, direction) for bits in comparison.bits}
+        ahead = [bits for bits, difference in found.items() if difference is not None and difference.agrees]
+        if ahead:
+            scores = [
+                " against ".join(
+                    f"{mean_score(done(comparison.cell(m, bits)), direction):.3f}" for m in (printed, _LABEL_FREE)
+                )
+                for bits in ahead
+            ]
+            sentences.append(
+                f"{title}, {printed.title} loses to {_LABEL_FREE.title}, which uses no labels, at {listed(ahead)} "
+                f"bits: NDCG@500 {listed(scores)}."
+            )
+    return sentences
+
+
+def listed(values: Sequence[object]) -> str:
+    """Values with commas and an "and".
+
+    Example:
+        >>> listed([32, 64, 128]), listed([16])
+        ('32, 64 and 128', '16')
+    """
+    *first, last = map(str, values)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def summarise(experiment: Experiment, claims: Sequence[Claim]) -> str:
     """The scores of RMSH, of the best other methods and of a random ranking, and a count of the verdicts."""
     found = Counter(claim.verdict for claim in claims)
     counts = ", ".join(f"{found[name]} {name}" for name in VERDICTS if found[name])
-    return " ".join([*_score_sentences(experiment.comparison), f"Of {len(claims)} claims of the paper: {counts}."])
+    sentences = [*_score_sentences(experiment.comparison), *label_free_sentences(experiment.comparison)]
+    return " ".join([*sentences, f"Of {len(claims)} claims of the paper: {counts}."])
 
 
 def _score_sentences(comparison: Comparison) -> list[str]:
     bits = comparison.usual_bits if comparison.bits else 0
-    rmsh = done(comparison.cell(_RMSH, bits))
+    rmsh = done(comparison.cell(comparison.rmsh, bits))
     if not bits or not rmsh:
         return []
     scored = [method for method in comparison.runs if not method.preset and done(comparison.cell(method, bits))]
-    others = [method for method in scored if method.name in COMPARED and method != _RMSH]
+    others = [method for method in scored if method.name in COMPARED and method.name != comparison.rmsh.name]
     further = [method for method in scored if method.name not in COMPARED]
     ours = " / ".join(f"{mean_score(rmsh, direction):.4f}" for direction in DIRECTIONS)
     chance = " / ".join(f"{rmsh[0].chance(direction):.4f}" for direction in DIRECTIONS)
@@ -316,7 +385,7 @@ def _score_sentences(comparison: Comparison) -> list[str]:
     codes = [method for method in further if not comparison.is_reference(method)]
     references = [method for method in further if comparison.is_reference(method)]
     return [
-        f"RMSH at {bits} bits scores {ours} NDCG@500 ({titles}), a random ranking {chance}.",
+        f"{comparison.rmsh.title} at {bits} bits scores {ours} NDCG@500 ({titles}), a random ranking {chance}.",
         *_best_sentence(comparison, others, bits, f"The best of {count}"),
         *_best_sentence(comparison, codes, bits, "The best method that is not in the paper"),
         *_best_sentence(comparison, references, bits, "The best ranking by real numbers"),

@@ -193,7 +193,7 @@ def draw_delta(experiment: Experiment) -> Figure | None:
 
 def _given_deltas(sweep: Sweep) -> dict[float, list[RunResult]]:
     """The swept deltas, without one that was only computed from the bounds."""
-    return {delta: group for delta, group in sweep.points.items() if any(result.run.tag for result in group)}
+    return {delta: group for delta, group in sweep.points.items() if any("=" in result.run.tag for result in group)}
 
 
 def fraction(delta: float, bits: int) -> str:
@@ -269,7 +269,7 @@ def draw_weights(experiment: Experiment) -> Figure | None:
     sweeps = weight_sweeps(experiment)
     if not sweeps:
         return None
-    rmsh = done(result for result in experiment.comparison if result.run.method == "rmsh" and not result.run.preset)
+    rmsh = done(group for lengths in experiment.comparison.runs.get(experiment.rmsh, {}).values() for group in lengths)
     figure, panels = _panel_grid(len(sweeps), columns=2, width=4.7, height=2.9, sharex=False)
     for axes, (name, sweep) in zip(panels, sweeps.items(), strict=True):
         values = list(sweep.points)

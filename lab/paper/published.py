@@ -9,6 +9,7 @@ import pandas as pd
 
 COMPARED = ("cmfh", "uch", "seph", "dcmh", "tdh", "ssah", "svhn", "rmsh")  # in the order of the paper's Table 1
 DIRECTION_TITLES = {"i2t": "I → T", "t2i": "T → I"}
+DIRECTION_WORDS = {"i2t": "From image to text", "t2i": "From text to image"}
 
 _TITLES = {
     "cmfh": "CMFH",
@@ -22,6 +23,17 @@ _TITLES = {
     "glint": "GLINT",
     "nest": "NEST",
     "scm": "SCM",
+    "dsph": "DSPH",
+    "twdh": "TwDH",
+    "dhaph": "DHaPH",
+    "mith": "MITH",
+    "dchmt": "DCHMT",
+    "dnph": "DNPH",
+    "ucch": "UCCH",
+    "dgcpn": "DGCPN",
+    "cirh": "CIRH",
+    "scbch": "SCBCH",
+    "rotation": "random rotation",
     "cca-itq": "CCA-ITQ",
     "classifier-itq": "classifier-ITQ",
     "cca-cosine": "no codes: CCA, cosine",

@@ -7,19 +7,19 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from lab.carried_over import stale_reason
 from lab.paper import figure_style as style
 from lab.paper import figures
 from lab.paper.claims import check_claims, summarise
 from lab.paper.example_figures import draw_found_images, draw_found_texts, draw_tsne
 from lab.paper.examples import read_examples, read_tsne
 from lab.paper.published import method_title
-from lab.paper.results import Experiment, RunResult, done, read_experiments
+from lab.paper.results import STUDIES, Experiment, RunResult, done, read_experiments
 from lab.paper.table import HTML, Table, to_html, write_table
 from lab.paper.tables import make_tables
 from rmsh.core.errors import DataError
@@ -159,7 +159,7 @@ def write_report(grid: Grid, folder: Path, *, runs: Path, extras: Path, title: s
 
 
 def _section(experiment: Experiment, tables: Sequence[Table], drawn: Sequence[Drawn]) -> dict[str, Any]:
-    claims = check_claims(experiment)
+    claims = [claim for each in _shown(experiment) for claim in check_claims(each)]
     return {
         "dataset": experiment.dataset,
         "summary": summarise(experiment, claims),
@@ -167,6 +167,13 @@ def _section(experiment: Experiment, tables: Sequence[Table], drawn: Sequence[Dr
         "tables": [to_html(table) for table in tables],
         "figures": drawn,
     }
+
+
+def _shown(experiment: Experiment) -> list[Experiment]:
+    """The experiment, and the same as printed if there are such runs."""
+    printed = experiment.as_printed
+    begun = any(map(printed.of, STUDIES)) or printed.rmsh in printed.comparison.runs
+    return [experiment, printed] if begun else [experiment]
 
 
 def _status(results: Sequence[RunResult]) -> dict[str, Any]:
@@ -182,7 +189,7 @@ def _status(results: Sequence[RunResult]) -> dict[str, Any]:
             "missing": len(missing),
         },
         "missing": ", ".join(f"{method_title(name)} {count} of {total[name]}" for name, count in absent.items()),
-        "stale": Counter(reason for result in finished if (reason := stale_reason(result.result))),
+        "stale": Counter(result.result["reason"] for result in missing if "reason" in result.result),
         "versions": ", ".join(sorted(versions)),
     }
 
@@ -203,6 +210,10 @@ def draw_figures(experiment: Experiment, folder: Path, extras: Path) -> list[Dra
     drawn = []
     for name, (draw, title, caption) in _PLOTS.items():
         drawn.append(_saved(draw(experiment), folder, f"{name}-{experiment.dataset}", title, caption))
+    for printed, name in product(_shown(experiment)[1:], ("delta", "weights")):
+        draw, title, caption = _PLOTS[name]
+        file = f"{name}-printed-{experiment.dataset}"
+        drawn.append(_saved(draw(printed), folder, file, f"{title}, as printed", caption))
     plane = read_tsne(extras, experiment.dataset)
     caption = "t-SNE of relaxed codes of RMSH for test items that have exactly one of six classes, in one common plane."
     figure = None if plane is None else draw_tsne(plane)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
+from lab.carried_over import stale_reason
 from lab.paper.published import COMPARED, method_title
-from rmsh.compare.result import read_result, unpack_scores, with_prefixes
+from lab.paper.significance import Difference, Noise, compare, seed_noise
+from rmsh.compare.result import read_result, with_prefixes
 from rmsh.core.errors import ConfigError
 from rmsh.metrics.counterparts import RECALL_RANKS
 from rmsh.metrics.evaluate import UNSEEN_RANKS
@@ -24,13 +26,15 @@ if TYPE_CHECKING:
 
     from lab.grid import Grid
     from rmsh.compare.run import Run
-    from rmsh.core.types import ScoreArray
 
 TABLE_1, UNSEEN, ABLATION, DELTA, WEIGHTS = "table 1", "unseen", "ablation", "delta", "weights"
 LABEL_NOISE, IMAGE_NOISE, TEXT_NOISE = "label noise", "image noise", "text noise"
+STUDIES = (ABLATION, DELTA, WEIGHTS)  # of RMSH, with its own options or with those of a preset
 KINDS = (TABLE_1, UNSEEN, ABLATION, DELTA, WEIGHTS, LABEL_NOISE, IMAGE_NOISE, TEXT_NOISE)
 
 DIRECTIONS = ("i2t", "t2i")
+BOTH = "both"  # the mean of both directions
+PRINTED, AS_PRINTED = "paper", " as printed"  # the preset with the constants that the paper prints, and its title
 NDCG, MAP = "ndcg@500", "map@all"
 UNSEEN_METRICS = {
     **{f"NDCG@{k}": f"ndcg@{k}" for k in UNSEEN_RANKS},
@@ -43,7 +47,11 @@ _USUAL_BITS = 64  # the code length at which the paper shows what it shows at on
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """A run of the grid and the content of its result file; the status is "missing" if there is no file."""
+    """A run of the grid and the content of its result file.
+
+    The status is "missing" if there is no file, and "earlier" if the current code would not give that result: verdicts
+    on claims must not depend on it.
+    """
 
     run: Run
     result: Mapping[str, Any]
@@ -60,21 +68,18 @@ class RunResult:
 
     @property
     def missing(self) -> bool:
-        """Whether there is no result file."""
-        return bool(self.result["status"] == "missing")
+        """Whether there is no result of the current code."""
+        return self.result["status"] in ("missing", "earlier")
 
     def score(self, direction: str, metric: str = NDCG) -> float:
         """The mean over queries."""
+        if direction == BOTH:
+            return fmean(self.score(each, metric) for each in DIRECTIONS)
         return float(self.result["scores"][direction][metric]["value"])
 
     def chance(self, direction: str, metric: str = NDCG) -> float:
         """The score of a random ranking."""
         return float(self.result["scores"][direction][metric]["chance"])
-
-    def per_query(self, direction: str) -> ScoreArray | None:
-        """NDCG of each query (Q,), NaN for a dropped query; None if the file does not have it."""
-        packed = self.result.get("per_query", {}).get(direction, {}).get(NDCG)
-        return None if packed is None else unpack_scores(packed)
 
     def option(self, name: str) -> float:
         """The value of an option during training, including defaults; delta is the one that was used."""
@@ -111,18 +116,21 @@ class Method:
         """The name shown to readers.
 
         Example:
-            >>> Method("rmsh").title, Method("rmsh", "paper").title
-            ('RMSH', 'RMSH, preset paper')
+            >>> Method("rmsh").title, Method("rmsh", "paper").title, Method("rmsh", "paper-literal").title
+            ('RMSH', 'RMSH as printed', 'RMSH, preset paper-literal')
         """
         title = method_title(self.name)
+        if self.preset == PRINTED:
+            return f"{title}{AS_PRINTED}"
         return f"{title}, preset {self.preset}" if self.preset else title
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The runs of Table 1 by method and code length, including failed and missing runs."""
+    """The runs of Table 1 by method and code length, including failed and missing runs; ``rmsh`` is one of them."""
 
     runs: dict[Method, dict[int, list[RunResult]]]
+    rmsh: Method = Method("rmsh")  # the one of the eight methods that claims are about
 
     def __iter__(self) -> Iterator[RunResult]:
         return (result for lengths in self.runs.values() for group in lengths.values() for result in group)
@@ -141,9 +149,14 @@ class Comparison:
     @property
     def methods(self) -> list[Method]:
         """The paper's eight methods in its order, run or not; then other methods and presets; then references."""
-        eight = [Method(name) for name in COMPARED]
+        eight = self.eight
         others = (method for method in self.runs if method not in eight)
         return eight + sorted(others, key=lambda method: (self.is_reference(method), method))
+
+    @property
+    def eight(self) -> list[Method]:
+        """The methods of the paper, in its order."""
+        return [self.rmsh if name == self.rmsh.name else Method(name) for name in COMPARED]
 
     def is_reference(self, method: Method) -> bool:
         """Whether a method ranks by real numbers and has no codes."""
@@ -156,9 +169,21 @@ class Comparison:
 
     def ranked(self, bits: int, direction: str, *, metric: str = NDCG) -> list[Method]:
         """Those of the paper's eight methods that have scores, best first."""
-        scored = {Method(name): done(self.cell(Method(name), bits)) for name in COMPARED}
+        scored = {method: done(self.cell(method, bits)) for method in self.eight}
         means = {method: mean_score(group, direction, metric) for method, group in scored.items() if group}
         return sorted(means, key=lambda method: -means[method])
+
+    def compare(
+        self, one: Method, other: Method, bits: int, direction: str, *, metric: str = NDCG
+    ) -> Difference | None:
+        """The difference of two methods at a length; None if one has no scores."""
+        groups = done(self.cell(one, bits)), done(self.cell(other, bits))
+        noise = self._noise(one.name, direction, metric), self._noise(other.name, direction, metric)
+        return compare(*groups, direction, metric=metric, noise=noise) if all(groups) else None
+
+    def _noise(self, name: str, direction: str, metric: str) -> Noise:
+        groups = (done(g) for m, lengths in self.runs.items() if m.name == name for g in lengths.values())
+        return seed_noise(groups, direction, metric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,17 +201,35 @@ class Sweep:
         """The score at each value, over seeds."""
         return [mean_score(results, direction) for results in self.points.values()]
 
+    def compare(self, some: Iterable[float], others: Iterable[float], direction: str) -> Difference:
+        """The difference between the runs at some values and at others."""
+        groups = [[result for value in values for result in self.points[value]] for values in (some, others)]
+        noise = seed_noise(self.points.values(), direction, NDCG)
+        return compare(*groups, direction, metric=NDCG, noise=(noise, noise))
+
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """The results on one data set, by the kind of their block."""
+    """The results on one data set, by the kind of their block; ``preset`` is that of the studies of RMSH."""
 
     dataset: str
     blocks: dict[str, list[RunResult]]
+    preset: str = ""
+
+    @property
+    def as_printed(self) -> Experiment:
+        """The same results, with the studies of RMSH as printed."""
+        return replace(self, preset=PRINTED)
+
+    @property
+    def rmsh(self) -> Method:
+        """RMSH as in the studies."""
+        return Method("rmsh", self.preset)
 
     def of(self, kind: str) -> list[RunResult]:
-        """The runs of the blocks of a kind."""
-        return self.blocks.get(kind, [])
+        """The runs of the blocks of a kind; those of a study have the preset."""
+        runs = self.blocks.get(kind, [])
+        return [result for result in runs if (result.run.preset or "") == self.preset] if kind in STUDIES else runs
 
     @property
     def all(self) -> list[RunResult]:
@@ -199,7 +242,7 @@ class Experiment:
         runs: dict[Method, dict[int, list[RunResult]]] = defaultdict(lambda: defaultdict(list))
         for result in self.of(TABLE_1):
             runs[Method(result.run.method, result.run.preset or "")][result.run.bits].append(result)
-        return Comparison({method: dict(sorted(lengths.items())) for method, lengths in runs.items()})
+        return Comparison({method: dict(sorted(lengths.items())) for method, lengths in runs.items()}, self.rmsh)
 
     def unseen(self) -> dict[str, list[RunResult]]:
         """The runs of the protocol unseen by method and length; code prefixes are lengths of their own."""
@@ -220,7 +263,8 @@ class Experiment:
             lengths[result.run.bits][result.run.tag or "RMSH"].append(result)
         for bits, variants in lengths.items():
             if "RMSH" not in variants:
-                variants["RMSH"] = self.comparison.cell(Method("rmsh"), bits)
+                pairs = {result.run.train for group in variants.values() for result in group}
+                variants["RMSH"] = [r for r in self.comparison.cell(self.rmsh, bits) if r.run.train in pairs]
         return dict(sorted(lengths.items()))
 
     def sweep(self, kind: str, option: str) -> Sweep | None:
@@ -230,7 +274,7 @@ class Experiment:
         """
         points: dict[float, list[RunResult]] = defaultdict(list)
         for result in done(self.of(kind)):
-            if result.run.tag.partition("=")[0] in (option, ""):
+            if result.run.tag.partition("=")[0] in (option, "", self.preset):
                 points[result.option(option)].append(result)
         return Sweep(dict(sorted(points.items()))) if len(points) > 2 else None
 
@@ -261,8 +305,14 @@ def read_experiments(grid: Grid, folder: Path) -> list[Experiment]:
         blocks: dict[str, dict[Any, RunResult]] = defaultdict(dict)
         for run, kind in ((run, kind) for name, kind in kinds.items() for run in grid.block(name)):
             if run.dataset == dataset and run.path not in blocks[kind]:
-                path = folder / run.path
-                content = read_result(path) if path.exists() else {"status": "missing"}
-                blocks[kind][run.path] = RunResult(run, content)
+                blocks[kind][run.path] = RunResult(run, _content(folder / run.path))
         experiments.append(Experiment(dataset, {kind: list(results.values()) for kind, results in blocks.items()}))
     return experiments
+
+
+def _content(path: Path) -> Mapping[str, Any]:
+    if not path.exists():
+        return {"status": "missing"}
+    result = read_result(path)
+    reason = stale_reason(result)
+    return {"status": "earlier", "reason": reason} if reason else result

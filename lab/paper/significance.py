@@ -1,9 +1,16 @@
-"""Paired t-tests between two groups of runs: over seeds, or over queries where only one seed is common."""
+"""Differences between groups of runs, and the margin within which a difference is noise of the seeds.
+
+The noise of a method is the variance of its scores over seeds, pooled over all its code lengths and presets that were
+run with several seeds. A difference is decided if it is outside the 95 % interval of Student's t-distribution for this
+noise and the numbers of runs. The interval covers the randomness of training, not the choice of queries, which are the
+same for all runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,61 +18,66 @@ from scipy import stats
 
 if TYPE_CHECKING:
     from lab.paper.results import RunResult
-    from rmsh.core.types import ScoreArray
 
-LEVEL = 0.05
+LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class PairedTest:
-    """The result of a two-sided paired t-test."""
+class Noise:
+    """The variance of scores over seeds, and its degrees of freedom (0 if there is only one seed)."""
 
-    over: str  # "seeds" or "queries"
-    pairs: int
-    difference: float  # the mean over pairs
-    p: float
+    variance: float
+    degrees: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean score of one group of runs minus that of another; the margin is None if the noise is unknown."""
+
+    value: float
+    margin: float | None
 
     @property
-    def significant(self) -> bool:
-        """Whether p is below 5 %."""
-        return self.p < LEVEL
+    def decided(self) -> bool:
+        """Whether the difference exceeds the noise of the seeds."""
+        return self.margin is not None and abs(self.value) > self.margin
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the first group is better."""
+        return self.decided and self.value > 0
 
     def __str__(self) -> str:
-        p = "< 0.001" if self.p < 0.001 else f"= {self.p:.3f}"
-        return f"{self.difference:+.4f}, p {p}, paired t-test over {self.pairs:,} {self.over}"
+        if self.margin is None:
+            return f"{self.value:+.4f}, one seed: not decided"
+        return f"{self.value:+.4f} ± {self.margin:.4f}" + ("" if self.decided else ": not decided")
 
 
-def paired_t(differences: ScoreArray) -> float:
-    """The two-sided p-value of a paired t-test; 0 if all differences are equal and not zero.
+def seed_noise(groups: Iterable[Sequence[RunResult]], direction: str, metric: str) -> Noise:
+    """The noise pooled over groups, each of which differs in its seeds only.
 
-    Example:
-        >>> round(paired_t(np.array([1.0, 2.0, 3.0])), 4), paired_t(np.array([2.0, 2.0])), paired_t(np.zeros(3))
-        (0.0742, 0.0, 1.0)
+    Groups with one run say nothing about it.
     """
-    if np.ptp(differences) == 0:
-        return 0.0 if differences[0] else 1.0
-    return float(stats.ttest_1samp(differences, 0.0).pvalue)
+    squares, degrees = 0.0, 0
+    for group in groups:
+        scores = np.array([result.score(direction, metric) for result in group])
+        if len(scores) > 1:
+            squares, degrees = squares + float(np.square(scores - scores.mean()).sum()), degrees + len(scores) - 1
+    return Noise(squares / degrees if degrees else 0.0, degrees)
 
 
-def compare(one: Sequence[RunResult], other: Sequence[RunResult], direction: str) -> PairedTest | None:
-    """Test the difference of two groups of runs; None if they have no seed in common.
-
-    Runs are paired by seed. With one common seed the queries are paired instead: such a test covers the choice of
-    queries, not the randomness of training.
-    """
-    first, second = ({result.run.seed: result for result in group} for group in (one, other))
-    seeds = sorted(first.keys() & second.keys())
-    if len(seeds) > 1:
-        apart = np.array([first[seed].score(direction) - second[seed].score(direction) for seed in seeds])
-        return PairedTest("seeds", len(seeds), float(apart.mean()), paired_t(apart))
-    if not seeds:
-        return None
-    ours, theirs = first[seeds[0]], second[seeds[0]]
-    queries = ours.per_query(direction), theirs.per_query(direction)
-    if queries[0] is None or queries[1] is None or len(queries[0]) != len(queries[1]):
-        return None
-    apart = queries[0] - queries[1]
-    apart = apart[~np.isnan(apart)]
-    if len(apart) < 2:
-        return None
-    return PairedTest("queries", len(apart), ours.score(direction) - theirs.score(direction), paired_t(apart))
+def compare(
+    one: Sequence[RunResult],
+    other: Sequence[RunResult],
+    direction: str,
+    *,
+    metric: str,
+    noise: tuple[Noise, Noise],
+) -> Difference:
+    """The difference of two groups, neither of which is empty; ``noise`` is that of either side."""
+    means = [float(np.mean([result.score(direction, metric) for result in group])) for group in (one, other)]
+    value, degrees = means[0] - means[1], sum(side.degrees for side in noise)
+    if not all(side.degrees for side in noise):
+        return Difference(value, None)
+    spread = sqrt(noise[0].variance / len(one) + noise[1].variance / len(other))
+    return Difference(value, float(stats.t.ppf((1 + LEVEL) / 2, degrees)) * spread)

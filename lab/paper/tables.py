@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, product
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lab.paper.published import COMPARED, DIRECTION_TITLES, paper_score, setting_difference
+from lab.paper.claims import compare_parts, loss_shares
+from lab.paper.published import DIRECTION_TITLES, paper_score, setting_difference
 from lab.paper.results import (
     ABLATIONS,
+    AS_PRINTED,
     DIRECTIONS,
     MAP,
     NDCG,
+    PRINTED,
     UNSEEN,
     UNSEEN_METRICS,
+    Comparison,
     Experiment,
     Method,
     RunResult,
@@ -22,21 +26,22 @@ from lab.paper.results import (
     done,
     mean_score,
 )
-from lab.paper.significance import PairedTest, compare
 from lab.paper.table import Cell, Row, Table
 from rmsh.metrics.evaluate import shown_name
 
-_MARKS = {"seeds": "*", "queries": "†"}
-_MARKS_NOTE = (
-    "p < 0.05 in a two-sided paired t-test over seeds (*), or over queries where only one seed is common (†); a test "
-    "over queries does not cover the randomness of training."
-)
+if TYPE_CHECKING:
+    from lab.paper.significance import Difference
+
+_MARK = "*"
+_MARK_NOTE = "outside the 95 % interval for the noise of the seeds (*), pooled over all lengths with several seeds."
 
 
 def make_tables(experiment: Experiment) -> list[Table]:
     """The tables that the experiment has runs for."""
     makers = (comparison_table, unseen_table, ablation_table, map_table, cost_table, code_table)
-    return [table for make in makers if (table := make(experiment)) is not None]
+    tables = [make(experiment) for make in makers]
+    tables.insert(3, ablation_table(experiment.as_printed))
+    return [table for table in tables if table is not None]
 
 
 def comparison_table(experiment: Experiment) -> Table | None:
@@ -56,18 +61,17 @@ def _comparison(experiment: Experiment, metric: str, *, number: int | None = Non
         return None
     ranks = {(d, bits): comparison.ranked(bits, d, metric=metric) for d in DIRECTIONS for bits in comparison.bits}
 
-    def judge(name: str, direction: str, bits: int) -> tuple[bool, PairedTest | None]:
+    def judge(name: str, direction: str, bits: int) -> tuple[bool, Difference | None]:
         ranked = ranks[direction, bits]
         if len(ranked) < 2 or name != ranked[0].title:
             return False, None
-        first, second = (done(comparison.cell(method, bits)) for method in ranked[:2])
-        return True, compare(first, second, direction) if number else None
+        return True, comparison.compare(ranked[0], ranked[1], bits, direction) if number else None
 
     groups = {m.title: {bits: comparison.cell(m, bits) for bits in comparison.bits} for m in comparison.methods}
     rows, records = _score_rows(groups, judge, metric=metric, paper=(number or 0, dataset))
     scored = done(comparison)
     chance = [Cell(f"{scored[0].chance(d, metric):.4f}" if scored else "not run") for d, _ in ranks]
-    cells = (comparison.cell(Method(name), bits) for name in COMPARED for bits in comparison.bits)
+    cells = (comparison.cell(method, bits) for method in comparison.eight for bits in comparison.bits)
     bold = f"Bold: the best of the eight methods{'' if all(map(done, cells)) else ' that have scores'}"
     title = _shown("NDCG@500", comparison) if metric == NDCG else "mAP@all"
     return Table(
@@ -76,7 +80,7 @@ def _comparison(experiment: Experiment, metric: str, *, number: int | None = Non
         "method",
         _score_columns(comparison.bits),
         (Row("random ranking", tuple(chance)), *rows),
-        _notes(dataset, comparison, f"{bold}, tested against the second best")
+        (*_notes(dataset, comparison, f"{bold}; its lead over the second best is"), *_row_notes(comparison))
         if number
         else (f"Mean and standard deviation over seeds. {bold}.",),
         tuple(records),
@@ -85,9 +89,19 @@ def _comparison(experiment: Experiment, metric: str, *, number: int | None = Non
     )
 
 
+def _row_notes(comparison: Comparison) -> list[str]:
+    """Which rows have options of their own, and which have those chosen on validation."""
+    if Method("rmsh", PRINTED) not in comparison.runs:
+        return []
+    return [
+        "RMSH as printed has the constants of the paper (preset paper). All other rows, RMSH among them, have options "
+        "chosen on validation, each in the number of trials that docs/compare.md lists."
+    ]
+
+
 def _score_rows(
     groups: Mapping[str, Mapping[int, list[RunResult]]],
-    judge: Callable[[str, str, int], tuple[bool, PairedTest | None]],
+    judge: Callable[[str, str, int], tuple[bool, Difference | None]],
     *,
     metric: str = NDCG,
     paper: tuple[int, str],
@@ -99,17 +113,20 @@ def _score_rows(
     """
     rows: list[Row] = []
     records: list[dict[str, Any]] = []
+    # The paper's scores of RMSH stand below those of RMSH as printed, if it was run.
+    names = {name: name.removesuffix(AS_PRINTED) for name in groups}
+    names |= {name: "" for name in groups if f"{name}{AS_PRINTED}" in groups}
     for name, lengths in groups.items():
         cells, printed = [], []
         for direction, (bits, group) in product(DIRECTIONS, lengths.items()):
             bold, test = judge(name, direction, bits)
-            printed.append(paper_score(*paper, direction=direction, method=name, bits=bits))
+            printed.append(paper_score(*paper, direction=direction, method=names[name], bits=bits))
             cells.append(_score_cell(group, direction, metric=metric, bold=bold, test=test))
             records.append(_record(group, direction, name=name, bits=bits, paper=printed[-1], test=test))
         rows.append(Row(name, tuple(cells)))
         if any(score is not None for score in printed):
             texts = ("" if score is None else f"{score:.4f}" for score in printed)
-            rows.append(Row(f"{name} in the paper", tuple(map(Cell, texts)), italic=True))
+            rows.append(Row(f"{names[name]} in the paper", tuple(map(Cell, texts)), italic=True))
     return rows, records
 
 
@@ -165,7 +182,7 @@ def _score_cell(
     *,
     metric: str = NDCG,
     bold: bool = False,
-    test: PairedTest | None = None,
+    test: Difference | None = None,
 ) -> Cell:
     """Mean and deviation over the seeds that are done; otherwise "not run" or "failed"."""
     scored = done(results)
@@ -173,11 +190,12 @@ def _score_cell(
         return Cell(_absence(results))
     spread = deviation(scored, direction, metric)
     text = f"{mean_score(scored, direction, metric):.4f}" + ("" if spread is None else f" ± {spread:.4f}")
-    return Cell(text, bold=bold, mark=_MARKS[test.over] if test is not None and test.significant else "")
+    return Cell(text, bold=bold, mark=_MARK if test is not None and test.decided else "")
 
 
 def _absence(results: Iterable[RunResult]) -> str:
-    return "failed" if any(result.failed for result in results) else "not run"
+    found = {result.result["status"] for result in results}
+    return "failed" if "failed" in found else "earlier code" if "earlier" in found else "not run"
 
 
 def _record(
@@ -187,7 +205,7 @@ def _record(
     name: str,
     bits: int,
     paper: float | None = None,
-    test: PairedTest | None = None,
+    test: Difference | None = None,
 ) -> dict[str, Any]:
     """A cell in full: scores, chance, the paper's score, the test, the split and the files of its runs."""
     scored = done(results)
@@ -206,14 +224,14 @@ def _record(
         }
         record |= {"paper": paper, "minus_paper": None if paper is None else round(record[NDCG] - paper, 6)}
     if test is not None:
-        record |= {"test_over": test.over, "test_pairs": test.pairs, "test_p": float(f"{test.p:.3g}")}
+        record |= {"difference": round(test.value, 6), "margin": None if test.margin is None else round(test.margin, 6)}
     return record
 
 
 def _notes(dataset: str, results: Iterable[RunResult], test_note: str) -> tuple[str, ...]:
     """Seeds, tests, the definition of the score, the split, and how the setting differs from the paper's."""
     results = list(results)
-    notes = ["Mean and standard deviation over seeds.", f"{test_note}: {_MARKS_NOTE}"]
+    notes = ["Mean and standard deviation over seeds.", f"{test_note} {_MARK_NOTE}"]
     if missing := sum(result.missing for result in results):
         notes.append(f"{missing:,} runs of this table are missing; a cell shows the seeds that are done.")
     if scored := done(results):
@@ -233,11 +251,11 @@ def ablation_table(experiment: Experiment) -> Table | None:
     if not lengths:
         return None
 
-    def judge(name: str, direction: str, bits: int) -> tuple[bool, PairedTest | None]:
+    def judge(name: str, direction: str, bits: int) -> tuple[bool, Difference | None]:
         scored = {variant: runs for variant, group in lengths[bits].items() if (runs := done(group))}
         best = max(scored, key=lambda variant: mean_score(scored[variant], direction), default=None)
         pair = scored.get("RMSH", []), scored.get(name, [])
-        return name == best, None if name == "RMSH" else compare(*pair, direction)
+        return name == best, compare_parts(experiment, *pair, direction) if name != "RMSH" and all(pair) else None
 
     names = (*ABLATIONS, "RMSH")
     groups = {name: {bits: variants.get(name, []) for bits, variants in lengths.items()} for name in names}
@@ -245,15 +263,16 @@ def ablation_table(experiment: Experiment) -> Table | None:
     runs = {bits: list(chain(*variants.values())) for bits, variants in lengths.items()}
     results = list(chain(*runs.values()))
     return Table(
-        f"table2-{dataset}",
-        f"{_shown('NDCG@500', results)} of RMSH without one of its parts on {dataset}",
+        f"table2-{'printed-' if experiment.preset else ''}{dataset}",
+        f"{_shown('NDCG@500', results)} of {experiment.rmsh.title} without one of its parts on {dataset}",
         "variant",
         _score_columns(lengths),
         tuple(rows),
         (
             "RMSH-T has no triplet loss, RMSH-C no classification loss, RMSH-P no pseudo-codes.",
             *(f"{bits} bits: {setting_text(group)}." for bits, group in runs.items()),
-            *_notes(dataset, results, "Tested against the full RMSH"),
+            *_notes(dataset, results, "The difference to the full RMSH is"),
+            *loss_shares(experiment),
         ),
         tuple(records),
         number=2,
@@ -307,11 +326,13 @@ _CODE_COLUMNS = {
     "distinct": ("distinct codes", "{:,.0f}"),
     "rarer": ("rarer value of a bit, %", "{:.0f}"),
     "constant": ("constant bits, %", "{:.0f}"),
+    "lost": ("lost to the sign", "{:.3f}"),
 }
 _CODE_NOTE = (
     "Of the database codes of the worse modality, mean over seeds: the number of distinct codes; the frequency of the "
     "rarer value of a bit, averaged over bits (50 % is balanced); and the share of bits that have the same value on "
-    "more than 98 % of the items."
+    "more than 98 % of the items. Lost to the sign: NDCG@500 by the cosine of the values before the sign minus that "
+    "by codes, for the same queries (up to 1,000), mean of both directions."
 )
 
 
@@ -325,7 +346,7 @@ def code_table(experiment: Experiment) -> Table | None:
         groups = {bits: comparison.cell(method, bits) for bits in comparison.bits}
         found = {bits: _code_statistics(group) for bits, group in groups.items()}
         cells = tuple(
-            Cell(form.format(found[bits][name]) if found[bits] else _absence(group))
+            Cell(_absence(group) if not found[bits] else form.format(found[bits][name]) if name in found[bits] else "–")
             for name, (_, form) in _CODE_COLUMNS.items()
             for bits, group in groups.items()
         )
@@ -350,8 +371,12 @@ def _code_statistics(results: Sequence[RunResult]) -> dict[str, float]:
         return {}
     rarer = [min(100 * fmean(min(share, 1 - share) for share in a["ones"]) for a in each) for each in audited]
     constant = [max(100 * (len(a["dead"]) + len(a["nearly_constant"])) / a["bits"] for a in each) for each in audited]
+    lost = [
+        by["values"][NDCG] - by["codes"][NDCG] for r in done(results) for by in r.result.get("relaxed", {}).values()
+    ]
     return {
         "distinct": fmean(min(audit["distinct"] for audit in audits) for audits in audited),
         "rarer": round(fmean(rarer), 2),
         "constant": round(fmean(constant), 2),
+        **({"lost": round(fmean(lost), 4)} if lost else {}),
     }

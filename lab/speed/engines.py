@@ -19,14 +19,12 @@ import numpy as np
 import pandas as pd
 import typer
 
-from rmsh.codes import pack, to_words
+from rmsh.codes import Codes, check_bits, pack, to_words
 from rmsh.codes_file import CodesFile
 from rmsh.core.errors import ConfigError, InputError, RmshError, require
 from rmsh.index.scan import Scan, run_all
-from rmsh.index.speed import to_codes, uniform
 
 if TYPE_CHECKING:
-    from rmsh.codes import Codes
     from rmsh.core.types import IntArray, WordArray
 
 _CENTRES = 2000
@@ -66,6 +64,19 @@ def generate(kind: str, items: int, bits: int, *, seed: int = 0) -> WordArray:
     if kind not in kinds:
         raise ConfigError(f"Got kind {kind!r} of codes; give clustered or uniform, or a codes file.")
     return kinds[kind](items, bits, seed=seed)
+
+
+def uniform(items: int, bits: int, *, seed: int = 0) -> WordArray:
+    """Independent fair bits, uint64 (items, width): the hardest codes, because no item has near neighbours."""
+    words = np.random.default_rng(seed).integers(0, 1 << 64, (items, -(-check_bits(bits) // 64)), dtype=np.uint64)
+    words[:, -1] >>= np.uint64(-bits % 64)
+    return words
+
+
+def to_codes(words: WordArray, bits: int) -> Codes:
+    """Codes from their words, as queries."""
+    packed = np.ascontiguousarray(words.view(np.uint8)[:, : -(-bits // 8)])
+    return Codes(packed, bits, np.arange(len(words)).astype(np.str_))
 
 
 def clustered(items: int, bits: int, *, seed: int = 0) -> WordArray:

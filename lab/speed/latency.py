@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rmsh.core.types import Modality
 
 ITEMS, MILLIONS, CLIENTS = 100_000, 10_000_000, 16
-NAME = "speed/latency"
+NAMES = {"captions": "speed/latency_captions", "images": "speed/latency_images"}
 _BATCH = 50_000  # items that are added at once
 _WARM_UP = 500  # requests that are not counted
 _PARTS = 5  # memory is measured between them
@@ -52,25 +52,24 @@ def main(
     folder: Annotated[Path | None, typer.Option(help="Folder that keeps the libraries for the next time.")] = None,
     tables: Tables = False,
 ) -> None:
-    """Measure, write the result and print the table."""
+    """Measure, write the results and print the table."""
     if not tables:
         with tempfile.TemporaryDirectory() as temporary:
             place = folder or Path(temporary)
-            result = {"captions": _with_captions(place, seconds)}
+            write_measurement(NAMES["captions"], _with_captions(place, seconds))
             if items:
-                result["images"] = _without_captions(place, items, seconds)
-        write_measurement(NAME, result)
-    print(table_text(read_json(RESULTS / f"{NAME}.json")))
+                write_measurement(NAMES["images"], _without_captions(place, items, seconds))
+    print(table_text({name: read_json(RESULTS / f"{file}.json") for name, file in NAMES.items()}))
 
 
-def table_text(result: dict[str, Any]) -> str:
+def table_text(results: dict[str, dict[str, Any]]) -> str:
     """One line per measurement, and where the time of one client goes."""
     lines = [f"{'items':>12} {'clients':>7} {'per second':>10} {'p50 ms':>7} {'p95 ms':>7} {'p99 ms':>7}  memory MB"]
-    for part in result.values():
-        for row in part["rows"] if isinstance(part, dict) else ():
+    for result in results.values():
+        for row in result["rows"]:
             times = " ".join(f"{row[p]:7.1f}" for p in ("p50", "p95", "p99"))
             lines.append(f"{row['items']:12,} {row['clients']:7} {row['per_second']:10.0f} {times}  {row['memory_mb']}")
-    spent = result["captions"]["where_the_time_goes"]
+    spent = results["captions"]["where_the_time_goes"]
     return "\n".join([*lines, *(f"{stage:18} {row['mean_ms']:6.1f} ms" for stage, row in spent.items())])
 
 

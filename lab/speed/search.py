@@ -26,13 +26,12 @@ import typer
 
 from lab.console import Only, Tables  # noqa: TC001  # typer reads them
 from lab.data import RESULTS, coco66k
-from lab.speed.engines import enlarge, generate, measure
+from lab.speed.engines import enlarge, generate, measure, to_codes
 from rmsh.compare.provenance import commit
 from rmsh.core.cache import cache_folder
 from rmsh.core.files import read_json, write_json
 from rmsh.index.brute import Brute
 from rmsh.index.scan import Scan
-from rmsh.index.speed import to_codes
 from rmsh.methods import create
 
 if TYPE_CHECKING:

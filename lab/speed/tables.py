@@ -118,21 +118,30 @@ def _soak(sources: Sources) -> str:
 
 def latency(sources: Sources) -> str:
     """Text searches over HTTP."""
-    if not (sources.folder / "speed/latency.json").exists():
-        return "Not measured yet."
-    found = sources.file("speed/latency")
-    titles = {"captions": "images and captions", "images": "images alone"}
+    found = {title: sources.file(f"speed/latency_{title.split()[-1]}") for title in ("images", "images and captions")}
     rows = [
-        [f"{row['items']:,} {titles[name]}", str(row["clients"]), f"{row['per_second']:.0f}"]
+        [f"{row['items']:,} {title}", str(row["clients"]), f"{row['per_second']:.0f}"]
         + [f"{row[p]:.1f} ms" for p in ("p50", "p95", "p99")]
         + [f"{row['memory_mb'][0]} to {row['memory_mb'][-1]} MB"]
-        for name in titles.keys() & found.keys()
-        for row in found[name]["rows"]
+        for title, result in found.items()
+        for row in result["rows"]
     ]
-    spent = found["captions"]["where_the_time_goes"]
+    spent = found["images and captions"]["where_the_time_goes"]
     where = ", ".join(f"{stage} {part['mean_ms']:.1f} ms" for stage, part in spent.items())
     columns = ["items", "clients", "requests/s", "p50", "p95", "p99", "memory"]
-    return table(columns, sorted(rows, key=lambda row: (row[0], int(row[1])))) + f"\n\nOne client, captions: {where}."
+    return table(columns, rows) + f"\n\nOne client, captions: {where}."
+
+
+def text_encoder(sources: Sources) -> str:
+    """The 8-bit copy of the text encoder beside the network itself."""
+    found = sources.file("speed/text_encoder")
+    rows = [[name, f"{found['ms'][name]:.2f} ms", f"{found['recall@10'][name]:.4f}"] for name in ("float", "8 bit")]
+    faster, cosine = found["times as fast"], found["cosine"]
+    return (
+        table(["weights", "one text", "recall@10 of its image by codes"], rows)
+        + f"\n\n{faster:.1f} times as fast. Cosine between both vectors of a text: mean {cosine['mean']:.4f}, least "
+        + f"{cosine['least']:.3f}."
+    )
 
 
 def photos_mixed(sources: Sources) -> str:

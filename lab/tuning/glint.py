@@ -16,24 +16,20 @@ import numpy as np
 from lab.console import Only, Tables  # noqa: TC001  # typer reads them
 from lab.data import RUNS, coco66k_place
 from lab.tuning.quality import score_table
-from rmsh.codes import Codes
-from rmsh.compare.measure import Parts, measure, parts_of
+from rmsh.compare.measure import measure, parts_of
 from rmsh.compare.references import method_of
 from rmsh.compare.result import write_result
 from rmsh.compare.run import Run
 from rmsh.core.cache import cache_folder
-from rmsh.core.types import MODALITIES, Direction
 from rmsh.data.open import Opened, open_pairs
 from rmsh.metrics.directions import modalities
-from rmsh.metrics.evaluate import evaluate, score_vectors
+from rmsh.metrics.evaluate import evaluate
 
 if TYPE_CHECKING:
-    from rmsh.core.types import FloatArray, Modality
+    from rmsh.core.types import Direction
     from rmsh.metrics.evaluate import Scores
 
 FAST = {"epochs": 4, "hidden": 256, "dropout": 0.0, "learning_rate": 0.03}
-_QUERIES = 1000  # that are also ranked by relaxed values, which takes a sort each
-_ACROSS: tuple[Direction, ...] = ("i2t", "t2i")
 _WITHIN: tuple[Direction, ...] = ("i2i", "t2t")
 
 
@@ -66,45 +62,20 @@ def main(*, only: Only = "", tables: Tables = False) -> None:
 
 
 def measure_more(run: Run, opened: Opened) -> dict[str, Any]:
-    """A result with scores within each modality and with the loss to the sign.
+    """A result with scores within each modality.
 
     A result does not carry its model, so the method is trained once more, which gives the same model.
     """
     result = dict(measure(run, opened, cache=cache_folder()))
     parts = parts_of(run, opened, cache=cache_folder())
     method = method_of(run).fit(parts.train)
-    query = {m: method.project(parts.query.features(m), m) for m in MODALITIES}
-    database = {m: method.project(parts.database.features(m), m) for m in MODALITIES}
-    within = {direction: _within(query, database, parts, direction) for direction in _WITHIN}
-    result["scores"] = {**result["scores"], **within}
-    return result | {"relaxed": {direction: _relaxed(query, database, parts, direction) for direction in _ACROSS}}
-
-
-def _within(
-    query: dict[Modality, FloatArray], database: dict[Modality, FloatArray], parts: Parts, direction: Direction
-) -> dict[str, Any]:
-    modality, _ = modalities(direction)
-    codes = Codes.from_values(query[modality]), Codes.from_values(database[modality])
-    scores = evaluate(*codes, np.asarray(parts.query.labels), np.asarray(parts.database.labels))
-    return {name: {"value": value} for name, value in ndcg_and_map(scores).items()}
-
-
-def _relaxed(
-    query: dict[Modality, FloatArray], database: dict[Modality, FloatArray], parts: Parts, direction: Direction
-) -> dict[str, Any]:
-    """NDCG@500 and mAP@all of the first queries, by codes and by relaxed values."""
-    query_modality, database_modality = modalities(direction)
-    queries, items = query[query_modality][:_QUERIES], database[database_modality]
-    labels = np.asarray(parts.query.labels)[:_QUERIES], np.asarray(parts.database.labels)
-    values = score_vectors(queries, items, *labels)
-    return {
-        "queries": len(queries),
-        "codes": ndcg_and_map(evaluate(Codes.from_values(queries), Codes.from_values(items), *labels)),
-        "values": {
-            "ndcg@500": round(float(np.nanmean(values["ndcg"])), 5),
-            "map@all": round(float(np.nanmean(values["map"])), 5),
-        },
-    }
+    within = {}
+    for direction in _WITHIN:
+        modality, _ = modalities(direction)
+        codes = (method.encode(part.features(modality), modality) for part in (parts.query, parts.database))
+        scores = evaluate(*codes, np.asarray(parts.query.labels), np.asarray(parts.database.labels))
+        within[direction] = {name: {"value": value} for name, value in ndcg_and_map(scores).items()}
+    return result | {"scores": {**result["scores"], **within}}
 
 
 def ndcg_and_map(scores: Scores) -> dict[str, float]:

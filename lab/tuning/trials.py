@@ -1,147 +1,187 @@
-"""Tuning with equal effort: every method has the same number of trials on validation queries, and all are recorded.
+"""Tuning with equal effort: the same menu and the same number of trials for every method (lab/grids/trials.yaml).
 
-A trial is a run on held-out training pairs with some options. The trial with the best NDCG, averaged over both
-directions, gives the options of the method in Table 1. The database of a trial is its training subset, and NDCG is cut
-at the same fraction of the database as in Table 1.
+A trial trains a method on a part of the training pairs and scores its codes under both protocols: validation pairs
+search the training pairs, as in the protocol paper, and one another, as in unseen. Its score is NDCG, averaged over
+protocols and directions. halving.py says which options are tried.
+
+Each trial is written to the record of its method when it has finished. An interrupted search goes on where it stopped,
+several processes can share the work, and a record that was made with other code of the method is started again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import yaml
-from pydantic import Field, model_validator
 
-from lab.console import Tables, run_line
-from lab.data import GRIDS, RESULTS, coco66k_place
+from lab.console import Only, Tables  # noqa: TC001  # typer reads them
+from lab.data import GRIDS, RESULTS, coco66k
 from lab.grid import parse_at, read_mapping
-from rmsh.compare.provenance import commit
+from lab.tuning.halving import Halving, Options, Outcome, Trials, key_of
+from rmsh.compare.measure import Parts, Stopwatch, parts_of, score_codes
+from rmsh.compare.provenance import code_hash, commit
+from rmsh.compare.references import method_of
 from rmsh.compare.run import Run
-from rmsh.compare.runner import make_runs, read_results
-from rmsh.core.cache import cache_folder
-from rmsh.core.config import Config
+from rmsh.core.errors import DataError
 from rmsh.core.files import read_json, write_json, write_text
+from rmsh.core.locks import try_lock
+from rmsh.methods import method_class
 
+if TYPE_CHECKING:
+    from rmsh.data.open import Opened
 
-class Trials(Config):
-    """The content of a trials file."""
-
-    dataset: str = Field(description="name of the data set")
-    bits: int = Field(64, ge=1, description="code length")
-    train: int = Field(ge=3, description="training pairs of a trial")
-    k: int = Field(500, ge=1, description="cut-off of NDCG")
-    text: str = Field("minilm", description="text encoder")
-    methods: dict[str, list[dict[str, Any]]] = Field(description="the options of each trial, by method")
-    reduced: dict[str, dict[str, Any]] = Field({}, description="options by method that only make trials cheaper")
-
-    @model_validator(mode="after")
-    def _equal_numbers(self) -> Self:
-        counts = {name: len(options) for name, options in self.methods.items()}
-        if len({*counts.values()}) > 1:
-            listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-            raise ValueError(f"The numbers of trials differ: {listed}; give every method the same number.")
-        return self
-
-    def runs(self) -> list[Run]:
-        """All trials, method by method in their order."""
-        shared: dict[str, Any] = {"train": self.train, "text": self.text, "validation": True, "k": self.k}
-        return [
-            Run(self.dataset, method, self.bits, options={**self.reduced.get(method, {}), **options}, **shared)
-            for method, trials in self.methods.items()
-            for options in trials
-        ]
+FOLDER = RESULTS / "tuning" / "trials"
+CHOSEN = GRIDS / "chosen.yaml"
+_DEPTH = 500 / 56_947  # share of the database at which NDCG is cut in the protocol paper, that of coco66k
 
 
 def read_trials(path: Path) -> Trials:
-    """Read a file of trials.
-
-    Raises:
-        ConfigError: the file is missing or not YAML, a key is unknown, or the numbers of trials differ.
-    """
+    """Read a file of trials; a ConfigError names what is wrong."""
     return parse_at(Trials, read_mapping(path), str(path))
 
 
-def trial_table(trials: Trials, results: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
-    """The finished trials with their scores, by method, and which one was chosen.
+def tune(trials: Trials, opened: Opened, folder: Path, *, only: str = "", say: Callable[[str], None] = print) -> None:
+    """Carry out the missing trials of the methods whose name matches, in the order of the file."""
+    if opened.split is None:
+        raise DataError(f"{opened.name} has no split, so no validation pairs; give data with queries.")
 
-    Nothing is chosen for a method before all its trials are done.
+    @cache
+    def parts(pairs: int) -> Parts:
+        return parts_of(Run(trials.dataset, "", protocol="unseen", validation=True, train=pairs), opened)
 
-    Args:
-        trials: the trials file.
-        results: in the order of ``trials.runs()``.
-    """
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in trials.methods}
-    tried = [(method, options) for method, each in trials.methods.items() for options in each]
-    for (method, options), result in zip(tried, results, strict=True):
-        if result is not None:
-            rows[method].append({"options": options, **_shown(result, f"ndcg@{trials.k}")})
-    for method, made in rows.items():
-        complete = len(made) == len(trials.methods[method])
-        best = max(made, key=_mean, default=None)
-        for row in made:
-            row["chosen"] = complete and row is best and _mean(row) > 0  # none is if all failed
-    settings = trials.model_dump(exclude={"methods"})
-    return {"what": _WHAT, "settings": settings, "methods": {name: made for name, made in rows.items() if made}}
+    names = [name for name in trials.methods if re.search(only, name)]
+    searches = [Halving(trials, name, len(opened.split.train), _recorded(folder, name)) for name in names]
+    for number, search in enumerate(searches):
+        lock = folder / f"{search.method}.claim"
+        with try_lock(lock) as acquired:
+            if not acquired:
+                say(f"{search.method}: another process is working on it")
+                continue
+            search.done |= _recorded(folder, search.method)  # what another process has done in the meantime
+            for pairs, options in search.plan():
+                if key_of(pairs, options) not in search.done:
+                    outcome = try_options(trials, search.method, options, parts(pairs))
+                    search.done[key_of(pairs, options)] = outcome
+                    _write(folder, search)
+                    shown = outcome.get("error") or f"NDCG {outcome['score']:.4f}"
+                    hours = seconds_left(searches[number:]) / 3600
+                    say(f"{search.method} {len(search.done)}: {pairs:,} pairs, {shown}; about {hours:.1f} h left")
+            _write(folder, search, complete=True)
+            lock.unlink(missing_ok=True)
 
 
-_WHAT = (
-    "the same number of trials for every method, on validation queries held out of the training pairs; the chosen one "
-    "has the best NDCG, the mean of both directions"
-)
+def _recorded(folder: Path, method: str) -> dict[tuple[int, str], Outcome]:
+    """The outcomes of a method's trials, if they were made with its current code."""
+    record = read_json(path) if (path := folder / f"{method}.json").is_file() else None
+    if record is None or not is_current(record):
+        return {}
+    return {key_of(trial.pop("pairs"), trial.pop("options")): trial for trial in record["tried"]}
 
 
-def _shown(result: Mapping[str, Any], ndcg: str) -> dict[str, Any]:
-    if result["status"] != "done":
-        return {"error": result["error"]}
-    scores = {
-        name: {direction: round(found[measure]["value"], 4) for direction, found in result["scores"].items()}
-        for name, measure in (("ndcg", ndcg), ("map", "map@all"))
+def is_current(record: Mapping[str, Any]) -> bool:
+    """Whether a record was made with the current code of its method."""
+    cls = method_class(record["method"])
+    return (record["method_version"], record["code_hash"]) == (cls.version, code_hash(cls))
+
+
+def _write(folder: Path, search: Halving, *, complete: bool = False) -> None:
+    """Write the record of a method: what it was tuned with, every trial, and what was chosen once all are done."""
+    cls, best, done = method_class(search.method), search.best() if complete else None, search.done
+    record: dict[str, Any] = {
+        "commit": commit(),
+        "method": search.method,
+        "method_version": cls.version,
+        "code_hash": code_hash(cls),
+        "settings": search.trials.model_dump(exclude={"menu", "methods"}),
+        "grid": search.grid,
+        "trials": len(done),
+        "configurations": len({text for _, text in done}),
+        "cpu_seconds": round(sum(outcome["cpu_seconds"] for outcome in done.values())),
+        "chosen": None if best is None else search.final(best),
     }
-    constant = max(len(audit["dead"]) + len(audit["nearly_constant"]) for audit in result["audit"].values())
-    return {**scores, "constant_bits": constant, "cpu_seconds": result["seconds"]["fit_cpu"]}
+    if best is not None:
+        score = done[key_of(search.trials.most_pairs, best)]["score"]
+        record |= {"score": score, "epochs": best.get("epochs"), "edges": search.edges(best)}
+    tried = [{"pairs": pairs, "options": json.loads(text), **outcome} for (pairs, text), outcome in done.items()]
+    write_json(folder / f"{search.method}.json", {**record, "tried": tried})
 
 
-def _mean(row: Mapping[str, Any]) -> float:
-    return fmean(row["ndcg"].values()) if "ndcg" in row else 0.0
+def seconds_left(searches: Sequence[Halving]) -> float:
+    """The expected time of unfinished trials, from the time per pair of the method, or of all methods."""
+    trials = searches[0].trials
+    whole = sum(pairs * count for pairs, count in trials.rounds.items()) + trials.variations * trials.most_pairs
+    pairs = [sum(size for size, _ in search.done) for search in searches]
+    spent = [sum(outcome["seconds"] for outcome in search.done.values()) for search in searches]
+    usual = sum(spent) / max(sum(pairs), 1)
+    return sum(max(0, whole - n) * (s / n if n else usual) for n, s in zip(pairs, spent, strict=True))
 
 
-def chosen_options(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The options of the chosen trial of each method.
-
-    Example:
-        >>> chosen_options({"methods": {"scm": [{"options": {"ridge": 0.1}, "chosen": True}]}})
-        {'scm': {'ridge': 0.1}}
-    """
-    return {
-        method: next(row["options"] for row in tried if row["chosen"])
-        for method, tried in table["methods"].items()
-        if any(row["chosen"] for row in tried)
+def try_options(trials: Trials, method: str, options: Options, parts: Parts) -> Outcome:
+    """Train once and score under both protocols; an error is an outcome, too."""
+    pairs, started, cpu = len(parts.train), time.monotonic(), time.process_time()
+    runs = {
+        "paper": trials.run(method, options, pairs, k=max(1, round(_DEPTH * pairs))),
+        "unseen": trials.run(method, options, pairs, protocol="unseen"),
     }
+    outcome: Outcome = {}
+    try:
+        fitted = method_of(runs["paper"]).fit(parts.train)
+        cpu_seconds = round(time.process_time() - cpu, 2)
+        searched = replace(parts, database=parts.train, split=replace(parts.split, database=parts.split.train))
+        for (protocol, run), sides in zip(runs.items(), (searched, parts), strict=True):
+            found, ndcg = score_codes(fitted, sides, Stopwatch(), run), f"ndcg@{run.ranks[0]}"
+            outcome[protocol] = {d: round(scores[ndcg]["value"], 4) for d, scores in found["scores"].items()}
+            relaxed = {d: round(scores["values"][ndcg], 4) for d, scores in found["relaxed"].items()}
+            outcome |= {f"{protocol} relaxed": relaxed, "constant_bits": _constant_bits(found["audit"])}
+    except Exception as error:
+        outcome = {"error": f"{type(error).__name__}: {error}"}
+        cpu_seconds = round(time.process_time() - cpu, 2)
+    else:
+        outcome["score"] = round(fmean(value for protocol in runs for value in outcome[protocol].values()), 5)
+    return {**outcome, "cpu_seconds": cpu_seconds, "seconds": round(time.monotonic() - started, 1)}
 
 
-def write_trials(table: Mapping[str, Any], path: Path, *, chosen: Path) -> None:
-    """Write the table as JSON, and the chosen options as the YAML file that grids read."""
-    write_json(path, {"commit": commit(), **table})
+def _constant_bits(audits: Mapping[str, Mapping[str, Any]]) -> int:
+    return max(len(audit["dead"]) + len(audit["nearly_constant"]) for audit in audits.values())
+
+
+def read_records(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
+    """All records by method."""
+    return {path.stem: read_json(path) for path in sorted(folder.glob("*.json"))}
+
+
+def write_chosen(folder: Path, path: Path = CHOSEN) -> None:
+    """Write the options chosen in complete records to the file that grids read; those of other methods stay."""
+    chosen = read_mapping(path) if path.is_file() else {}
+    chosen |= {name: record["chosen"] for name, record in read_records(folder).items() if record["chosen"] is not None}
     heading = '# Options chosen on validation, see trials.yaml; written by `make lab ARGS="trials"`.\n'
-    write_text(chosen, heading + yaml.safe_dump(chosen_options(table), sort_keys=True))
+    write_text(path, heading + yaml.safe_dump(chosen, sort_keys=True))
 
 
-def main(*, tables: Tables = False) -> None:
-    """Run the missing trials and write their table and the chosen options; then print the table."""
-    path = RESULTS / "tuning" / "trials.json"
+def trials_text(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """One line per method as text; for a single method, one line per trial."""
+    columns = ("method", "trials", "configurations", "cpu_seconds", "score", "edges", "chosen")
+    rows = [{name: record.get(name) for name in columns} for record in records.values()]
+    if len(records) == 1:
+        rows = next(iter(records.values()))["tried"]
+    return str(pd.json_normalize(rows, max_level=0).to_string(index=False, na_rep="")) if rows else "no trials"
+
+
+def main(*, only: Only = "", tables: Tables = False) -> None:
+    """Carry out the missing trials of the methods whose name matches, then print what was found."""
     if not tables:
-        trials, folder = read_trials(GRIDS / "trials.yaml"), cache_folder() / "trials"
-        runs = trials.runs()
-        make_runs(runs, folder, data={"coco66k": coco66k_place()}, on_run=lambda report: print(run_line(report)))
-        write_trials(trial_table(trials, read_results(runs, folder)), path, chosen=GRIDS / "chosen.yaml")
-    print(trials_text(read_json(path)))
-
-
-def trials_text(table: Mapping[str, Any]) -> str:
-    """The table of trials as text."""
-    rows = [{"method": method, **row} for method, tried in table["methods"].items() for row in tried]
-    return str(pd.json_normalize(rows).to_string(index=False, na_rep="")) if rows else "no trials"
+        trials = read_trials(GRIDS / "trials.yaml")
+        try:
+            tune(trials, coco66k(trials.text), FOLDER, only=only)
+        finally:  # interrupted, too: methods that are complete are chosen for
+            write_chosen(FOLDER)
+    print(trials_text({name: record for name, record in read_records().items() if re.search(only, name)}))

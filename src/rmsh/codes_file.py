@@ -8,7 +8,7 @@ version 2) and ``model``. Absent arrays have no key.
 from __future__ import annotations
 
 import zipfile
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from rmsh.core.errors import CodesError, DataError, FormatError, InputError
 from rmsh.core.files import atomic, checked_format, open_regular
 from rmsh.core.types import MODALITIES, BitArray, IdArray, LabelArray, Modality, PackedArray
 from rmsh.data.labels import pack_labels, unpack_labels
-from rmsh.data.pairs import checked_labels, checked_mask, checked_names, rows_by_id
+from rmsh.data.pairs import checked_labels, checked_mask, checked_names
 from rmsh.data.readers.matrix_files import list_matrices, read_matrix
 from rmsh.metrics.histogram import LabelledCodes
 
@@ -78,7 +78,7 @@ class CodesFile:
     def part(self, role: str) -> dict[Modality, LabelledCodes]:
         """The labelled codes of the queries or of the database, by modality."""
         if self.labels is None:
-            raise DataError("The codes have no labels, which scores need; give a file of labels (--labels).")
+            raise DataError("The codes have no labels, which scores need; encode data with labels.")
         if self.split is None:
             how = "hold queries out with `rmsh train --queries N`, or draw some with `rmsh audit`"
             raise DataError(f"The codes have no split; {how}.")
@@ -97,11 +97,6 @@ class CodesFile:
             return ()
         found = f"the model was trained on {leaked.sum():,} of the {(self.split == 'query').sum():,} queries"
         return (f"Warning: {found}; it scores lower on new items. `rmsh train --queries N` holds queries out.",)
-
-    def with_labels(self, labels: LabelArray, ids: IdArray | None = None) -> CodesFile:
-        """The same codes with other labels, matched by id, or by row if there are no ids."""
-        rows = slice(None) if ids is None else rows_by_id(ids, self.ids, "The labels")
-        return replace(self, labels=labels[rows], classes=())
 
     def save(self, path: Path) -> None:
         """Write the file atomically."""

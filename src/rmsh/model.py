@@ -96,14 +96,6 @@ class Model:
         """Whether :meth:`embed` works."""
         return all(function.joint is not None for function in self.functions.values())
 
-    def rounded(self) -> Model:
-        """The same model with weights rounded to half precision, which its file then uses."""
-        functions = {}
-        for modality, f in self.functions.items():
-            halves = {n: array.astype(np.float16).astype(np.float32) for n, array in f.tensors(modality).items()}
-            functions[modality] = HashFunction.from_tensors(modality, halves, f.kinds)
-        return replace(self, functions=functions)
-
     def with_encoders(self, encoders: Mapping[Modality, Mapping[str, Any]]) -> Model:
         """The same model, saying how its features are made."""
         return replace(self, encoders=dict(encoders))

@@ -14,7 +14,7 @@ from rmsh.codes_file import CodesFile
 from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES, IntArray, Modality
-from rmsh.data.pairs import Pairs, is_raw, rows_by_id
+from rmsh.data.pairs import Pairs, is_raw
 from rmsh.data.readers.coco66k import check_held_out
 from rmsh.data.records import Record, Skipped, to_pairs
 from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, random_split, unseen_split
@@ -24,6 +24,7 @@ from rmsh.features.extract import OnSkipped, encode_pairs
 if TYPE_CHECKING:
     from rmsh.data.open import Opened
     from rmsh.features.base import Encoder
+    from rmsh.features.executors import Executor
     from rmsh.library.items import Item
     from rmsh.library.recode import Encode
     from rmsh.methods.base import Method
@@ -129,12 +130,14 @@ def code(
     *,
     trained: Split | None = None,
     cache: Path | None = None,
+    executor: Executor | None = None,
     on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> CodesFile:
     """The codes of all items, for `rmsh evaluate`; ``trained`` is the split of the training of the model, if known."""
     encoders = restore_encoders(model, opened.pairs)
-    pairs = encode_pairs(opened.pairs, encoders, cache=cache, on_skipped=on_skipped, on_progress=on_progress)
+    told: dict[str, Any] = {"on_skipped": on_skipped, "on_progress": on_progress}
+    pairs = encode_pairs(opened.pairs, encoders, cache=cache, executor=executor, **told)
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
     if not codes:
         raise DataError(f"{opened.name}: there are neither images nor texts to encode.")
@@ -175,29 +178,19 @@ def codes_of(
 ImagePath: TypeAlias = "Callable[[Item], Path | None]"
 
 
-def item_coder(
-    model: Model,
-    *,
-    image_path: ImagePath,
-    features: Pairs | None = None,
-    on_skipped: OnSkipped | None = None,
-) -> Encode:
+def item_coder(model: Model, *, image_path: ImagePath, on_skipped: OnSkipped | None = None) -> Encode:
     """A function that computes the codes of a library's items with a new model, for recoding.
 
-    ``features`` have the ids of the items; a modality without features is encoded from the items themselves.
     ``on_skipped`` is called with the images that cannot be read, whose items are then encoded from their texts; if it
     is None, they are an error. The codes have vectors if the model has a joint space.
     """
-    given = [m for m in model.functions if features is not None and features.column(m) is not None]
-    encoders = {m: extract.restore(model.encoders[m]) for m in model.functions if m in model.encoders if m not in given}
-    if not given and not encoders:
-        raise InputError("The model was trained on features; give the features of the items by id (--features FILE).")
+    encoders = {m: extract.restore(model.encoders[m]) for m in model.functions if m in model.encoders}
+    if not encoders:
+        raise InputError("The model was trained on features; give one that was trained on images and texts.")
 
     def encode(items: Sequence[Item]) -> dict[Modality, Codes]:
         records, skipped = _records(items, encoders, image_path)
         pairs = to_pairs(records, folder=Path(), source="the library")
-        if features is not None:
-            pairs = _with_features(pairs, features, given)
         raw = {m: encoder for m, encoder in encoders.items() if pairs.column(m) is not None}
         codes = codes_of(model, encode_pairs(pairs, raw, on_skipped=skipped.extend), vectors=True)
         if skipped:  # named as in the library; of an item without codes, nothing is left
@@ -231,12 +224,3 @@ def _records(
         text = item.text if "text" in modalities else None
         records.append(Record(item.id, None, item.id, None if path is None else str(path), text))
     return records, skipped
-
-
-def _with_features(pairs: Pairs, features: Pairs, modalities: Sequence[Modality]) -> Pairs:
-    """Take the columns of some modalities from features with the same ids."""
-    rows = np.array(rows_by_id(features.ids, pairs.ids, features.source))
-    columns: dict[str, Any] = {}
-    for modality in modalities:
-        columns |= {f"{modality}s": features.features(modality)[rows], f"has_{modality}": features.has(modality)[rows]}
-    return replace(pairs, **columns)

@@ -32,36 +32,17 @@ def test_labels_of_the_data_come_first(tmp_path: Path) -> None:
     assert source.pairs.class_names == ("x", "y")
 
 
-def test_without_labels_they_are_mined_and_shown_in_a_file(tmp_path: Path) -> None:
+def test_without_labels_they_are_mined(tmp_path: Path) -> None:
     source = _read(_folder(tmp_path, UNLABELLED))
     assert source.pairs.class_names == ("cat", "dog")
     assert source.pairs.labelled.tolist() == [True] * 4 + [False]
-    assert "classes: cat, dog" in source.notes[-2]
-    assert "dog: dog, dogs  # 2" in (tmp_path / "work" / "classes.txt").read_text()
-
-
-def test_an_edited_file_of_classes_is_used(tmp_path: Path) -> None:
-    _read(_folder(tmp_path, UNLABELLED))
-    (tmp_path / "work" / "classes.txt").write_text("pet: dog, dogs, cat\nwater: sea\n")
-    source = _read(tmp_path)
-    assert np.asarray(source.pairs.labels).tolist() == [[1, 0]] * 3 + [[0, 0], [0, 1]]
-    assert "your classes" in source.notes[-1]
-
-
-def test_an_unedited_file_is_mined_again(tmp_path: Path) -> None:
-    _read(_folder(tmp_path, UNLABELLED))
-    assert "sea" in _read(_folder(tmp_path, [*UNLABELLED, "a sea,"])).pairs.class_names
+    assert "classes: cat, dog" in source.notes[-1]
+    assert source.classes == {"cat": ["cat", "cats"], "dog": ["dog", "dogs"]}
 
 
 def test_labels_may_be_mined_though_there_are_some(tmp_path: Path) -> None:
     source = _read(_folder(tmp_path, [row + "given" for row in UNLABELLED]), labels_from="text")
     assert source.pairs.class_names == ("cat", "dog")
-
-
-def test_classes_may_be_given_as_a_file(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("dog: dog, dogs\ncat: cat, cats\n")
-    source = _read(_folder(tmp_path, UNLABELLED), labels_from=str(tmp_path / "mine.txt"))
-    assert source.pairs.class_names == ("dog", "cat")
 
 
 def test_labels_are_the_texts_where_there_are_none(tmp_path: Path) -> None:

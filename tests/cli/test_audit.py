@@ -50,18 +50,10 @@ def test_json_has_both_sides_scores_and_notes(files: list[str]) -> None:
     assert len(value["notes"]) == 3
 
 
-def test_queries_may_be_in_separate_files(tmp_path: Path, files: list[str]) -> None:
-    np.save(tmp_path / "q.npy", SIGNS[:7])
-    np.save(tmp_path / "ql.npy", LABELS[:7])
-    asking = ["--query-codes", str(tmp_path / "q.npy"), "--query-labels", str(tmp_path / "ql.npy")]
-    assert audited(*files, *asking)["scores"]["queries"] == 7
-
-
-def test_bytes_of_zero_and_one_need_their_bits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    np.savez(tmp_path / "c.npz", codes=(SIGNS > 0).astype(np.uint8), labels=LABELS)
-    assert audited(str(tmp_path / "c.npz"), "--bits", "8")["scores"]["bits"] == 8
-    assert run(["audit", str(tmp_path / "c.npz")]) == 2
-    assert "8 bits or 64 packed bits" in capsys.readouterr().err
+def test_queries_may_be_named(tmp_path: Path) -> None:
+    named = {"query_codes": SIGNS[:7], "database_codes": SIGNS[7:], "qL": LABELS[:7], "rL": LABELS[7:]}
+    np.savez(tmp_path / "c.npz", **named)
+    assert audited(str(tmp_path / "c.npz"))["scores"]["queries"] == 7
 
 
 def test_a_codes_file_of_rmsh_needs_no_options(tmp_path: Path) -> None:
@@ -78,9 +70,7 @@ def test_a_codes_file_of_rmsh_needs_no_options(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         (["--queries", "60"], "60 queries for 60 items"),
-        (["--bits", "9"], "8 columns, one per bit; expected 9"),
-        (["--direction", "up"], "There is no direction 'up'"),
-        (["--query-labels", "x.npz"], "x.npz"),
+        (["--direction", "i2t"], "--direction is 'i2t'"),
         (["--map-k", "x"], "--map-k got 'x'"),
     ],
 )

@@ -49,11 +49,9 @@ def answer(ended: Ended) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "words",
     [
-        ["--bits", "16", "32"],
         ["--bits", "16", "--bits", "32"],
         ["--bits", "32,16"],
-        ["-b", "16", "32", "--confidence", "0.9"],
-        ["16", "32"],
+        ["-b", "16,32", "--confidence", "0.9"],
     ],
     ids=" ".join,
 )
@@ -62,11 +60,6 @@ def test_code_lengths_may_be_written_in_several_ways(
 ) -> None:
     value = answer(bounds(data, *words, "--json"))
     assert [choice["bits"] for choice in value["choices"]] == [16, 32]
-
-
-def test_code_lengths_with_blanks_between_work_with_a_hint(bounds: Callable[..., Ended], data: Path) -> None:
-    assert "--bits 16,32" in bounds(data, "--bits", "16", "32")[2]
-    assert "--bits" not in bounds(data, "--bits", "16,32")[2]
 
 
 def test_without_bits_the_usual_code_lengths_are_shown(bounds: Callable[..., Ended], data: Path) -> None:

@@ -76,7 +76,7 @@ def test_results_as_json(photos: Path, capsys: Capture) -> None:
         (("--image-encoder", "minilm"), "encodes texts"),
         (("--set", "bits=8"), "--set got 'bits=8'; use --bits 8"),
         (("--set", "epochs=[1"), "--set got 'epochs=[1'"),
-        (("--labels-from", "texts"), "'texts' not found"),
+        (("--labels-from", "texts"), "The option 'labels_from' got 'texts'"),
         (("--learn-from", "words"), "The option 'learn_from' got 'words'"),
         (("--learn-from", "nothing", *QUICK), "efficientnet-lite0, minilm"),
         (("--strict", *QUICK), "7.png"),

@@ -1,4 +1,4 @@
-"""`rmsh doctor`: packages, weights and machine; healthy ends with 0, anything wrong with 1 and a sentence."""
+"""`rmsh doctor`: packages and weights; healthy ends with 0, anything wrong with 1 and a sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from rmsh.cli.doctor import Finding, _weights, machine, packages
+from rmsh.cli.doctor import Finding, _weights, packages
 from rmsh.cli.main import app
 from rmsh.core.errors import RmshError
 from rmsh.features.weights import WEIGHTS
@@ -34,15 +34,11 @@ def damaged_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few_packages")
-def test_a_healthy_installation_lists_its_parts_and_the_pip_command_for_missing_extras(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("RMSH_CACHE", str(tmp_path / "new" / "cache"))
+def test_a_healthy_installation_lists_its_parts_and_the_pip_command_for_missing_extras() -> None:
     done = runner.invoke(app, ["doctor"])
     assert done.exit_code == 0
-    for shown in (np.__version__, "missing no-such-extra: pip install", "[train]", "vector instructions: ", " present"):
+    for shown in (np.__version__, "missing no-such-extra: pip install", "[train]", " present"):
         assert shown in done.stdout
-    assert f"GB in {tmp_path / 'new' / 'cache'}" in done.stdout.replace("\n", "")
 
 
 @pytest.mark.usefixtures("few_packages", "damaged_weights")
@@ -114,8 +110,3 @@ def test_weights_that_are_not_installed_are_not_a_problem(monkeypatch: pytest.Mo
     monkeypatch.setattr("rmsh.features.weights.distribution", distribution)
     name = next(iter(WEIGHTS))
     assert _weights(name) == Finding(name, "missing")
-
-
-def test_numpy_without_build_details_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(np, "show_config", lambda mode: {})
-    assert machine()["vector instructions"] == machine()["matrix products"] == "unknown"

@@ -80,14 +80,6 @@ def test_several_directions_are_written_with_commas(codes: str) -> None:
     assert list(json.loads(done.stdout)["directions"]) == ["t2i", "i2i"]
 
 
-def test_labels_may_come_from_another_file(tmp_path: Path, codes: str) -> None:
-    coded(labels=None).save(tmp_path / "bare.npz")
-    np.savez(tmp_path / "labels.npz", labels=LABELS)
-    bare = runner.invoke(app, ["evaluate", str(tmp_path / "bare.npz"), "--labels", str(tmp_path / "labels.npz")])
-    assert "labels were taken from key 'labels'" in bare.stderr
-    assert bare.stdout == runner.invoke(app, ["evaluate", codes]).stdout
-
-
 def test_values_of_each_query_are_written(tmp_path: Path, codes: str) -> None:
     runner.invoke(app, ["evaluate", codes, "--per-query", str(tmp_path / "values.npz")])
     with np.load(tmp_path / "values.npz") as file:

@@ -73,7 +73,7 @@ def test_the_version_is_printed(capsys: Capture) -> None:
     assert capsys.readouterr() == (f"rmsh {__version__}\n", "")
 
 
-@pytest.mark.parametrize("words", [["build"], ["library", "push"], ["speed"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["build"], ["library", "push"], ["audit"]], ids=" ".join)
 def test_paragraphs_of_help_wrap_at_the_width_of_the_terminal(words: list[str]) -> None:
     shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "70"}).stdout
     prose = [line.strip() for line in shown.partition("Example:")[0].splitlines()[3:]]
@@ -146,29 +146,6 @@ def test_the_console_script_takes_its_arguments_from_the_command_line(
 
 def test_every_command_is_registered_once() -> None:
     assert [command.name for command in app.registered_commands] == list(COMMANDS)
-
-
-@pytest.mark.parametrize(("old", "new"), [(["benchmark"], "rmsh compare"), (["bench", "search"], "rmsh speed")])
-def test_an_old_command_name_still_works_with_a_hint(
-    old: list[str], new: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run([*old, "--help"]) == 0
-    captured = capsys.readouterr()
-    assert f"`{new}`" in captured.err
-    assert f"{new.split()[1]} [OPTIONS]" in captured.out
-
-
-@pytest.mark.parametrize(
-    ("words", "place"),
-    [
-        (["reproduce", "grid.yaml"], "make paper"),
-        (["data", "prepare", "mscoco", "--root", "coco"], 'make lab ARGS="prepare'),
-        (["data", "list"], 'make lab ARGS="prepare'),
-    ],
-)
-def test_a_command_that_moved_says_where(words: list[str], place: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(words) == 2
-    assert place in capsys.readouterr().err
 
 
 def _options(command: Any) -> set[str]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
-import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image, ImageDraw
 
 from rmsh.builder import build
+from rmsh.cli import photos
 from rmsh.cli.main import run
 
 Capture = pytest.CaptureFixture[str]
@@ -82,21 +80,24 @@ def test_a_folder_that_is_gone_is_one_sentence(folder: Path, capsys: Capture) ->
     assert "nothing was changed" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_watch_follows_changes_until_it_is_interrupted(folder: Path) -> None:
-    command = [sys.executable, "-m", "rmsh", "sync", str(folder / "library"), "--watch"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        assert process.stderr
-        deadline = threading.Timer(120, process.kill)
-        deadline.start()
-        assert "8 items" in process.stdout.readline()
-        assert "Ctrl-C" in process.stderr.readline()
-        _draw(folder / "images" / "new.jpg", 9)
-        assert "1 added; 9 items" in process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-        deadline.cancel()
+def test_watch_follows_changes_until_it_is_interrupted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            _draw(folder / "images" / "new.jpg", 9)
+        elif len(pauses) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(photos, "time", SimpleNamespace(sleep=pause))
+    assert run(["sync", str(folder / "library"), "--watch"]) == 130
+    out, err = capsys.readouterr()
+    told = [line.partition(": ")[2] for line in out.splitlines()]
+    assert told == ["nothing has changed; 8 items", "1 added; 9 items"]
+    assert err.count("Ctrl-C") == 1
 
 
 def test_duplicates_are_listed_with_the_best_first(folder: Path, capsys: Capture) -> None:

@@ -1,11 +1,10 @@
-"""`rmsh recode`: a library changes to another model, from its raw items or from matrices."""
+"""`rmsh recode`: a library changes to another model, from its raw items."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from rmsh.cli.main import run
@@ -30,27 +29,12 @@ def test_a_library_is_recoded_from_its_own_texts_and_images(colours: Path, new_c
         assert describe(library).counts["codes kept of older models"] == 8
 
 
-def test_a_model_trained_on_matrices_takes_them_from_a_file(colours: Path, new_colours: Path, tmp_path: Path) -> None:
-    learned = load(new_colours)
-    Model(learned.functions, "test", {}).save(tmp_path / "bare")
-    with Library.open(colours) as library, library.reading() as connection:
-        ids = [name for (name,) in connection.execute("SELECT id FROM items")]
-    texts = np.tile(np.array([0.0, 1.0, 0.0], np.float32), (8, 1))
-    np.savez(tmp_path / "features.npz", ids=ids[::-1], texts=texts, images=texts)
-    words = ["recode", str(colours), "--model", str(tmp_path / "bare"), "--features", str(tmp_path / "features.npz")]
-    assert run(words) == 0
-    with Library.open(colours) as library:
-        assert library.generation().bits == 15
-        codes = library.codes(["red"], "text")
-    assert codes.packed.tolist() == learned.encode(texts[:1], "text").packed.tolist()
-
-
 def test_a_model_that_cannot_read_the_items_is_refused_and_nothing_changes(
     colours: Path, new_colours: Path, tmp_path: Path, *, capsys: Capture
 ) -> None:
     Model(load(new_colours).functions, "test", {}).save(tmp_path / "bare")
     assert run(["recode", str(colours), "--model", str(tmp_path / "bare")]) == 2
-    assert "give the features of the items by id (--features FILE)" in capsys.readouterr().err
+    assert "give one that was trained on images and texts" in capsys.readouterr().err
     with Library.open(colours) as library:
         assert library.generation().bits == 12
 
@@ -59,7 +43,6 @@ def test_a_model_that_cannot_read_the_items_is_refused_and_nothing_changes(
     ("words", "sentence"),
     [
         (["--model", "gone"], "gone "),
-        (["--model", "{model}", "--features", "gone.npz"], "gone.npz does not exist"),
         (["--model", "{model}", "--skipped", "{model}"], "cannot be read or written (Is a directory)"),
     ],
 )

@@ -47,13 +47,6 @@ def test_an_image_finds_images_unless_texts_are_wanted(
     assert (found["to"], found["hits"][0]["id"]) == (to, "yellow")
 
 
-def test_the_old_name_of_images_works_with_a_hint(colours: Path, capsys: Capture) -> None:
-    assert run(["search", str(colours), "red", "--to", "pictures"]) == 0
-    shown = capsys.readouterr()
-    assert "best images" in shown.out
-    assert "`--to images`" in shown.err
-
-
 def test_similar_items_are_found_with_a_filter_page_by_page(colours: Path, capsys: Capture) -> None:
     words = [colours, "--like", "white", "--to", "texts", "--where", "label=red and not label=green", "-k", "1"]
     pages = [_json(capsys, *words, "--skip", str(skip))["hits"] for skip in (0, 1, 2)]

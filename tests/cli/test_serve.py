@@ -94,7 +94,7 @@ def test_a_port_in_use_is_a_sentence(colours: Path, capsys: Capture) -> None:
         (["--allow-host", "http://x.org/"], "'http://x.org/'"),
         (["--trusted-proxy", "proxy.example"], "'proxy.example'"),
         (["--model", "m"], "has its own model"),
-        (["--pictures", "p"], "has its own model"),
+        (["--images", "p"], "has its own model"),
     ],
 )
 def test_bad_input_is_one_sentence(words: list[str], sentence: str, *, colours: Path, capsys: Capture) -> None:

@@ -1,4 +1,4 @@
-"""The bounds of two real label sets, against published and independently computed figures."""
+"""The bounds of three real label sets, against published and independently computed figures."""
 
 from __future__ import annotations
 
@@ -88,3 +88,32 @@ def test_coco66k_at_16_bits_needs_the_estimator_and_the_tightest_upper_bound(coc
     assert (choice.delta, choice.used.upper, choice.feasible) == (2, 2, True)
     assert (choice.used.lower_form, choice.used.upper_form[0]) == ("literal", "joint")
     assert choice.used.lower == pytest.approx(1.5, abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def nuswide(nuswide_root: Path) -> LabelStatistics:
+    """The labels of the images with one of the ten most frequent concepts."""
+    with np.load(nuswide_root / "labels.npz") as file:
+        labels = np.unpackbits(file["labels"], axis=1, count=81)
+    frequent = labels[:, np.argsort(-labels.sum(axis=0, dtype=np.int64))[:10]]
+    return LabelStatistics.of(frequent[frequent.any(axis=1)])
+
+
+def test_nuswide_statistics(nuswide: LabelStatistics) -> None:
+    assert (nuswide.items, nuswide.classes) == (186_577, 10)
+    assert nuswide.labels_per_item == pytest.approx(1.78, abs=0.005)
+    assert nuswide.entropy("independent") == pytest.approx(6.23, abs=0.005)
+    assert nuswide.entropy("joint") == pytest.approx(5.05, abs=0.005)
+    # By hand from the mean and the variance of the number of labels, 1.7804 and 0.9926: 1.7804 + sqrt(9.926).
+    assert lower_bound(nuswide.similarity("size")) == pytest.approx(1.7804 + 3.1506, abs=0.001)
+
+
+# log2 of the sum of C(64, i) for i < 25 is 58.94, just below 64 - 5.05.
+@pytest.mark.parametrize(
+    ("bits", "upper", "tightest", "delta"), [(16, 3, 4, 3), (32, 8, 11, 6), (64, 21, 25, 13), (128, 48, 53, 26)]
+)
+def test_nuswide_bounds(nuswide: LabelStatistics, bits: int, upper: int, tightest: int, delta: int) -> None:
+    assert upper_bound(bits, nuswide.entropy("independent")) == upper
+    assert upper_bound(bits, nuswide.entropy("joint"), form="gilbert-varshamov") == tightest
+    choice = choose_delta(nuswide, bits)
+    assert (choice.delta, choice.feasible, choice.paper.feasible) == (delta, True, bits > 16)

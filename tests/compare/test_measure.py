@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import ndcg_score
 
 from rmsh.compare.measure import measure, parts_of, split_of
 from rmsh.compare.result import changed_options, stale_reason, unpack_scores
@@ -37,6 +38,34 @@ def test_the_scores_are_those_of_the_method_on_the_split(opened: Opened) -> None
     assert np.nanmean(unpack_scores(result["per_query"]["i2t"]["ndcg@500"])) == pytest.approx(
         expected.ndcg.value, abs=1e-3
     )
+
+
+def test_relaxed_scores_are_those_of_the_cosine_of_the_values_before_the_sign(opened: Opened) -> None:
+    run = Run("generated", "scm", 4, protocol="unseen")
+    result, parts = measure(run, opened), parts_of(run, opened)
+    method = create("scm", bits=4).fit(parts.train)
+    values = [method.project(p.features(m), m) for p, m in ((parts.query, "image"), (parts.database, "text"))]
+    units = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in values]
+    gains = 2.0 ** (np.asarray(parts.query.labels, float) @ np.asarray(parts.database.labels, float).T) - 1
+    expected = np.mean([ndcg_score(g[None], s[None], k=10) for g, s in zip(gains, units[0] @ units[1].T, strict=True)])
+    found = result["relaxed"]["i2t"]
+    assert found["queries"] == len(parts.query)
+    assert found["values"]["ndcg@10"] == pytest.approx(expected, abs=1e-5)
+    assert found["codes"]["ndcg@10"] == pytest.approx(result["scores"]["i2t"]["ndcg@10"]["value"], abs=1e-5)
+    assert {*found["values"]} == {"ndcg@10", "ndcg@100", "map@all"}
+
+
+def test_codes_that_are_not_the_signs_of_values_have_no_relaxed_scores(opened: Opened) -> None:
+    options = {"database_codes": "labels", "epochs": 1, "hidden": 8}
+    assert measure(Run("generated", "svhn", 8, options=options), opened)["relaxed"] == {}
+
+
+def test_only_some_queries_are_ranked_by_values(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rmsh.compare.measure._RELAXED_QUERIES", 5)
+    result = measure(Run("generated", "scm", 8, protocol="unseen", validation=True), opened)
+    first = unpack_scores(result["per_query"]["t2i"]["ndcg@10"])[:5]
+    assert result["relaxed"]["t2i"]["queries"] == 5
+    assert result["relaxed"]["t2i"]["codes"]["ndcg@10"] == pytest.approx(np.nanmean(first), abs=2e-3)
 
 
 def test_a_result_explains_itself_and_is_small(opened: Opened) -> None:

@@ -28,9 +28,16 @@ def test_a_row_is_the_mean_over_seeds_and_the_worst_of_the_bits() -> None:
     runs = [Run("a", "scm", 16, 0), Run("a", "scm", 16, 1)]
     (row,) = summarise([_result(runs[0], 0.2), _result(runs[1], 0.4, constant=3, distinct=50)])
     columns, cells = score_table([row])
-    assert columns == ["method", "bits", "runs", "NDCG@500", "mAP@all"]
-    assert cells == [["scm", "16", "2", *["0.3000 / 0.3000"] * 2], ["chance", "", "", *["0.1000 / 0.1000"] * 2]]
+    assert columns == ["method", "bits", "runs", "NDCG@500", "relaxed NDCG@500", "mAP@all"]
+    assert cells[0] == ["scm", "16", "2", "0.3000 / 0.3000", "–", "0.3000 / 0.3000"]
+    assert cells[1] == ["chance", "", "", "0.1000 / 0.1000", "", "0.1000 / 0.1000"]
     assert cost_cells(row) == ["scm", "16", "2.0", "1,234", "3", "50"]
+
+
+def test_relaxed_scores_stand_beside_those_of_the_codes() -> None:
+    relaxed = [{d: {"values": {"ndcg@500": v}} for d, v in (("i2t", a), ("t2i", 0.6))} for a in (0.5, 0.7)]
+    results = [_result(Run("a", "scm", 16, seed), 0.2) | {"relaxed": relaxed[seed]} for seed in (0, 1)]
+    assert score_table(summarise(results))[1][0][3:5] == ["0.2000 / 0.2000", "0.6000 / 0.6000"]
 
 
 def test_presets_lengths_and_reference_lines_have_separate_rows() -> None:
@@ -48,7 +55,7 @@ def test_a_failed_run_is_counted_and_named() -> None:
 
 def test_a_method_that_only_failed_has_dashes() -> None:
     (row,) = summarise([failure(Run("a", "scm"), "no luck", 1.0)])
-    assert score_table([row])[1] == [["scm", "64", "0/1", "–", "–"], ["chance", "", "", "–", "–"]]
+    assert score_table([row])[1] == [["scm", "64", "0/1", "–", "–", "–"], ["chance", "", "", "–", "", "–"]]
     assert cost_cells(row) == ["scm", "64", *["–"] * 4]
 
 
@@ -63,12 +70,12 @@ def test_what_a_result_does_not_have_is_a_dash() -> None:
 def test_a_table_of_unseen_items_has_ranks_that_fit_and_recall() -> None:
     (row,) = summarise([_result(Run("a", "scm", protocol="unseen"), 0.5)])
     columns, _ = score_table([row])
-    assert columns[3:] == ["NDCG@10", "NDCG@100", "mAP@all", "recall@1", "recall@5", "recall@10"]
+    assert columns[3:] == ["NDCG@10", "relaxed NDCG@10", "NDCG@100", "mAP@all", "recall@1", "recall@5", "recall@10"]
 
 
 def test_a_rank_beyond_the_database_is_not_shown_as_one() -> None:
     small = _result(Run("a", "scm"), 0.5) | {"queries": {"i2t": {"database": 499}}}
-    assert score_table(summarise([small]))[0][3:] == ["NDCG@all", "mAP@all"]
+    assert score_table(summarise([small]))[0][3:] == ["NDCG@all", "relaxed NDCG@all", "mAP@all"]
 
 
 def test_protocols_and_prefixes_have_separate_rows() -> None:

@@ -231,5 +231,5 @@ def test_an_index_of_an_unknown_name_is_refused() -> None:
         create_index(64, "scam")
 
 
-def test_scan_is_the_default_and_what_auto_means() -> None:
-    assert type(create_index(8)) is type(create_index(8, "auto")) is INDEXES.load("scan")
+def test_scan_is_the_default() -> None:
+    assert type(create_index(8)) is INDEXES.load("scan")

@@ -16,6 +16,7 @@ from rmsh.data.pairs import Pairs
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import METHODS, create, method_class
 from rmsh.methods.base import Method
+from rmsh.metrics.evaluate import evaluate
 from rmsh.model import load
 
 # Options that make a method quick; methods without steps are quick by themselves.
@@ -158,6 +159,27 @@ def test_one_class_only_and_more_bits_than_features_are_learned(name: str) -> No
     labels = np.ones((90, 1), dtype=np.uint8)
     method = _method(name, bits=70).fit(replace(pairs, labels=labels, class_names=()))
     assert np.isfinite(method.project(pairs.features("image"), "image")).all()
+
+
+def _single_labels(n: int = 160) -> Pairs:
+    """Ten classes, one label per item, 128 image and 10 text dimensions, like the articles of Wikipedia."""
+    rng = np.random.default_rng(0)
+    classes = np.arange(n) % 10
+    centres = rng.normal(size=(10, 128)), rng.normal(size=(10, 10))
+    images, texts = (
+        (centre[classes] + 0.3 * rng.normal(size=(n, centre.shape[1]))).astype(np.float32) for centre in centres
+    )
+    return Pairs(ids=np.arange(n).astype(str), images=images, texts=texts, labels=np.eye(10, dtype=np.uint8)[classes])
+
+
+def test_data_with_one_label_per_item_is_learned_far_above_chance(name: str) -> None:
+    pairs = _single_labels()
+    options = {"epochs": 15, "batch": 16, "hidden": 64, "learning_rate": 0.01} if name in QUICK else {}
+    method = create(name, bits=16, **options).fit(pairs.take(np.arange(120)))
+    rest = pairs.take(np.arange(120, 160))
+    codes = method.encode(rest.features("image"), "image"), method.encode(rest.features("text"), "text")
+    scores = evaluate(*codes, rest.labels, rest.labels)
+    assert scores.map.value > 2 * scores.map.chance
 
 
 def test_nothing_is_coded_before_fit(name: str) -> None:

@@ -32,8 +32,8 @@ def test_wrong_input_is_a_value_error_too() -> None:
 
 
 def test_a_missing_module_names_the_extra_that_installs_it() -> None:
-    with pytest.raises(MissingExtraError, match=r"no_such_module.*pip install .*\[hdf5\]"):
-        require("no_such_module", "hdf5")
+    with pytest.raises(MissingExtraError, match=r"no_such_module.*pip install .*\[milvus\]"):
+        require("no_such_module", "milvus")
 
 
 @pytest.mark.parametrize(

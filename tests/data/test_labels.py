@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,7 @@ from rmsh.data.labels import (
     label_texts,
     mine_classes,
     pack_labels,
-    read_classes,
     unpack_labels,
-    write_classes,
 )
 
 
@@ -79,32 +76,3 @@ def test_texts_without_a_recurring_word_are_refused() -> None:
 def test_words_count_whole_and_in_any_case() -> None:
     labels = label_texts(["HOT  dog", "hotdog", "dog-sled"], {"food": ["hot dog"], "dog": ["dog"]})
     assert labels.tolist() == [[1, 1], [0, 0], [0, 1]]
-
-
-def test_a_file_of_classes_is_read_as_it_was_written(tmp_path: Path) -> None:
-    classes = mine_classes(CAPTIONS)
-    write_classes(tmp_path / "classes.txt", classes, label_texts(CAPTIONS, classes))
-    assert read_classes(tmp_path / "classes.txt") == classes
-    assert "dog: dog, dogs  # 2" in (tmp_path / "classes.txt").read_text()
-
-
-def test_classes_may_be_renamed_merged_and_added_by_hand(tmp_path: Path) -> None:
-    (tmp_path / "classes.txt").write_text("# mine\nanimal: dog, dogs,  cat\n\nfrisbee\n")
-    classes = read_classes(tmp_path / "classes.txt")
-    assert classes == {"animal": ["dog", "dogs", "cat"], "frisbee": ["frisbee"]}
-    assert np.asarray(label_texts(CAPTIONS, classes)).sum(axis=0).tolist() == [3, 1]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [(b"# none\n", "no class"), (b"a: x\na: y\n", "line 2 has 'a' again"), (b": x", "no name"), (b"\xff", "UTF-8")],
-)
-def test_an_invalid_class_file_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
-    (tmp_path / "classes.txt").write_bytes(content)
-    with pytest.raises(DataError, match=said):
-        read_classes(tmp_path / "classes.txt")
-
-
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be read"):
-        read_classes(tmp_path / "none.txt")

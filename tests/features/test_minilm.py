@@ -31,6 +31,15 @@ def test_other_texts_of_a_batch_change_no_feature() -> None:
     np.testing.assert_allclose(together[1], alone[0], atol=1e-5)
 
 
+def test_queries_have_nearly_the_same_features_each_by_itself() -> None:
+    encoder = MiniLM()
+    exact, fast = encoder.encode(TEXTS.tolist()), encoder.encode_queries(TEXTS.tolist())
+    assert (exact * fast).sum(axis=1).min() > 0.99
+    assert not np.array_equal(exact, fast)
+    np.testing.assert_array_equal(encoder.encode_queries([str(TEXTS[1])])[0], fast[1])
+    np.testing.assert_allclose(np.linalg.norm(fast, axis=1), 1, rtol=1e-5)
+
+
 def test_batches_in_several_threads_keep_the_order_of_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     expected, reports = MiniLM().encode(TEXTS.tolist()), list[Progress]()
     monkeypatch.setattr("rmsh.features.minilm._BATCH", 1)

@@ -18,7 +18,7 @@ import pytest
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import Progress
 from rmsh.features import extract
-from rmsh.features.extract import encode_shared
+from rmsh.features.extract import encode_in_shards
 
 WORKER = Path(__file__).with_name("shard_worker.py")
 spec = importlib.util.spec_from_file_location("shard_worker", WORKER)
@@ -40,7 +40,7 @@ def _wanted(n: int) -> np.ndarray:
 def test_the_shards_become_one_memory_mapped_file_and_are_removed(tmp_path: Path) -> None:
     reports: list[Progress] = []
     path = tmp_path / "words.npy"
-    found = encode_shared(worker.Lengths(), worker.words(10), path, shard=4, on_progress=reports.append)
+    found = encode_in_shards(worker.Lengths(), worker.words(10), path, shard=4, on_progress=reports.append)
     assert isinstance(found.features, np.memmap)
     assert found.features.dtype == np.float32
     np.testing.assert_array_equal(found.features[:, 0], _wanted(10))
@@ -51,7 +51,7 @@ def test_the_shards_become_one_memory_mapped_file_and_are_removed(tmp_path: Path
 
 def test_existing_features_are_not_encoded_again(tmp_path: Path) -> None:
     encoder = worker.Lengths(tmp_path / "log.txt")
-    first, second = (encode_shared(encoder, worker.words(6), tmp_path / "w.npy", shard=4) for _ in range(2))
+    first, second = (encode_in_shards(encoder, worker.words(6), tmp_path / "w.npy", shard=4) for _ in range(2))
     assert len(_encoded_words(tmp_path)) == 6
     assert first.unreadable == second.unreadable
     np.testing.assert_array_equal(first.features, second.features)
@@ -60,14 +60,14 @@ def test_existing_features_are_not_encoded_again(tmp_path: Path) -> None:
 def test_rows_that_are_absent_are_zero_and_not_encoded(tmp_path: Path) -> None:
     encoder = worker.Lengths(tmp_path / "log.txt")
     items = [None if row in (2, 3) else word for row, word in enumerate(worker.words(6))]
-    found = encode_shared(encoder, items, tmp_path / "w.npy", shard=4)
+    found = encode_in_shards(encoder, items, tmp_path / "w.npy", shard=4)
     assert found.features[:, 0].tolist() == [0, 2, 0, 0, 0, 6]
     assert [one.row for one in found.unreadable] == [0, 4]
     assert _encoded_words(tmp_path) == ["e", "ee", "eeeee", "eeeeee"]
 
 
 def test_no_items_become_an_empty_file(tmp_path: Path) -> None:
-    assert encode_shared(worker.Lengths(), [], tmp_path / "w.npy").features.shape == (0, 2)
+    assert encode_in_shards(worker.Lengths(), [], tmp_path / "w.npy").features.shape == (0, 2)
 
 
 def test_a_stopped_extraction_loses_one_shard(tmp_path: Path) -> None:
@@ -79,48 +79,41 @@ def test_a_stopped_extraction_loses_one_shard(tmp_path: Path) -> None:
 
     log, path = tmp_path / "log.txt", tmp_path / "w.npy"
     with pytest.raises(KeyboardInterrupt):
-        encode_shared(Stopping(log), worker.words(12), path, shard=4)
-    found = encode_shared(worker.Lengths(log), worker.words(12), path, shard=4)
+        encode_in_shards(Stopping(log), worker.words(12), path, shard=4)
+    found = encode_in_shards(worker.Lengths(log), worker.words(12), path, shard=4)
     np.testing.assert_array_equal(found.features[:, 0], _wanted(12))
     assert max(Counter(_encoded_words(tmp_path)).values()) == 1
 
 
-def test_a_process_waits_for_the_shard_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "w.npy"
-    held = try_lock(tmp_path / "w.shards" / "0000000000-0000000004.claim")
+def test_a_process_waits_for_another_that_encodes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, pauses = tmp_path / "w.npy", []
+    held = try_lock(tmp_path / "w.shards" / "extraction.claim")
     held.__enter__()
-    pauses = []
 
     def pause(seconds: float) -> None:
         pauses.append(seconds)
         held.__exit__(None, None, None)  # the other one ends without having written anything
 
     monkeypatch.setattr(extract, "time", SimpleNamespace(sleep=pause, perf_counter=time.perf_counter))
-    encode_shared(worker.Lengths(tmp_path / "log.txt"), worker.words(8), path, shard=4)
+    encode_in_shards(worker.Lengths(tmp_path / "log.txt"), worker.words(8), path, shard=4)
     assert len(pauses) == 1
-    assert [len(word) for word in _encoded_words(tmp_path)] == [5, 6, 7, 8, 1, 2, 3, 4]
+    assert [len(word) for word in _encoded_words(tmp_path)] == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_only_the_shard_of_a_killed_process_is_encoded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_shard_of_a_killed_process_is_encoded_again(tmp_path: Path) -> None:
     command = [sys.executable, str(WORKER), str(tmp_path), "40", "e" * 6]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as doomed:
         assert doomed.stdout is not None
         assert doomed.stdout.readline() == "holding\n"  # in the middle of the second shard
-
-        def pause(seconds: float) -> None:
-            assert len(list((tmp_path / "words.shards").glob("*.npz"))) == 9  # all others are done
-            doomed.send_signal(signal.SIGKILL)
-            doomed.wait()
-
-        monkeypatch.setattr(extract, "time", SimpleNamespace(sleep=pause, perf_counter=time.perf_counter))
-        encode_shared(worker.Lengths(tmp_path / "log.txt"), worker.words(40), tmp_path / "words.npy", shard=4)
+        doomed.send_signal(signal.SIGKILL)
+    encode_in_shards(worker.Lengths(tmp_path / "log.txt"), worker.words(40), tmp_path / "words.npy", shard=4)
     np.testing.assert_array_equal(np.load(tmp_path / "words.npy")[:, 0], _wanted(40))
     counts = Counter(_encoded_words(tmp_path))
     assert sorted(len(word) for word, count in counts.items() if count > 1) == [5, 6, 7, 8]
     assert len({line.split()[0] for line in (tmp_path / "log.txt").read_text().splitlines()}) == 2
 
 
-def test_processes_that_start_together_share_the_shards(tmp_path: Path) -> None:
+def test_of_processes_that_start_together_one_encodes(tmp_path: Path) -> None:
     command = [sys.executable, str(WORKER), str(tmp_path), "200", ""]
     processes = [subprocess.Popen(command) for _ in range(3)]
     assert [process.wait(timeout=120) for process in processes] == [0, 0, 0]

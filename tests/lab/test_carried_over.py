@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lab.carried_over import FILE, stale_reason
+from lab.carried_over import FILE, earlier, stale_reason
 from rmsh.compare.provenance import code_hash
 from rmsh.compare.run import Run
 from rmsh.methods.scm import SCM
@@ -55,6 +55,27 @@ def test_a_further_change_of_the_code_ends_it(tmp_path: Path) -> None:
     reason = stale_reason(_result(), _list(tmp_path, (BEFORE, BETWEEN)))
     assert reason is not None
     assert "version 0" in reason
+
+
+def test_earlier_results_are_counted_by_method_without_those_carried_over(tmp_path: Path) -> None:
+    changes = _list(tmp_path, (BEFORE, NOW))
+    other = _result(run=Run("a", "cmfh").to_json())
+    assert earlier([_result(), _result(**NOW)], changes) == {}
+    assert earlier([_result(), _result(training_pairs=1), other], changes) == {"scm": (1, 2), "cmfh": (1, 1)}
+
+
+def test_other_defaults_count_as_earlier_unless_carried_over(tmp_path: Path) -> None:
+    config = {"bits": 64, "seed": 0, "ridge": 7.0}
+    assert earlier([_result(config=config, **NOW)], tmp_path / "missing.json") == {"scm": (1, 1)}
+    assert earlier([_result(config=config)], _list(tmp_path, (BEFORE, NOW))) == {}
+
+
+def test_a_new_option_that_changes_nothing_is_not_another_default(tmp_path: Path) -> None:
+    config = {"bits": 64, "seed": 0}
+    for neutral, expected in (({}, {"scm": (1, 1)}), ({"ridge": "a reason"}, {})):
+        file = tmp_path / f"{len(neutral)}.json"
+        file.write_text(json.dumps({"changes": [], "neutral_options": neutral}))
+        assert earlier([_result(config=config, **NOW)], file) == expected
 
 
 def test_every_entry_of_the_project_gives_a_reason_and_evidence() -> None:

@@ -11,12 +11,12 @@ from PIL import Image
 
 from lab.__main__ import main
 from lab.data_figures import plot_bounds, plot_card
+from lab.datacard import DataCard, make_card
 from rmsh.coding.bounds import choose_delta
 from rmsh.coding.entropy import LabelStatistics
 from rmsh.core.errors import ConfigError, MissingExtraError
 from rmsh.data.open import Opened, open_pairs
 from rmsh.data.pairs import Pairs
-from rmsh.datacard import DataCard, make_card
 
 STATISTICS = LabelStatistics.of(np.random.default_rng(0).integers(0, 2, (50, 12)))
 CHOICES = [choose_delta(STATISTICS, bits) for bits in (4, 16, 64, 300)]

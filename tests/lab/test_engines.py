@@ -9,12 +9,11 @@ import pytest
 
 from lab.__main__ import main
 from lab.speed import engines
-from lab.speed.engines import ENGINES, Engine, clustered, enlarge, generate, measure, read_words
+from lab.speed.engines import ENGINES, Engine, clustered, enlarge, generate, measure, read_words, to_codes, uniform
 from rmsh.codes import Codes, hamming
 from rmsh.codes_file import CodesFile
-from rmsh.core.errors import ConfigError, InputError, RmshError
+from rmsh.core.errors import CodesError, ConfigError, InputError, RmshError
 from rmsh.core.types import IntArray
-from rmsh.index.speed import to_codes
 
 WORDS = clustered(400, 48)
 QUERIES = to_codes(clustered(5, 48, seed=1), 48)
@@ -24,6 +23,19 @@ QUERIES = to_codes(clustered(5, 48, seed=1), 48)
 def _short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_ROUNDS", 1)
     monkeypatch.setattr(engines, "_LEAST_SECONDS", 0.001)
+
+
+@pytest.mark.parametrize("bits", [1, 7, 64, 130])
+def test_uniform_codes_have_fair_bits_and_no_padding(bits: int) -> None:
+    ones = np.unpackbits(uniform(2000, bits).view(np.uint8), axis=1, bitorder="little").mean(axis=0)
+    assert ones[:bits] == pytest.approx(0.5, abs=0.05)
+    assert not ones[bits:].any()
+    with pytest.raises(CodesError, match="513"):
+        uniform(5, 513)
+
+
+def test_codes_of_words_have_the_bytes_of_their_bits() -> None:
+    assert to_codes(np.array([[0x0102]], np.uint64), 12).packed.tolist() == [[2, 1]]
 
 
 def test_clustered_codes_of_two_seeds_share_their_centres() -> None:

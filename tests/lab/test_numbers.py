@@ -11,9 +11,11 @@ import pytest
 from lab import numbers, tables
 from lab.data import GRIDS, RESULTS
 from lab.grid import read_grid
-from lab.numbers import generated, pages, problems
+from lab.numbers import generated, pages, problems, remarks
 from lab.sources import Sources
-from rmsh.compare.result import write_result
+from rmsh.compare.result import failure, write_result
+from rmsh.compare.run import Run
+from rmsh.methods.cmfh import CMFH
 from rmsh.methods.scm import SCM
 
 pytestmark = pytest.mark.skipif(not RESULTS.is_dir(), reason="a source distribution contains no results")
@@ -59,11 +61,34 @@ def test_a_block_that_no_page_shows_is_found(tmp_path: Path) -> None:
     assert not any("'glint-scale'" in problem for problem in found)
 
 
-def test_a_new_version_of_a_method_makes_its_results_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_an_earlier_version_never_stand_as_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    methods = next(page for page in pages() if page.name == "methods.md")
     monkeypatch.setattr(SCM, "version", 99, raising=False)
-    found = problems(pages())
-    assert found
-    assert all("version 1 of scm" in problem and "99" in problem for problem in found)
+    assert any("methods.md differs" in problem for problem in problems(pages()))
+    page = generated(methods.read_text(encoding="utf-8"), Sources())
+    (table,) = [block for block in page.split("<!-- end -->") if "<!-- numbers: all-methods -->" in block]
+    (remark,) = [line for line in table.splitlines() if line.startswith("Made with earlier code or defaults")]
+    assert "SCM (" in remark
+
+
+def test_the_remark_counts_the_runs_of_each_method_and_names_failed_ones() -> None:
+    current = {"method_version": 99, "code_hash": None}
+    made = [Run("a", method, seed=seed).to_json() for method, seed in (("scm", 0), ("scm", 1), ("cmfh", 0))]
+    results = [{"status": "done", "commit": "c", "run": run, **current} for run in made]
+    results[1]["method_version"] = SCM.version
+    results[2]["method_version"] = CMFH.version
+    assert remarks(results) == "\n\nMade with earlier code or defaults of the method: SCM (1 of 2 runs)."
+    assert remarks(results[1:]) == ""
+    assert remarks([], [failure(Run("a", "scm"), "no luck", 1.0)]) == "\n\nFailed: a/scm-64-s0.json."
+
+
+def test_runs_that_are_missing_or_failed_are_left_out_of_tables(tmp_path: Path) -> None:
+    runs = [Run("a", "scm", seed=seed) for seed in range(3)]
+    write_result(tmp_path / "runs" / runs[0].path, {"format": 3, "status": "done", "run": runs[0].to_json()})
+    write_result(tmp_path / "runs" / runs[1].path, failure(runs[1], "no luck", 1.0))
+    sources = Sources(tmp_path)
+    assert [result["run"]["seed"] for result in sources.runs([*runs, runs[0]])] == [0]
+    assert [result["error"] for result in sources.failed] == ["no luck"]
 
 
 def test_an_unknown_block_is_refused() -> None:
@@ -87,9 +112,10 @@ def test_the_check_fails_when_a_page_differs(
 
 
 def test_unseen_runs_are_shown_as_far_as_they_are_made(tmp_path: Path) -> None:
-    grid = read_grid(GRIDS / "unseen.yaml")
+    grid = read_grid(GRIDS / "coco66k.yaml")
     names = ("ndcg@10", "ndcg@100", "map@all", "recall@1", "recall@5", "recall@10")
-    for run in [run for run in grid.runs() if run.method in ("rmsh", "cca-itq")][:3]:
+    made = [run for run in grid.block("unseen: 64 bits") if run.method in ("rmsh", "cca-itq")]
+    for run in made:
         score = {"value": 0.6 if run.method == "rmsh" else 0.5, "chance": 0.1}
         scores = {d: dict.fromkeys(names, score) for d in ("i2t", "t2i")}
         result = {"format": 3, "status": "done", "run": run.to_json(), "scores": scores, "seconds": {"fit_cpu": 7.0}}

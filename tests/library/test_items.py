@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, InputError
-from rmsh.library.items import Batch, Item, checked_ids
+from rmsh.library.items import Batch, Item, KeptWords, checked_ids
 
 
 def test_labels_are_kept_sorted_and_once() -> None:
@@ -76,3 +79,13 @@ def test_codes_of_an_unknown_modality_are_refused(code: Callable[..., Codes]) ->
     codes: Any = {"sound": code(["a"])}
     with pytest.raises(InputError, match=r"'sound'.*image, text"):
         Batch((Item("a"),), codes, "m")
+
+
+@given(st.lists(st.sets(st.sampled_from("abcdefghij")), min_size=1, max_size=8))
+def test_kept_words_never_deny_a_word_that_an_item_has(items: list[set[str]]) -> None:
+    kept, rows = KeptWords(4), np.arange(1, len(items) + 1)
+    kept.keep(rows.tolist(), [kept.bits_of(words) for words in items])
+    found = kept.of(np.append(rows, 99))
+    assert found[-1] == ~np.uint64(0)  # not known
+    for bits, words in zip(found.tolist(), items, strict=False):
+        assert bits & kept.bits_of(words) == kept.bits_of(words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from rmsh.codes import Codes
 from rmsh.core.errors import CodesError, FormatError, InputError
 from rmsh.library import Item, Library
 from rmsh.library.backup import backup, restore
-from rmsh.library.folder import share
 from rmsh.library.maintenance import compact
 from rmsh.model import Model
 
@@ -175,18 +175,18 @@ def _modes(folder: Path) -> set[int]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no file modes of this kind")
-def test_a_library_belongs_to_its_owner_alone_unless_it_is_shared(folder: Path, model: Model, fill: Fill) -> None:
+def test_a_library_belongs_to_its_owner_alone_and_later_files_follow_the_mode_of_its_folder(
+    folder: Path, model: Model, fill: Fill
+) -> None:
     folder.parent.chmod(0o755)
     with Library.create(folder, model) as library:
         fill(library, ["a"])
         compact(library)
         assert _modes(folder) == {0o700, 0o600}
-        share(folder)
+        subprocess.run(["chmod", "-R", "go+rX", str(folder)], check=True)
         fill(library, ["b"])
         compact(library)
         assert _modes(folder) == {0o755, 0o644}
-        share(folder, private=True)
-    assert _modes(folder) == {0o700, 0o600}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no file modes of this kind")

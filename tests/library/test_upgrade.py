@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -99,20 +97,6 @@ def test_a_step_that_fails_changes_nothing(library: Library, folder: Path, monke
     with library.reading() as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (current,)
         assert "added" not in {column[1] for column in connection.execute("PRAGMA table_info(items)")}
-
-
-@pytest.mark.parametrize("modality", ["image", "text"])
-def test_no_checksum_is_computed_over_a_code_that_the_snapshot_shows_to_be_damaged(
-    modality: str, tmp_path: Path, code: Code
-) -> None:
-    old = shutil.copytree(SAMPLES / "library_v1", tmp_path / "old")
-    with closing(sqlite3.connect(old / "items.sqlite")) as connection, connection:
-        (row,) = connection.execute("SELECT row FROM items WHERE id = 'dog1'").fetchone()
-        connection.execute(f"UPDATE codes SET {modality} = x'1234' WHERE row = ?", (row,))  # noqa: S608
-    assert upgrade(old) == (1, schema.VERSION)
-    assert verify(old).problems == ()
-    with Library.open(old) as library:
-        assert library.codes(["dog1"], modality).packed.tolist() == code(["dog1"], modality).packed.tolist()
 
 
 @pytest.mark.parametrize("step", ["maintenance.update_files", "folder.write_manifest"])

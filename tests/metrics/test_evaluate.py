@@ -15,7 +15,7 @@ from rmsh.core.errors import CodesError, ConfigError, DataError
 from rmsh.core.progress import Progress
 from rmsh.metrics import evaluate, histogram, histograms
 from rmsh.metrics.evaluate import Definitions
-from rmsh.metrics.ranking import average_precision, by_radius, ndcg, precision_within
+from rmsh.metrics.ranking import average_precision, by_rank, ndcg, precision_within
 
 
 def random_set(seed: int, *, bits: int = 6, queries: int = 20, items: int = 80) -> tuple:
@@ -35,7 +35,8 @@ def test_scores_are_the_means_of_the_measures() -> None:
     assert scores.ndcg.value == pytest.approx(ndcg(cells, 10).mean())
     assert scores.map.value == pytest.approx(average_precision(cells, 7, normaliser="hits").mean())
     assert scores.within.value == pytest.approx(precision_within(cells, 2).mean())
-    assert scores.radius_curve.recall == pytest.approx(by_radius(cells)[1].mean(axis=0))
+    ranks = scores.rank_curve.at
+    assert scores.rank_curve.recall == pytest.approx(by_rank(cells, ranks)[1].mean(axis=0))
 
 
 def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,16 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rmsh.metrics.ranking import Curve, by_radius, by_rank, precision_at, precision_within, rank_grid
+from rmsh.metrics.ranking import Curve, by_rank, precision_at, rank_grid
 
 # Query 0: r > 0 at distance 0 and 1, one other at 1. Query 1: nothing near, one of two relevant at distance 2.
 CELLS = np.array([[[0, 1], [1, 1], [0, 0]], [[0, 0], [0, 0], [1, 1]]])
-
-
-def test_by_radius_as_worked_by_hand() -> None:
-    precision, recall = by_radius(CELLS)
-    assert precision == pytest.approx(np.array([[1, 2 / 3, 2 / 3], [0, 0, 1 / 2]]))
-    assert recall == pytest.approx(np.array([[1 / 2, 1, 1], [0, 0, 1]]))
 
 
 def test_by_rank_as_worked_by_hand() -> None:
@@ -23,14 +17,12 @@ def test_by_rank_as_worked_by_hand() -> None:
     assert recall == pytest.approx(np.array([[1 / 2, 3 / 4], [1 / 2, 1]]))
 
 
-def test_a_curve_passes_through_the_single_scores() -> None:
-    assert by_radius(CELLS)[0][:, 1] == pytest.approx(precision_within(CELLS, 1))
+def test_a_curve_passes_through_the_score_at_a_rank() -> None:
     assert by_rank(CELLS, [2])[0][:, 0] == pytest.approx(precision_at(CELLS, 2))
 
 
 def test_a_query_without_a_relevant_item_has_no_curve() -> None:
     nothing = np.array([[[2, 0], [1, 0]]])
-    assert np.isnan(by_radius(nothing)).all()
     assert np.isnan(by_rank(nothing, [1])).all()
 
 

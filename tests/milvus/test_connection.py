@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from rmsh.core.errors import ConfigError, InputError, MissingExtraError, RmshError
-from rmsh.milvus.connection import Address, Settings, connect, translate_errors
+from rmsh.milvus.connection import Address, Settings, UnavailableError, connect, translate_errors
 
 SECRET = "hunter2"  # noqa: S105
 
@@ -109,9 +110,42 @@ def test_a_file_of_settings_that_is_wrong_is_refused_without_its_secrets(
     assert SECRET not in str(refusal.value)
 
 
+class _Client:
+    """A client of a server with a version."""
+
+    version, closed = "v2.3.5", False
+
+    def __init__(self, _server: str, **_options: Any) -> None:
+        pass
+
+    def get_server_version(self, **_options: Any) -> str:
+        return self.version
+
+    def close(self) -> None:
+        type(self).closed = True
+
+
+@pytest.mark.parametrize("version", ["v2.3.1", "2.2.16", "Zilliz Cloud (compatible with Milvus 2.2)"])
+def test_a_server_that_is_too_old_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pymilvus.MilvusClient", type("Old", (_Client,), {"version": version}))
+    with pytest.raises(RmshError, match=r"http://host:1 is Milvus .*2\.\d.*; at least 2\.3\.2"):
+        connect("http://host:1", Settings())
+
+
+@pytest.mark.parametrize("version", ["v2.3.2", "2.6.1-dev", "v3.0", "master"])
+def test_a_newer_server_is_accepted(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pymilvus.MilvusClient", type("New", (_Client,), {"version": version}))
+    assert connect("http://host:1", Settings()).get_server_version() == version
+
+
 def test_certificates_reach_pymilvus_by_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[dict[str, Any]] = []
-    monkeypatch.setattr("pymilvus.MilvusClient", lambda _server, **options: given.append(options))
+
+    class Client(_Client):
+        def __init__(self, _server: str, **options: Any) -> None:
+            given.append(options)
+
+    monkeypatch.setattr("pymilvus.MilvusClient", Client)
     files = {name: str(tmp_path / name) for name in ("tls_ca", "tls_cert", "tls_key")}
     for path in files.values():
         Path(path).touch()
@@ -140,7 +174,7 @@ def test_certificates_for_an_address_without_tls_are_refused() -> None:
 
 
 def test_a_server_that_is_not_there_is_one_sentence(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(RmshError, match=r"http://127.0.0.1:1: .*MILVUS_TOKEN") as refusal:
+    with pytest.raises(UnavailableError, match=r"http://127.0.0.1:1: cannot connect .*refused") as refusal:
         connect("http://127.0.0.1:1", Settings(token=f"root:{SECRET}"))
     assert SECRET not in str(refusal.value)
     assert capfd.readouterr() == ("", "")
@@ -153,7 +187,54 @@ def test_what_milvus_says_is_told_in_one_line_without_secrets() -> None:
         pytest.raises(RmshError, match=r"^photos: Milvus reports: no \*\*\* for you\.$"),
         translate_errors("photos", Settings(token=f"root:{SECRET}")),
     ):
-        raise MilvusException(1, f"no {SECRET} for you\nstack of the server")
+        raise MilvusException(65535, f"no {SECRET} for you\nstack of the server")
+
+
+class _Refused(grpc.RpcError):
+    """An error of a connection, as grpc raises it."""
+
+    def __init__(self, status: grpc.StatusCode, details: str) -> None:
+        self._status, self._details = status, details
+
+    def code(self) -> grpc.StatusCode:
+        return self._status
+
+    def details(self) -> str:
+        return self._details
+
+
+@pytest.mark.parametrize(
+    ("status", "details", "kind", "sentence"),
+    [
+        ("UNAUTHENTICATED", "auth check failure", RmshError, r"rejects the credentials \(auth check failure\).*TOKEN"),
+        ("PERMISSION_DENIED", "no grant", RmshError, r"rejects the credentials \(no grant\)"),
+        ("UNAVAILABLE", "Connection refused", UnavailableError, r"cannot connect .*\(Connection refused\).*address"),
+        ("UNAVAILABLE", "Ssl handshake failed", RmshError, r"no secure .*\(Ssl handshake failed\).*MILVUS_TLS_CA"),
+        ("DEADLINE_EXCEEDED", "too slow", UnavailableError, r"did not answer in time \(too slow\)"),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_cause_of_an_error_is_told(
+    status: str, details: str, kind: type[RmshError], sentence: str, wrapped: bool
+) -> None:
+    from pymilvus import MilvusException
+
+    error: Exception = _Refused(grpc.StatusCode[status], f"{details}.\nstack")
+    if wrapped:
+        (outer := MilvusException(2, "Fail connecting to server")).__cause__ = error
+        error = outer
+    with pytest.raises(RmshError, match=f"^photos: .*{sentence}") as refusal, translate_errors("photos", Settings()):
+        raise error
+    assert type(refusal.value) is kind
+
+
+@pytest.mark.parametrize(("code", "kind"), [(65535, RmshError), (2, UnavailableError), (101, UnavailableError)])
+def test_what_may_work_later_is_told_apart(code: int, kind: type[RmshError]) -> None:
+    from pymilvus import MilvusException
+
+    with pytest.raises(RmshError) as refusal, translate_errors("photos", Settings()):
+        raise MilvusException(code, "not now")
+    assert type(refusal.value) is kind
 
 
 def test_without_pymilvus_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

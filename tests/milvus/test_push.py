@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rmsh.cli.main import run
@@ -200,6 +206,110 @@ def test_the_command_pushes_and_search_finds(
     words = ["search", address, "--model", f"{folder}/model", "--like", "a", "--to", "texts", "--json", "--quiet"]
     assert run(words) == 0
     assert [hit["id"] for hit in json.loads(capsys.readouterr().out)["hits"]] == ["b"]
+
+
+def test_changes_during_a_push_are_brought_too(
+    library: Library, fill: Fill, model: Model, code: Callable[..., Codes], new_address: NewAddress
+) -> None:
+    address, changed = new_address(), list[int]()
+    fill(library, _names(100))
+
+    def change(progress: Progress) -> None:
+        if not changed:
+            changed.append(progress.done)
+            fill(library, [f"later{i}" for i in range(50)])
+            library.remove(["n99", "n0"])
+            library.add([Item("n1", text="new")], {"text": code(["n1"], "text")}, model=model.fingerprint, replace=True)
+
+    push(library, address, on_progress=change)
+    _assert_same(library, address, code)
+    assert (push(library, address).written, library.count()) == (0, 148)
+
+
+def test_two_pushes_at_once_are_refused_and_a_lock_that_was_left_behind_is_not(
+    library: Library, fill: Fill, new_address: NewAddress
+) -> None:
+    address, told = new_address(), list[str]()
+    fill(library, ["a"])
+
+    def again(_progress: Progress) -> None:
+        other = [sys.executable, "-m", "rmsh", "library", "push", str(library.folder), "--to", address]
+        told.append(subprocess.run(other, capture_output=True, text=True).stderr)
+
+    push(library, address, on_progress=again)
+    assert f"{address} is being pushed by process {os.getpid()} on {socket.gethostname()}" in told[0]
+    parsed = Address.parse(address)
+    lock = Address(parsed.server, f"{parsed.name}_push")
+    Table.create(lock, 8, host=socket.gethostname(), process=2**22 + 1, since="before").close()  # no such process
+    assert push(library, address).written == 0
+    assert Table.find(lock) is None
+    Table.create(lock, 8, host="elsewhere", process=1, since="before").close()
+    with pytest.raises(RmshError, match=f"process 1 on elsewhere.*drop {lock.name}"):
+        push(library, address)
+    Table(lock).drop()
+
+
+def test_shards_are_pushed_and_pushed_again_only_where_they_changed(
+    model: Model, code: Callable[..., Codes], new_address: NewAddress, tmp_path: Path
+) -> None:
+    from rmsh.shards import MOST_ITEMS, Shards
+
+    def write(counts: list[int]) -> Shards:
+        entries = []
+        for number, count in enumerate(counts):
+            names = [f"{number}-{row}" for row in range(count)]
+            codes = {f"{m}_code": [bytes(one) for one in code(names, m).packed] for m in ("image", "text")}
+            blank: dict[str, list[Any]] = {"text": ["a"] * count, "picture": [None] * count, "labels": [["x"]] * count}
+            path = tmp_path / "shards" / f"{number}.parquet"
+            path.parent.mkdir(exist_ok=True)
+            pq.write_table(pa.table({"id": names, **blank, **codes}), path)
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            entries.append({"name": str(number), "items": count, "bytes": path.stat().st_size, "sha256": digest})
+        about = {"format": "rmsh-shards", "version": 1, "id": "x", "model": model.fingerprint, "bits": model.bits}
+        (tmp_path / "shards" / "manifest.json").write_text(json.dumps(about | {"shards": entries}))
+        return Shards.open(tmp_path / "shards")
+
+    address = new_address()
+    model.save(tmp_path / "shards" / "model")
+    assert push(write([30, 0, 20]), address).written == 100
+    assert push(write([30, 0, 20]), address).written == 0
+    done = push(write([29, 1, 20]), address)
+    assert (done.written, done.removed) == (2, 2)
+    assert push(write([29, 1]), address).removed == 40
+    with Collection.open(address, tmp_path / "shards" / "model", consistency="Strong") as opened:
+        assert opened.count() == 30
+        (hits,) = opened.search(code(["1-0"], "text"), 1, to="text", model=model.fingerprint)
+        assert [(hit.item.id, hit.row, hit.distance) for hit in hits] == [("1-0", MOST_ITEMS, 0)]
+    assert run(["library", "push", str(tmp_path / "shards"), "--to", address, "--quiet"]) == 0
+
+
+def test_a_call_is_repeated_while_the_server_is_unavailable(
+    library: Library, fill: Fill, code: Callable[..., Codes], new_address: NewAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pymilvus import MilvusClient, MilvusException
+
+    original, failures = MilvusClient.upsert, [MilvusException(2, "service unavailable")] * 3
+
+    def upsert(self: Any, *arguments: Any, **options: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(MilvusClient, "upsert", upsert)
+    monkeypatch.setattr("rmsh.milvus.table._PAUSE", 0.01)
+    fill(library, ["a", "b"])
+    address = new_address()
+    assert push(library, address).written == 4
+    assert not failures
+    _assert_same(library, address, code)
+
+
+def test_a_wrong_token_is_told_apart_from_a_server_that_is_not_there(
+    library: Library, new_address: NewAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MILVUS_TOKEN", "root:wrong")
+    with pytest.raises(RmshError, match=r"rejects the credentials"):
+        push(library, new_address())
 
 
 def test_a_database_is_apart_from_the_others(

@@ -58,7 +58,9 @@ def _corner() -> Codes:
 
 
 def _create(new_address: NewAddress, bits: int, **options: Any) -> Table:
-    return Table.create(Address.parse(new_address()), bits, **options)
+    table = Table.create(Address.parse(new_address()), bits, **options)
+    table.prepare()
+    return table
 
 
 def _add(table: Table, oracle: Brute, codes: Codes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +18,11 @@ from rmsh.index.filters import Id
 from rmsh.library import Hit, Item, Library, queries
 from rmsh.library.items import CandidateQuery, Candidates
 from rmsh.library.maintenance import compact, describe
-from rmsh.library.recode import recode
+from rmsh.library.recode import Encode, recode
 from rmsh.library.repair import repair
 from rmsh.library.verify import verify
 from rmsh.model import Model
-from rmsh.pipeline import codes_of, item_coder
+from rmsh.pipeline import codes_of
 from rmsh.search.query import Query, Words
 from rmsh.search.searcher import Rank, Searcher
 
@@ -199,12 +199,21 @@ def test_both_kinds_of_library_have_the_same_candidates_and_one_has_no_vectors(f
     assert [each.vectors["image"].shape[1] for each in found] == [5, 0]
 
 
+def _coder(model: Model) -> Encode:
+    pairs = _pairs()
+
+    def encode(items: Sequence[Item]) -> dict[Modality, Codes]:
+        return codes_of(model, pairs, np.flatnonzero(np.isin(pairs.ids, [item.id for item in items])), vectors=True)
+
+    return encode
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_recoding_stores_what_the_library_was_created_for(codes_alone: Path, folder: Path, seed: int) -> None:
     model = _model(seed)
     for path, vectors in ((folder, 6), (codes_alone, None)):
         with Library.open(path, writable=True) as library:
-            recode(library, model, encode=item_coder(model, image_path=lambda _: None, features=_pairs()))
+            recode(library, model, encode=_coder(model))
             assert library.generation().fingerprint == model.fingerprint
             assert describe(library).counts.get("image vectors") == vectors
         assert not verify(path).problems
@@ -266,7 +275,7 @@ def test_damaged_vectors_are_reported_ignored_deleted_and_made_again(folder: Pat
     assert not verify(folder).problems
     with Library.open(folder, writable=True) as library:
         assert library.codes(["1"], "image").vectors is None
-        recode(library, _model(), encode=item_coder(_model(), image_path=lambda _: None, features=_pairs()))
+        recode(library, _model(), encode=_coder(_model()))
         assert library.codes(["1"], "image").vectors is not None
         assert describe(library).counts["image vectors"] == 6
 
@@ -274,7 +283,7 @@ def test_damaged_vectors_are_reported_ignored_deleted_and_made_again(folder: Pat
 def test_recoding_replaces_vectors_and_compacting_drops_the_old_ones(folder: Path) -> None:
     new = _model(1)
     with Library.open(folder, writable=True) as library:
-        recode(library, new, encode=item_coder(new, image_path=lambda _: None, features=_pairs()))
+        recode(library, new, encode=_coder(new))
         compact(library)
         assert library.codes(["1"], "image").vectors is not None
         with library.reading() as connection:
@@ -305,3 +314,20 @@ def test_stored_captions_enter_the_joint_space_at_the_scale_of_their_features(tm
         match = hits[name]
         assert match is not None
         assert match.caption == pytest.approx(float(images[1] @ texts[row]), abs=0.01)
+
+
+def test_items_that_were_read_before_and_lack_the_words_are_not_read_again(tmp_path: Path) -> None:
+    model, words = _model(), BagOfWords(WORDS)
+    texts = [WORDS[number % 5] for number in range(100)]
+    pairs = Pairs(ids=np.arange(100), images=words.encode(texts).toarray(), source="test")
+    items = [Item(str(number), text="wave" if number > 96 else "sea") for number in range(100)]
+    with Library.create(tmp_path / "library", model) as library:
+        library.add(items, codes_of(model, pairs, vectors=True), model=model.fingerprint)
+    with Searcher.open(tmp_path / "library") as searcher:
+        read, first = list[int](), searcher.search(searcher.text("wave"), 5)
+        intact = queries.intact_items
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(queries, "intact_items", lambda found, rows: read.extend(rows) or intact(found, rows))
+            assert searcher.search(searcher.text("wave"), 5) == first
+    assert {hit.item.id for hit in first} >= {"99"}
+    assert len(read) == 32

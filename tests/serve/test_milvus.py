@@ -157,7 +157,7 @@ def test_the_command_searches_an_address(address: str, many_colours: Path, capsy
 
 
 def test_the_command_serves_an_address(address: str, many_colours: Path) -> None:
-    words = ["serve", address, "--model", str(many_colours / "model"), "--pictures", str(many_colours)]
+    words = ["serve", address, "--model", str(many_colours / "model"), "--images", str(many_colours)]
     command = [sys.executable, "-m", "rmsh", *words, "--port", "0", "--json", "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -17,21 +17,22 @@ from rmsh.builder.source import Source, encode_source, read_raw, with_classes, w
 from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError, InputError
 from rmsh.core.files import make_folder
-from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.core.progress import OnProgress, Progress, counter, ignore
 from rmsh.data.readers.folder import is_image, is_image_folder, read_folders
 from rmsh.data.readers.parquet_images import tables_in
 from rmsh.data.records import METADATA_SUFFIXES, count_skipped, refuse_skipped, to_pairs
-from rmsh.library.folder import read_report
+from rmsh.library import Library
+from rmsh.library.folder import MANIFEST, read_report
 from rmsh.library.image_folders import image_folders, set_folder
 from rmsh.library.photos import read_photos
-from rmsh.library.queries import count_items, has_vectors
+from rmsh.library.queries import count_items, has_vectors, rows_of_ids
 from rmsh.pipeline import codes_of, restore_encoders
 
 if TYPE_CHECKING:
     from rmsh.data.records import Skipped
-    from rmsh.library import Library
     from rmsh.library.photos import ImageFile
     from rmsh.model import Model
+    from rmsh.shards import Shards
 
 IMAGES = "pictures"  # folder of the images that a library keeps itself; its name is part of the stored format
 _BATCH = 1000  # items per transaction
@@ -197,6 +198,29 @@ def write_items(
         codes = codes_of(model, source.pairs, rows, vectors=vectors)
         library.add(items, codes, model=model.fingerprint, files=files, replace=update)
         on_progress(Progress("add items", first + len(rows), count, "item", time.perf_counter() - start))
+
+
+def load_shards(
+    shards: Shards, folder: Path, *, images: Path | None = None, on_progress: OnProgress = ignore
+) -> tuple[int, int]:
+    """Create a library from shards, or add their new items to it; returns how many are new, and how many there are.
+
+    ``images`` is the folder that the paths of images refer to. CodesError if the library has codes of another model.
+    """
+    if not (folder / MANIFEST).is_file():
+        Library.create(folder, shards.model(), source=images).close()
+    report = counter(on_progress, "load shards", len(shards.manifest["shards"]), "shard")
+    with Library.open(folder, writable=True) as library:
+        before = library.count()
+        for number in range(len(shards.manifest["shards"])):
+            for block in shards.read(number):
+                with library.reading() as connection:
+                    known = rows_of_ids(connection, [one.item.id for one in block])
+                new = [one for one in block if one.item.id not in known]
+                library.add((one.item for one in new), shards.codes(new), model=shards.manifest["model"])
+            report(number + 1)
+        library.write_snapshot()
+        return library.count() - before, library.count()
 
 
 def _copy_images(source: Source, into: Path) -> None:

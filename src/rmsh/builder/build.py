@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
     from rmsh.data.splits import Split
     from rmsh.features.base import Encoder
+    from rmsh.features.executors import Executor
     from rmsh.methods.base import Method
 
 PAGE, SKIPPED = "report.html", "skipped.csv"
@@ -86,6 +87,7 @@ def build(
     *,
     config: BuildConfig | None = None,
     overwrite: bool = False,
+    executor: Executor | None = None,
     tell: Tell = lambda _: None,
     on_progress: OnProgress = ignore,
 ) -> Built:
@@ -96,6 +98,7 @@ def build(
         out: the folder of the library.
         config: options.
         overwrite: replace a library of other data or options.
+        executor: where images and texts are encoded; in this process if None.
         tell: called with sentences for the user: what was found, the expected time, the chosen delta and its reason.
         on_progress: called with a Progress.
 
@@ -138,7 +141,7 @@ def build(
             "to it"
         )
         stages = Stages(work, on_skip=lambda name: tell(f"{name}: already done"))
-        report = _Build(source, config, stages, tell, on_progress).run(items_key)
+        report = _Build(source, config, stages, executor, tell, on_progress).run(items_key)
         report |= {"key": key, "metadata": Path(data).name if Path(data).is_file() else None}
         write_json(work / "library" / REPORT, report)
         if not source.origin.unpacked:
@@ -155,6 +158,7 @@ class _Build:
     source: Source
     config: BuildConfig
     stages: Stages
+    executor: Executor | None
     tell: Tell
     on_progress: OnProgress
 
@@ -190,7 +194,8 @@ class _Build:
     def _encode(self, encoders: Mapping[Modality, Encoder]) -> None:
         start, skipped_before, strict = time.perf_counter(), len(self.source.origin.skipped), self.config.strict
         cache = self.stages.folder / "features"
-        self.source = encode_source(self.source, encoders, cache=cache, strict=strict, on_progress=self.on_progress)
+        told: dict[str, Any] = {"executor": self.executor, "on_progress": self.on_progress}
+        self.source = encode_source(self.source, encoders, cache=cache, strict=strict, **told)
         self.stages.seconds["features"] = round(time.perf_counter() - start, 3)
         for sentence in count_skipped(self.source.origin.skipped[skipped_before:]):
             self.tell(sentence)

@@ -21,10 +21,9 @@ from rmsh.builder.stages import digest
 from rmsh.codes import MAX_BITS
 from rmsh.core.config import Config
 from rmsh.core.errors import DataError
-from rmsh.core.files import make_folder, sha256
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import Store  # noqa: TC001 (pydantic reads it)
-from rmsh.data.labels import label_texts, mine_classes, read_classes, write_classes
+from rmsh.data.labels import label_texts, mine_classes
 from rmsh.data.open import open_pairs
 from rmsh.data.records import Skipped, refuse_skipped, to_pairs
 from rmsh.features.extract import encode_pairs, file_state
@@ -38,11 +37,12 @@ if TYPE_CHECKING:
     from rmsh.data.pairs import Pairs
     from rmsh.data.records import Origin
     from rmsh.features.base import Encoder
+    from rmsh.features.executors import Executor
     from rmsh.library.photos import ImageFile
 
 Signal: TypeAlias = Literal["labels", "pairs", "nothing"]  # what a model learns from
 
-CLASSES, FILES = "classes.txt", "files.json"
+FILES = "files.json"
 LEAST_ITEMS = 30  # with fewer complete items, none can be held out of training
 _MOST_SHOWN = 12  # classes in a note
 
@@ -53,8 +53,8 @@ class BuildConfig(Config):
     method: str = Field(DEFAULT_METHOD, description="training method, see `rmsh methods`")
     bits: int | None = Field(None, ge=1, le=MAX_BITS, description="length of a code; None: the method's default")
     seed: int = Field(0, ge=0, description="random seed")
-    labels_from: str | None = Field(
-        None, description="data, folders, text, or a file of classes; None: data, else text"
+    labels_from: Literal["data", "folders", "text"] | None = Field(
+        None, description="where labels come from; None: data, else text"
     )
     learn_from: Signal | None = Field(
         None, description="nothing: the bundled model; None: labels of the data, else the better of pairs and nothing"
@@ -116,7 +116,7 @@ class Source:
 
 
 def read_source(data: str | Path, config: BuildConfig, *, work: Path, on_progress: OnProgress = ignore) -> Source:
-    """Read and label the items of a build; mined classes and facts of image files are written to files in ``work``.
+    """Read and label the items of a build; facts of image files are written to a file in ``work``.
 
     DataError if the data contains features, has nothing to learn from, or all labels are equal; or if something would
     be skipped, and ``strict`` is set.
@@ -137,7 +137,7 @@ def read_source(data: str | Path, config: BuildConfig, *, work: Path, on_progres
     source = replace(source, learn_from=learn_from)
     if learn_from == "nothing" and pairs.texts is None and labels_from is None:
         return with_texts(source)
-    source = with_texts(_labelled(source, labels_from, work / CLASSES))
+    source = with_texts(_labelled(source, labels_from))
     if learn_from == "pairs":
         method.learns_from(replace(source.pairs, labels=None, class_names=()))
     if learn_from != "labels":
@@ -192,7 +192,7 @@ def with_files(
     )
 
 
-def _labelled(source: Source, labels_from: str | None, file: Path) -> Source:
+def _labelled(source: Source, labels_from: str | None) -> Source:
     pairs = source.pairs
     if labels_from in ("data", "folders") or (labels_from is None and pairs.labels is not None):
         if pairs.labels is None:
@@ -205,37 +205,18 @@ def _labelled(source: Source, labels_from: str | None, file: Path) -> Source:
             f"{source.name}: no item has a label or a text; add a metadata.csv with texts or labels, a .txt file for "
             "each image, or a folder per class. Images alone need the default method, bits and encoders."
         )
-    if labels_from in (None, "text"):
-        return _mined(source, file)
-    if not Path(labels_from).is_file():
-        raise DataError(f"Label file {labels_from!r} not found; give data, folders, text or a file of classes.")
-    classes = read_classes(Path(labels_from))
-    return with_classes(source, classes, f"labels from the classes in {labels_from}: {_shown(classes)}")
-
-
-def _mined(source: Source, file: Path) -> Source:
-    """Mine classes and write them to a file; if the user has edited the file, use it instead."""
-    hash_file = file.with_name(f".{file.name}.sha256")
-    if file.is_file() and (not hash_file.is_file() or hash_file.read_text() != sha256(file)):
-        classes = read_classes(file)
-        return with_classes(source, classes, f"labels from your classes in {file}: {_shown(classes)}")
     try:
         classes = mine_classes(np.asarray(source.pairs.texts)[source.pairs.has_text].tolist())
     except DataError:  # nothing to filter by, which is no loss if something else is learned from
         if source.learn_from == "labels":
             raise
         return source
-    labelled = with_classes(
+    return with_classes(
         source,
         classes,
         f"no labels given; {'' if source.learn_from == 'labels' else 'for filters, '}the most frequent words of the "
         f"texts become the classes: {_shown(classes)}",
-        f"to change them, edit {file} and build again",
     )
-    make_folder(file.parent, mode=0o700)  # its words are those of the texts
-    write_classes(file, classes, np.asarray(labelled.pairs.labels))
-    hash_file.write_text(sha256(file))
-    return labelled
 
 
 def with_classes(source: Source, classes: Classes, *notes: str) -> Source:
@@ -277,11 +258,13 @@ def encode_source(
     *,
     cache: Path,
     strict: bool = False,
+    executor: Executor | None = None,
     on_progress: OnProgress = ignore,
 ) -> Source:
     """Replace images and texts by features; items with neither left are skipped, or refused if ``strict`` is set."""
     unreadable: list[Skipped] = []
-    pairs = encode_pairs(source.pairs, encoders, cache=cache, on_skipped=unreadable.extend, on_progress=on_progress)
+    told: dict[str, Any] = {"on_skipped": unreadable.extend, "on_progress": on_progress}
+    pairs = encode_pairs(source.pairs, encoders, cache=cache, executor=executor, **told)
     encoded = replace(source, pairs=pairs)
     if not unreadable:
         return encoded

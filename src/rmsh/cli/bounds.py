@@ -25,15 +25,12 @@ from rmsh.data.open import open_pairs
 def bounds(
     console: Console,
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data; only its labels are read.")],
-    more: Annotated[list[str] | None, typer.Argument(metavar="", hidden=True)] = None,
     bits: Annotated[
         list[str] | None, typer.Option("--bits", "-b", metavar="N,N,...", help="Code lengths (default: 16,32,64,128).")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence p of the lower bound, between 0.5 and 1.")] = 0.9,
 ) -> None:
-    lengths = code_lengths([*(bits or []), *(more or [])]) or [16, 32, 64, 128]
-    if more:  # `--bits 16 32`, as in earlier versions
-        console.note(f"Write the code lengths with commas: --bits {','.join(map(str, lengths))}.")
+    lengths = code_lengths(bits or []) or [16, 32, 64, 128]
     opened = open_pairs(data, skip=("images", "texts"))
     console.note(*opened.notes)
     labels = opened.pairs.labels

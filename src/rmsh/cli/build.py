@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsh.cli.console import Console, LibraryFolder, table
+from rmsh.cli.console import Console, ExecutorName, LibraryFolder, RayAddress, table
 from rmsh.cli.train import MethodOptions, parse_options
 from rmsh.methods import DEFAULT_METHOD
 
@@ -22,7 +22,7 @@ def build(
     out: Annotated[Path, typer.Option(help="Library folder to create.")],
     *,
     labels_from: Annotated[
-        str | None, typer.Option(metavar="SOURCE", help="data, folders, text or a file (default: data, else text).")
+        str | None, typer.Option(metavar="SOURCE", help="data, folders or text (default: data, else text).")
     ] = None,
     learn_from: Annotated[
         str | None, typer.Option(metavar="SOURCE", help="labels, pairs or nothing (default: labels, else the better).")
@@ -39,6 +39,8 @@ def build(
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
     no_place: Annotated[bool, typer.Option(help="Do not store where images were taken.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace a library built from other items or options.")] = False,
+    executor: ExecutorName = None,
+    address: RayAddress = None,
 ) -> None:
     """Build a searchable library from images and texts.
 
@@ -52,6 +54,7 @@ def build(
     from rmsh.builder import BuildConfig
     from rmsh.builder import build as run
     from rmsh.builder.report import describe_size, describe_words, score_tables
+    from rmsh.features.executors import open_executor
 
     training: dict[str, Any] = {"method": method, "bits": bits, "seed": seed, "options": parse_options(options or [])}
     sources = {
@@ -63,8 +66,9 @@ def build(
     }
     encoders = {"image_encoder": image_encoder, "text_encoder": text_encoder}
     config = BuildConfig.parse(training | sources | encoders)
-    with console.progress() as progress:
-        built = run(data, out, config=config, overwrite=overwrite, tell=console.note, on_progress=progress)
+    with open_executor(executor, address) as place, console.progress() as progress:
+        told: dict[str, Any] = {"tell": console.note, "on_progress": progress}
+        built = run(data, out, config=config, overwrite=overwrite, executor=place, **told)
     report = built.report
     quality: list[Any] = [f"Warning. {report['warning']}"] if report.get("warning") else []
     quality += [report["no_scores"]] if report["no_scores"] else []
@@ -138,15 +142,13 @@ def recode(
     library: LibraryFolder,
     model: Annotated[Path, typer.Option(help="Folder of the new model.")],
     *,
-    features: Annotated[Path | None, typer.Option(help="Matrix file with the features of the items by ID.")] = None,
     skipped: Annotated[Path | None, typer.Option(help="Write unreadable images to this .csv file.")] = None,
     strict: Annotated[bool, typer.Option(help="Fail if an image cannot be read.")] = False,
 ) -> None:
     """Re-encode a library with another model.
 
     The library stays searchable with the old codes meanwhile. Images and texts are encoded with the new model's
-    encoders; for a model trained on feature matrices, pass the features of the items with --features. If interrupted,
-    run the same command again to continue. Old codes are kept until `rmsh library compact`.
+    encoders. If interrupted, run the same command again to continue. Old codes are kept until `rmsh library compact`.
 
     An item whose image can no longer be read is encoded from its text alone and reported. If it has no text either,
     the library keeps its old codes until the image is back or the item is removed, and the command is run again.
@@ -154,21 +156,16 @@ def recode(
     Example:
         rmsh recode photos --model newmodel
     """
-    from rmsh.data.open import open_pairs
     from rmsh.library import Library
     from rmsh.library.recode import recode as run
     from rmsh.model import load
     from rmsh.pipeline import item_coder
 
     lost: list[Skipped] = []
-    learned, given = load(model), None
-    if features is not None:
-        opened = open_pairs(features, skip=["labels"])
-        console.note(*opened.notes)
-        given = opened.pairs
+    learned = load(model)
     with Library.open(library, writable=True) as target:
         unread = None if strict else lost.extend
-        encode = item_coder(learned, image_path=target.picture_path, features=given, on_skipped=unread)
+        encode = item_coder(learned, image_path=target.picture_path, on_skipped=unread)
         console.note(f"{library}: {target.count():,} items get {learned.bits}-bit codes; the library stays searchable.")
         try:
             with console.progress() as progress:

@@ -1,4 +1,4 @@
-"""Check the installation, and measure the search speed of this machine.
+"""Check the installation.
 
 The packages are read from the installed metadata of rmsh, so that pyproject.toml is the only list of them.
 """
@@ -6,20 +6,15 @@ The packages are read from the installed metadata of rmsh, so that pyproject.tom
 from __future__ import annotations
 
 import importlib
-import os
 import platform
 import re
-import shutil
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from pathlib import Path
-from typing import Annotated, Any
 
 import typer
 
 from rmsh import __version__
-from rmsh.cli.console import Console, listed_numbers, table
-from rmsh.core.cache import cache_folder
+from rmsh.cli.console import Console, table
 from rmsh.core.errors import FormatError, MissingExtraError, RmshError, install_command
 
 # distributions whose module is not their name with underscores
@@ -47,8 +42,8 @@ class Finding:
 def doctor(console: Console) -> None:
     """Check the installation.
 
-    Lists versions, extras, encoder weights, vector instructions, processors and free disk space, and imports every
-    package, which takes a few seconds. Exits with code 1 if something is damaged, or required and missing.
+    Lists versions, extras and encoder weights, and imports every package, which takes a few seconds. Exits with code 1
+    if something is damaged, or required and missing.
 
     Example:
         rmsh doctor
@@ -56,7 +51,7 @@ def doctor(console: Console) -> None:
     from rmsh.features.weights import WEIGHTS
 
     console.note("Importing all packages; this takes a few seconds.")
-    found, weights, here = packages(), [_weights(name) for name in WEIGHTS], machine()
+    found, weights = packages(), [_weights(name) for name in WEIGHTS]
     problems = [each.problem for each in (*found, *weights) if each.problem]
     missing: dict[str, list[str]] = {}
     for package in found:
@@ -68,10 +63,9 @@ def doctor(console: Console) -> None:
     title = "rmsh {rmsh}, Python {python}, {platform}".format(**about)
     rows = [[package.name, package.detail, package.extra or "core"] for package in found]
     console.result(
-        {"healthy": not problems, "problems": problems, **about, "machine": here, **listed},
+        {"healthy": not problems, "problems": problems, **about, **listed},
         table(title, ["package", "version", "part"], rows, words=("version", "part")),
         *(f"missing {', '.join(names)}: {install_command(extra)}" for extra, names in missing.items()),
-        *(f"{name}: {value}" for name, value in here.items()),
         f"encoder weights: {', '.join(f'{each.name} {each.detail}' for each in weights)}",
     )
     if problems:
@@ -120,50 +114,3 @@ def _weights(name: str) -> Finding:
     except FormatError as error:
         return Finding(name, "damaged", problem=f"the weights {name} cannot be used: {str(error).rstrip('.')}")
     return Finding(name, "present")
-
-
-def machine() -> dict[str, str]:
-    """The vector instructions that numpy uses here, its library for matrix products, processors and free disk space."""
-    import numpy as np
-
-    config: Any = np.show_config(mode="dicts")
-    simd, libraries = config.get("SIMD Extensions", {}), config.get("Build Dependencies", {})
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "unknown"
-    cache = cache_folder().absolute()
-    existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
-    free = {folder: shutil.disk_usage(at).free / 1e9 for folder, at in ((Path.cwd(), Path.cwd()), (cache, existing))}
-    return {
-        "vector instructions": ", ".join([*simd.get("baseline", []), *simd.get("found", [])]) or "unknown",
-        "matrix products": libraries.get("blas", {}).get("name", "unknown"),
-        "processors": f"{os.cpu_count() or 'unknown'}, usable {usable}",
-        "free disk space": ", ".join(f"{gigabytes:,.1f} GB in {folder}" for folder, gigabytes in free.items()),
-    }
-
-
-def speed(
-    console: Console,
-    *,
-    items: Annotated[int, typer.Option(min=1, help="Number of codes in the database.")] = 1_000_000,
-    bits: Annotated[int, typer.Option(help="Code length, 1 to 512.")] = 64,
-    batch: Annotated[
-        list[str] | None, typer.Option(metavar="N,N,...", help="Queries per batch (default: 1,32,1000).")
-    ] = None,
-    k: Annotated[int, typer.Option("-k", "--k", min=1, help="Number of neighbours.")] = 100,
-    threads: Annotated[int, typer.Option(min=1, help="Number of threads.")] = 1,
-) -> None:
-    """Measure the search speed of this machine.
-
-    The index of a library searches random codes. In a checkout, `make lab ARGS="engines"` compares it with other
-    indexes and libraries and with the speed of memory, on other codes too.
-
-    Example:
-        rmsh speed --items 1000000 --bits 64 --batch 1,32
-    """
-    from rmsh.index.speed import BATCHES, measure
-
-    rates = measure(items, bits, batches=listed_numbers(batch, "--batch") or BATCHES, k=k, threads=threads)
-    title = f"Exact search for the {k} nearest of {items:,} codes of {bits} bits"
-    console.result(
-        {"items": items, "bits": bits, "threads": threads, "k": k, "queries_per_second": rates},
-        table(title, ["queries per batch", "queries/s"], [[batch, f"{rate:,.0f}"] for batch, rate in rates.items()]),
-    )

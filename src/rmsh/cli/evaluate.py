@@ -25,7 +25,6 @@ def evaluate(
     console: Console,
     codes: Annotated[Path, typer.Argument(metavar="CODES", help="Codes file.")],
     *,
-    labels: Annotated[Path | None, typer.Option(help="File with labels, if CODES has none.")] = None,
     protocol: Annotated[str, typer.Option(metavar="paper|unseen", help="Default ranks, and recall.")] = "paper",
     k: Annotated[list[str] | None, typer.Option("-k", "--k", metavar="N,N,...", help="Ranks of the scores.")] = None,
     map_k: MapK = "all",
@@ -47,17 +46,12 @@ def evaluate(
 
     from rmsh.codes_file import CodesFile
     from rmsh.core.files import atomic
-    from rmsh.data.readers.code_files import find_labels
     from rmsh.data.splits import PROTOCOLS
     from rmsh.metrics import evaluate_directions
     from rmsh.metrics.counterparts import RECALL_RANKS
     from rmsh.metrics.evaluate import UNSEEN_RANKS
 
     coded = CodesFile.load(codes)
-    if labels is not None:
-        found = find_labels(labels)
-        console.note(*found.notes)
-        coded = coded.with_labels(found.of("all"), found.ids)
     if protocol not in PROTOCOLS:
         raise ConfigError(f"--protocol got {protocol!r}; give one of {', '.join(PROTOCOLS)}.")
     unseen = protocol == "unseen"
@@ -114,11 +108,8 @@ def audit(
     codes: Annotated[Path, typer.Argument(metavar="CODES", help="File with codes.")],
     labels: Annotated[Path | None, typer.Argument(metavar="LABELS", help="Labels, unless in CODES.")] = None,
     *,
-    query_codes: Annotated[Path | None, typer.Option(help="Codes of the queries; CODES is then the database.")] = None,
-    query_labels: Annotated[Path | None, typer.Option(help="Labels of the queries.")] = None,
     queries: Annotated[int | None, typer.Option(help="Number of queries (default: a tenth, at most 1,000).")] = None,
-    bits: Annotated[int | None, typer.Option(help="Code length, if the file leaves it open.")] = None,
-    direction: Annotated[str | None, typer.Option(help="i2t, t2i, i2i or t2t.")] = None,
+    direction: Annotated[str | None, typer.Option(help="i2t, t2i, i2i or t2t, of a file by `rmsh encode`.")] = None,
     k: Annotated[int, typer.Option("-k", "--k", help="Rank at which NDCG and precision are cut off.")] = 500,
     map_k: MapK = "all",
     map_normaliser: MapNormaliser = "relevant",
@@ -126,8 +117,9 @@ def audit(
     """Examine codes written by any program.
 
     Reports dead, constant and duplicate bits, equal codes, and scores next to chance. CODES and LABELS are matrix files
-    (.npz, .npy, .mat, .h5) with packed bytes, 0/1, -1/+1 or real values; every guess about their form is printed. If
-    there is only one set of codes, a sample of its rows serves as queries.
+    (.npz, .npy, .mat): codes are 0/1, -1/+1 or real values, one column per bit, or packed bytes, and labels 0/1, one
+    column per class. The keys query_codes, database_codes, query_labels and database_labels say which items are
+    queries; if there is only one set of codes, a sample of its rows serves as queries.
 
     Example:
         rmsh audit codes.npz labels.npz --queries 500
@@ -135,9 +127,8 @@ def audit(
     from rmsh.metrics import audit_codes
     from rmsh.retrieval_set import read_retrieval_set
 
-    of_queries: dict[str, Any] = {"query_codes": query_codes, "query_labels": query_labels, "queries": queries}
     # An unknown direction is refused by name.
-    found = read_retrieval_set(codes, labels, bits=bits, direction=cast("Any", direction), **of_queries)
+    found = read_retrieval_set(codes, labels, queries=queries, direction=cast("Any", direction))
     console.note(*found.notes)
     options: dict[str, Any] = {"k": k, "map_k": _cut_rank(map_k), "map_normaliser": map_normaliser}
     with console.progress() as report:

@@ -6,6 +6,7 @@ Example:
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -174,24 +175,6 @@ def relocate(
     console.result(found, f"{library}: {present:,} of {expected:,} images are in {folder}")
 
 
-def share(
-    console: Console,
-    library: LibraryFolder,
-    *,
-    private: Annotated[bool, typer.Option(help="Undo it: only the owner can read the library.")] = False,
-) -> None:
-    """Let other users of this machine read a library, which is private by default.
-
-    Example:
-        rmsh library share photos
-    """
-    from rmsh.library.folder import share as run
-
-    run(library, private=private)
-    readers = "its owner" if private else "all users of this machine"
-    console.result({"private": private}, f"{library} can be read by {readers}")
-
-
 def upgrade(console: Console, library: LibraryFolder) -> None:
     """Upgrade a library to the current format, and rewrite its manifest if necessary.
 
@@ -224,14 +207,36 @@ def export(
     console.result({"export": str(out), "count": count}, f"{out}: {count:,} written")
 
 
+def load(
+    console: Console,
+    shards: Annotated[str, typer.Argument(metavar="SHARDS", help="Folder or URL that `rmsh encode` wrote.")],
+    out: Annotated[Path, typer.Option(help="Library folder to create or to add to.")],
+    *,
+    images: Annotated[Path | None, typer.Option(help="Folder of the images (default: the library itself).")] = None,
+) -> None:
+    """Create a library from shards, or add their new items to it.
+
+    If interrupted, run the same command again.
+
+    Example:
+        rmsh library load shards --out photos --images my_images
+    """
+    from rmsh.builder.add import load_shards
+    from rmsh.shards import Shards
+
+    with console.progress() as progress:
+        added, total = load_shards(Shards.open(shards), out, images=images, on_progress=progress)
+    console.result({"added": added, "items": total}, f"{out}: {added:,} items added, {total:,} in total")
+
+
 def push(
     console: Console,
-    library: LibraryFolder,
+    library: Annotated[str, typer.Argument(metavar="LIBRARY", help="Library folder, or shards of `rmsh encode`.")],
     to: Annotated[str, typer.Option(metavar="ADDRESS", help="Collection to fill: http(s)://HOST:PORT/NAME.")],
     *,
     drop_former: Annotated[bool, typer.Option(help="Drop collections of former models, even if in use.")] = False,
 ) -> None:
-    """Copy a library, or its changes since the last push, to a Milvus server.
+    """Copy a library or shards, or the changes since the last push, to a Milvus server.
 
     If interrupted, run the same command again. User, password or token, database and certificates come from
     MILVUS_USER, MILVUS_PASSWORD, MILVUS_TOKEN, MILVUS_DB and MILVUS_TLS_CA, or from the file named by MILVUS_SETTINGS.
@@ -241,8 +246,10 @@ def push(
     """
     from rmsh.library import Library
     from rmsh.milvus.push import push as run
+    from rmsh.shards import Shards, is_shards
 
-    with Library.open(library) as opened, console.progress() as on_progress:
+    source = nullcontext(Shards.open(library)) if is_shards(library) else Library.open(library)
+    with source as opened, console.progress() as on_progress:
         done = run(opened, to, drop_former=drop_former, on_progress=on_progress)
     if done.former:
         console.note(f"Collections of former models still exist: {', '.join(done.former)}; --drop-former drops them.")

@@ -14,7 +14,7 @@ import typer.core
 
 from rmsh import __version__
 from rmsh.cli.console import with_console
-from rmsh.core.errors import InputError, RmshError
+from rmsh.core.errors import RmshError
 from rmsh.core.files import printable
 
 # Modules and their commands, which are functions of the same name; the help is the docstring of either.
@@ -26,13 +26,12 @@ MODULES = {
     "evaluate": ("evaluate", "audit"),
     "compare": ("compare",),
     "search": ("search", "serve"),
-    "doctor": ("doctor", "speed"),
+    "doctor": ("doctor",),
 }
 COMMANDS = [verb for verbs in MODULES.values() for verb in verbs]
 # Commands of two words, in modules named by the first word.
 GROUPS = {
-    "data": ("card",),
-    "library": tuple("info verify compact backup restore repair relocate share upgrade export push".split()),  # noqa: SIM905
+    "library": tuple("info verify compact backup restore repair relocate upgrade export load push".split()),  # noqa: SIM905
 }
 
 _INTERRUPTED = 130
@@ -59,8 +58,7 @@ class _Command(typer.core.TyperCommand):
                 part.display_type_rich = lambda **_: None  # type: ignore[attr-defined]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        pieces = [re.sub(r"[{}]|(?<=\.\.\.)\.+", "", piece) for piece in super().collect_usage_pieces(ctx)]
-        return [piece for piece in pieces if not piece.startswith("[]")]  # which are hidden
+        return [re.sub(r"[{}]|(?<=\.\.\.)\.+", "", piece) for piece in super().collect_usage_pieces(ctx)]
 
 
 def flowing(text: str | None) -> str:
@@ -101,28 +99,6 @@ for name, verbs in (MODULES | GROUPS).items():
         app.add_typer(family, name=name)
 
 
-# Old command names keep working for one release.
-RENAMED = {("benchmark",): ("compare",), ("bench", "search"): ("speed",)}
-_PREPARE = 'from a checkout, run: make lab ARGS="prepare ..."'
-MOVED = {
-    ("reproduce",): "from a checkout, run: make paper ARGS=...",
-    ("data", "prepare"): _PREPARE,
-    ("data", "list"): _PREPARE,
-}
-
-
-def _current(arguments: Sequence[str]) -> list[str]:
-    """Replace a renamed command, with a hint on standard error."""
-    for old, new in RENAMED.items():
-        if tuple(arguments[: len(old)]) == old:
-            typer.echo(f"rmsh: `rmsh {' '.join(old)}` is now `rmsh {' '.join(new)}`.", err=True)
-            return [*new, *arguments[len(old) :]]
-    for old, place in MOVED.items():
-        if tuple(arguments[: len(old)]) == old:
-            raise InputError(f"`rmsh {' '.join(old)}` has moved: {place}.")
-    return list(arguments)
-
-
 def main() -> NoReturn:
     """The console script."""
     sys.exit(run())
@@ -131,7 +107,7 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; an error is one sentence on standard error."""
     try:
-        code = app(_current(sys.argv[1:] if arguments is None else arguments), standalone_mode=False) or 0
+        code = app(sys.argv[1:] if arguments is None else list(arguments), standalone_mode=False) or 0
         return _fail(_STOPPED, code) if code == _INTERRUPTED else code  # click returns Ctrl-C as an exit code
     except RmshError as error:
         return _fail(str(error), error.exit_code)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-import signal
-import threading
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rmsh.cli.build import report_skipped
 from rmsh.cli.console import Console, LibraryFolder, table
 
-if TYPE_CHECKING:
-    from rmsh.builder.sync import Synced
-
-_WATCH_TIMEOUT = 200  # milliseconds
+_PAUSE = 30  # seconds between two syncs; one with nothing to do opens no image
 
 
 def sync(
@@ -27,7 +23,7 @@ def sync(
     prune: Annotated[
         bool, typer.Option(help="Remove items with missing files at once, not at the second sync.")
     ] = False,
-    watch: Annotated[bool, typer.Option(help="Keep running, and sync after every change.")] = False,
+    watch: Annotated[bool, typer.Option(help="Keep running, and sync twice a minute.")] = False,
     skipped: Annotated[Path | None, typer.Option(help="Write skipped items to this .csv file.")] = None,
 ) -> None:
     """Bring a library to the state of its image folders.
@@ -39,12 +35,11 @@ def sync(
     Example:
         rmsh sync photos
     """
-    from rmsh.builder.sync import folders_of
     from rmsh.builder.sync import sync as run
-    from rmsh.core.errors import require
     from rmsh.library import Library
 
-    def once() -> Synced:
+    first = True
+    while True:
         with Library.open(library, writable=True) as opened, console.progress() as progress:
             done, total = run(opened, prune=prune, on_progress=progress), opened.count()
         report_skipped(done.skipped, skipped, console)
@@ -53,33 +48,15 @@ def sync(
                 f"{len(done.missing):,} files are missing, such as {done.missing[0]}; they are forgotten next time."
             )
         counts = {name: getattr(done, name) for name in ("added", "changed", "moved", "removed")}
-        told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing has changed"
-        found = counts | {"missing": list(done.missing), "skipped": len(done.skipped), "items": total}
-        console.result(found, f"{library}: {told}; {total:,} items")
-        return done
-
-    if watch:
-        watchfiles = require("watchfiles", "photos")
-        with Library.open(library) as opened:
-            folders = [path for path in folders_of(opened).values() if path.exists()]
-        # An interrupt that arrives where Python ignores exceptions, such as in a destructor, must not be lost.
-        stopped = threading.Event()
-
-        def stop(*_: object) -> None:
-            stopped.set()
-            raise KeyboardInterrupt
-
-        signal.signal(signal.SIGINT, stop)
-        # The first sync comes when the folder is already watched, so that no change is missed between them.
-        watching, options = False, {"yield_on_timeout": True, "rust_timeout": _WATCH_TIMEOUT, "stop_event": stopped}
-        for changes in watchfiles.watch(*folders, **options):
-            if changes or not watching:
-                once()
-            if not watching:
-                console.note(f"Watching {', '.join(map(str, folders))}; press Ctrl-C to stop.")
-            watching = True
-        raise KeyboardInterrupt
-    once()
+        if first or any(counts.values()):
+            told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing has changed"
+            found = counts | {"missing": list(done.missing), "skipped": len(done.skipped), "items": total}
+            console.result(found, f"{library}: {told}; {total:,} items")
+        if not watch:
+            break
+        console.note(*["Watching for changes; press Ctrl-C to stop."] * first)
+        first = False
+        time.sleep(_PAUSE)
 
 
 def duplicates(

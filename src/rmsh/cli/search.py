@@ -63,11 +63,9 @@ def search(
     words = " - ".join([text, *(minus or [])])
     if not (words or image or like):
         raise InputError("There is nothing to search for; give TEXT, --image FILE or --like ID.")
-    target = {"pictures": "image"}.get(to, to.removesuffix("s"))
+    target = to.removesuffix("s")
     if target not in MODALITIES:
         raise InputError(f"--to got {to!r}; give images or texts.")
-    if to == "pictures":  # the name in earlier versions
-        console.note("`--to pictures` is now `--to images`.")
     condition = None if where is None else parse(where)
     with Searcher.open(library, model=model) as searcher:
 
@@ -124,9 +122,7 @@ def serve(
     access_log: Annotated[bool, typer.Option(help="Log requests to standard error.")] = False,
     remember: Annotated[int, typer.Option(help="Recent texts whose codes are kept; 0 for none.", min=0)] = 1024,
     model: AddressModel = None,
-    images: Annotated[
-        Path | None, typer.Option("--images", "--pictures", help="Folder of the images, if LIBRARY is an address.")
-    ] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder of the images, if LIBRARY is an address.")] = None,
 ) -> None:
     """Serve the search page and HTTP API of a library.
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 import yaml
 
-from rmsh.cli.console import Console, table
+from rmsh.cli.console import Console, ExecutorName, RayAddress, table
 from rmsh.core.errors import ConfigError
 from rmsh.methods import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality
     from rmsh.data.records import Skipped
+    from rmsh.model import Model
 
 MethodOptions: TypeAlias = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Option of the method.")
@@ -81,7 +82,7 @@ def train(
 ) -> None:
     """Train a hashing method on pairs of images and texts.
 
-    DATA is a matrix file (.npz, .mat, .h5), a folder of matrix files or of images, coco66k:FOLDER, or generated:N. If
+    DATA is a matrix file (.npz, .mat), a folder of matrix files or of images, coco66k:FOLDER, or generated:N. If
     interrupted, run the same command again to continue.
 
     Example:
@@ -165,26 +166,37 @@ def _summary(facts: Any) -> list[str]:
 def encode(
     console: Console,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Data to encode, as for `rmsh train`.")],
-    out: Annotated[Path, typer.Option(help="Codes file to write (.npz).")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="Data to encode, as for `rmsh train`; also a URL.")],
+    out: Annotated[str, typer.Option(metavar="PATH", help="Codes file to write (.npz), or folder or URL of shards.")],
     *,
     protocol: Annotated[str | None, typer.Option(metavar="paper|unseen", help="Use this split of DATA.")] = None,
     validation: Annotated[bool, typer.Option(help="Use the split of `rmsh train --validation`.")] = False,
+    no_features: Annotated[bool, typer.Option(help="Leave the features out of shards.")] = False,
+    executor: ExecutorName = None,
+    address: RayAddress = None,
 ) -> None:
     """Encode images and texts with a trained model.
 
-    The output file contains the codes of both modalities, IDs, labels and the split, as `rmsh evaluate` reads them. The
-    split is that of `rmsh train` if DATA has the same IDs, else that of DATA.
+    A codes file contains the codes of both modalities, IDs, labels and the split, as `rmsh evaluate` reads them. The
+    split is that of `rmsh train` if DATA has the same IDs, else that of DATA. Shards are written for images and texts
+    of any number, by many machines; `rmsh library load` and `rmsh library push` read them. If interrupted, run the same
+    command again to continue.
 
     Example:
         rmsh encode model generated:2000 --out codes.npz
+        rmsh encode model photos --out shards --executor ray --address 10.0.0.1:6379
     """
     from rmsh import pipeline
     from rmsh.core.cache import cache_folder
     from rmsh.data.open import open_pairs
+    from rmsh.features.executors import open_executor
     from rmsh.model import load
 
     learned = load(model)
+    if not out.endswith(".npz"):
+        with open_executor(executor, address) as place, console.progress() as report:
+            _encode_shards(console, learned, data, out, features=not no_features, executor=place, on_progress=report)
+        return
     with console.progress() as report:
         opened = open_pairs(data, on_progress=report)
     console.note(*opened.notes)
@@ -193,13 +205,24 @@ def encode(
         opened = pipeline.for_protocol(opened, protocol or "paper", validation=validation)
     else:
         opened = replace(opened, split=used)
-    with console.progress() as report:
+    with open_executor(executor, address) as place, console.progress() as report:
         told: dict[str, Any] = {"on_skipped": _note_unreadable(console), "on_progress": report}
-        codes = pipeline.code(learned, opened, trained=used, cache=cache_folder(), **told)
-    codes.save(out)
+        codes = pipeline.code(learned, opened, trained=used, cache=cache_folder(), executor=place, **told)
+    codes.save(Path(out))
     console.note(*codes.leak())
     count = len(codes.ids)
     console.result(
-        {"codes": str(out), "items": count, "bits": codes.bits, "model": learned.fingerprint},
+        {"codes": out, "items": count, "bits": codes.bits, "model": learned.fingerprint},
         f"{out}: {count:,} items, {codes.bits} bits",
     )
+
+
+def _encode_shards(console: Console, model: Model, data: str, out: str, **options: Any) -> None:
+    from rmsh.data.records import count_skipped
+    from rmsh.shards import encode_shards
+
+    manifest, skipped = encode_shards(model, data, out, **options)
+    console.note(*count_skipped(skipped))
+    facts = {name: manifest[name] for name in ("items", "bits", "model")} | {"shards": len(manifest["shards"])}
+    readable = f"{out}: {facts['items']:,} items in {facts['shards']:,} shards, {model.bits} bits"
+    console.result({"codes": out, **facts, "skipped": len(skipped)}, readable)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from rmsh import pipeline
+from rmsh.codes import Codes
 from rmsh.compare.provenance import code_hash, forget_peak_memory, machine, peak_memory_mb, versions
-from rmsh.compare.references import method_of
+from rmsh.compare.references import method_of, unit_rows
 from rmsh.compare.result import Result, compact, head, pack_scores
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, ignore
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
 _MOST_SHARED = 3  # pairs that share this many labels or more are one group
+_RELAXED_QUERIES = 1000  # queries that are also ranked by relaxed values, which takes a sort each
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +136,11 @@ def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress:
     parts = parts_of(run, opened, cache=cache, on_progress=on_progress)
     method = method_of(run)
     forget_peak_memory()  # reading the data takes more memory than keeping it
-    before, clock = peak_memory_mb(), _Stopwatch()
+    before, clock = peak_memory_mb(), Stopwatch()
     method.fit(parts.train, on_progress=on_progress)
     clock.lap("fit")
     after = peak_memory_mb()
-    score = _score_codes if run.bits else _score_reference
+    score = score_codes if run.bits else _score_reference
     scores = score(method, parts, clock, run)
     split: dict[str, Any] = {"name": parts.split.name, "sha256": parts.split.sha256}
     if run.protocol == "unseen":
@@ -164,7 +166,7 @@ def measure(run: Run, opened: Opened, *, cache: Path | None = None, on_progress:
     }
 
 
-class _Stopwatch:
+class Stopwatch:
     """Wall-clock and CPU seconds of each stage."""
 
     def __init__(self) -> None:
@@ -177,7 +179,8 @@ class _Stopwatch:
         self._wall, self._cpu = wall, cpu
 
 
-def _score_codes(method: Method, parts: Parts, clock: _Stopwatch, run: Run) -> dict[str, Any]:
+def score_codes(method: Method, parts: Parts, clock: Stopwatch, run: Run) -> dict[str, Any]:
+    """The scores of a fitted method and the facts about its codes, as in a result file."""
     labels = np.asarray(parts.query.labels), np.asarray(parts.database.labels)
     query = {
         m: LabelledCodes(method.encode(parts.query.features(m), m, ids=parts.query.ids), labels[0]) for m in MODALITIES
@@ -195,9 +198,12 @@ def _score_codes(method: Method, parts: Parts, clock: _Stopwatch, run: Run) -> d
     clock.lap("evaluate")
     first = scores[_DIRECTIONS[0]]
     ndcg = first.definitions.names()["ndcg"].lower()
+    relaxed = _score_relaxed(method, parts, database, scores)
+    clock.lap("relaxed")
     return {
-        "definitions": first.definitions.describe(),
+        "definitions": first.definitions.describe() | {"relaxed": _RELAXED},
         "scores": _named(scores),
+        "relaxed": relaxed,
         "prefixes": prefixes,
         "queries": {d: {"asked": s.queries, "dropped": s.dropped, "database": s.database} for d, s in scores.items()},
         "per_query": {d: {ndcg: pack_scores(s.per_query["ndcg"])} for d, s in scores.items() if s.per_query},
@@ -212,6 +218,35 @@ def _score_codes(method: Method, parts: Parts, clock: _Stopwatch, run: Run) -> d
         "distances": {d: distances(*select_direction(query, database, d)) for d in _DIRECTIONS},
         "audit": {m: compact(audit_bits(side.codes).to_json(), digits=4) for m, side in database.items()},
     }
+
+
+_RELAXED = f"the first {_RELAXED_QUERIES:,} queries, by codes and by the cosine of the values before the sign"
+
+
+def _score_relaxed(
+    method: Method, parts: Parts, codes: Mapping[Modality, LabelledCodes], scores: Mapping[Direction, Scores]
+) -> dict[str, Any]:
+    """NDCG and mAP of the first queries by database codes and by relaxed values; empty if codes are not their signs."""
+    values = {m: method.project(parts.database.features(m), m) for m in MODALITIES}
+    if any(not np.array_equal(Codes.from_values(values[m]).packed, codes[m].codes.packed) for m in MODALITIES):
+        return {}  # such as codes from labels, or from both modalities
+    result, first = {}, slice(_RELAXED_QUERIES)
+    for direction, by_codes in scores.items():
+        (one, other), definitions = modalities(direction), by_codes.definitions
+        found = score_vectors(
+            unit_rows(method.project(parts.query.features(one)[first], one)),
+            unit_rows(values[other]),
+            np.asarray(parts.query.labels)[first],
+            codes[other].labels,
+            k=(definitions.k, *definitions.further_k),
+            leave_own_out=parts.among_themselves,
+        )
+        names = {key: name.lower() for key, name in definitions.names().items() if key in found}
+        result[direction] = {"queries": len(found["ndcg"])} | {
+            kind: {name: compact(float(np.nanmean(by[key][first]))) for key, name in names.items()}
+            for kind, by in (("codes", by_codes.per_query), ("values", found))
+        }
+    return result
 
 
 def _named(scores: Mapping[Direction, Scores]) -> dict[str, Any]:
@@ -238,8 +273,8 @@ def distances(query: LabelledCodes, database: LabelledCodes) -> dict[str, list[i
     return {name: group.tolist() for name, group in zip(names, groups, strict=True)}
 
 
-def _score_reference(method: Method, parts: Parts, clock: _Stopwatch, run: Run) -> dict[str, Any]:
-    """The scores of a reference line in the form of _score_codes; without ties both bounds are the value."""
+def _score_reference(method: Method, parts: Parts, clock: Stopwatch, run: Run) -> dict[str, Any]:
+    """The scores of a reference line in the form of score_codes; without ties both bounds are the value."""
     query, database, line = parts.query, parts.database, cast("Any", method)
     queries = {m: line.vectors(query.features(m), m) for m in MODALITIES}
     items = {m: line.vectors(database.features(m), m) for m in MODALITIES}

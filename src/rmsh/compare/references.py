@@ -59,6 +59,10 @@ class CCACosine(CCAITQ):
 
     def vectors(self, features: Features, modality: Modality) -> FloatArray:
         """Projections of length 1."""
-        values = self.project(features, modality)
-        lengths = np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-12)
-        return np.asarray(values / lengths, dtype=np.float32)
+        return unit_rows(self.project(features, modality))
+
+
+def unit_rows(values: FloatArray) -> FloatArray:
+    """Vectors (n, d), each scaled to length 1."""
+    lengths = np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-12)
+    return np.asarray(values / lengths, dtype=np.float32)

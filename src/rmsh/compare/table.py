@@ -27,6 +27,7 @@ class Row:
     seeds: int  # number of runs in the means
     failed: int  # number of failed runs, which are not in the means
     scores: Mapping[str, Mapping[str, Mapping[str, float]]]  # value and chance by metric and direction
+    relaxed: Mapping[str, float]  # the first score by direction, ranked by the values before the sign; may be empty
     database: int  # items that are ranked; 0 if no run is done
     seconds: float | None  # CPU seconds of training, which other processes on the machine do not affect
     memory_mb: int | None  # peak memory of a run's process
@@ -71,6 +72,7 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
         for direction in _DIRECTIONS if done else ():
             found = [result["scores"][direction][metric] for result in done]
             by_direction[direction] = {kind: fmean(score[kind] for score in found) for kind in ("value", "chance")}
+    relaxed = [result["relaxed"] for result in done if result.get("relaxed")]
     return Row(
         protocol=run["protocol"],
         method=run["method"] if run["preset"] is None else f"{run['method']} ({run['preset']})",
@@ -79,6 +81,7 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
         seeds=len(done),
         failed=len(errors),
         scores=scores,
+        relaxed={d: fmean(r[d]["values"][metrics_of(run)[0]] for r in relaxed) for d in _DIRECTIONS} if relaxed else {},
         database=done[0]["queries"]["i2t"]["database"] if done else 0,
         seconds=fmean(times) if times else None,
         memory_mb=max((result["peak_memory_mb"] for result in done if result.get("peak_memory_mb")), default=None),
@@ -91,15 +94,20 @@ def _row(results: Sequence[Mapping[str, Any]]) -> Row:
 def score_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """Column titles and cells of rows of one protocol: both directions of each score, chance in the last line.
 
-    Chance depends only on the data. A score without a finished run is a dash.
+    The first score is also given for the values before the sign, see ``relaxed`` in a result file. Chance depends only
+    on the data. A score without a finished run is a dash.
     """
     done = next((row for row in rows if row.seeds), rows[0])
     titles = [shown_name(_title(metric), done.database) if done.database else _title(metric) for metric in done.scores]
     lines = []
     for row in rows:
         runs = f"{row.seeds}/{row.seeds + row.failed}" if row.failed else str(row.seeds)
-        lines.append([*row.name_cells, runs, *_cells(row, "value")])
-    return ["method", "bits", "runs", *titles], [*lines, ["chance", "", "", *_cells(done, "chance")]]
+        first, *others = _cells(row, "value")
+        relaxed = " / ".join(f"{value:.4f}" for value in row.relaxed.values()) or "–"
+        lines.append([*row.name_cells, runs, first, relaxed, *others])
+    first, *others = _cells(done, "chance")
+    columns = ["method", "bits", "runs", titles[0], f"relaxed {titles[0]}", *titles[1:]]
+    return columns, [*lines, ["chance", "", "", first, "", *others]]
 
 
 def _title(metric: str) -> str:

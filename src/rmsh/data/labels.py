@@ -1,8 +1,6 @@
 """Multi-hot labels: packing, class frequencies, unit vectors; and classes mined from texts.
 
-Mining makes the most frequent tags or content words classes, in a file that users may edit. The file has one class per
-line: its name, a colon, and its words, separated by commas. Lines may be deleted, renamed, merged and added; text after
-"#" is ignored.
+Mining makes the most frequent tags or content words classes.
 """
 
 from __future__ import annotations
@@ -10,13 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from rmsh.core.errors import DataError
-from rmsh.core.files import open_regular, write_text
 
 if TYPE_CHECKING:
     from rmsh.core.types import LabelArray, PackedArray, ScoreArray
@@ -64,10 +60,6 @@ _TAG_MARKS = re.compile(r"[,;|\n]")
 _RESERVED = re.compile("[:#]")  # special characters of the class file
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _LONGEST_TAG = 3  # words; longer pieces between commas belong to sentences
-
-_HEADER = """# Classes mined from the texts. Format: name: words, separated by commas.
-# Delete, rename, merge or add lines, then build again (with --overwrite if the library already exists).
-"""
 
 
 def mine_classes(texts: Sequence[str], *, most: int = MOST_CLASSES) -> Classes:
@@ -122,34 +114,3 @@ def label_texts(texts: Iterable[str], classes: Classes) -> LabelArray:
     lowered = (text.casefold() for text in texts)
     found = [[name for name, pattern in patterns.items() if pattern.search(text)] for text in lowered]
     return multi_hot(found, [*classes])
-
-
-def write_classes(path: Path, classes: Classes, labels: LabelArray) -> None:
-    """Write classes to an editable file, each with the number of its items."""
-    counts = np.asarray(labels.sum(axis=0, dtype=np.int64)).tolist()
-    lines = [
-        f"{name}: {', '.join(words)}  # {count}" for (name, words), count in zip(classes.items(), counts, strict=True)
-    ]
-    write_text(path, _HEADER + "\n".join(lines) + "\n")
-
-
-def read_classes(path: Path) -> Classes:
-    """Read a class file, possibly edited; a name without words is its own word."""
-    try:
-        with open_regular(path) as file:
-            lines = file.read().decode("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as UTF-8 text ({error}); give a class file.") from error
-    classes: dict[str, list[str]] = {}
-    for number, line in enumerate(lines, start=1):
-        name, _, words = line.partition("#")[0].partition(":")
-        name = name.strip()
-        if not name and not words.strip():
-            continue
-        if not name or name in classes:
-            found = f"{name!r} again" if name else "no name"
-            raise DataError(f"{path}, line {number} has {found}; name each class once.")
-        classes[name] = [word for piece in words.split(",") if (word := " ".join(piece.split()))] or [name]
-    if not classes:
-        raise DataError(f"{path} has no class; write one per line, such as 'dog: dog, dogs, puppy'.")
-    return classes

@@ -66,7 +66,7 @@ def open_pairs(
 
     Args:
         spec: a folder of images with metadata.csv, .jsonl or .parquet, or with a .txt file per image; tar shards
-            (.tar); a matrix file (.npz, .npy, .mat, .h5, .hdf5) or a folder of them; "coco66k" (in the folder named by
+            (.tar); a matrix file (.npz, .npy, .mat) or a folder of them; "coco66k" (in the folder named by
             the environment variable RMSH_COCO66K), "coco66k:FOLDER", "generated" or "generated:N" (N items).
         skip: roles that need not be read, such as ("images",) if only labels are needed.
         strict: fail instead of skipping unreadable parts of items and accepting items without labels.

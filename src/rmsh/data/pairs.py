@@ -40,16 +40,6 @@ def listed(problems: Iterable[object]) -> str:
     return ", ".join(texts[:MOST_PROBLEMS]) + (f" and {more} more" if more > 0 else "")
 
 
-def rows_by_id(ids: Iterable[object], wanted: Sequence[object] | IdArray, source: str) -> list[int]:
-    """The rows at which the wanted IDs are found among ``ids``; DataError if one is missing."""
-    row_of = {str(name): row for row, name in enumerate(ids)}
-    missing = [str(name) for name in wanted if str(name) not in row_of]
-    if missing:
-        found = f"{len(missing):,} of {len(wanted):,} items have no row, such as {missing[0]!r}"
-        raise DataError(f"{source}: {found}; add them.")
-    return [row_of[str(name)] for name in wanted]
-
-
 def checked_ids(ids: IdArray | Sequence[str], source: str) -> IdArray:
     """IDs as an array of unique strings (n,)."""
     array = np.asarray(ids, dtype=np.str_) if len(ids) else np.empty(0, dtype=np.str_)

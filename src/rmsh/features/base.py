@@ -9,6 +9,9 @@ An encoder of sparse features sets ``sparse = True``: they are computed faster t
 A text always has features. An image may be unreadable: ``encode`` raises an error then. An encoder that can continue
 without it has a method ``encode_readable`` too, which returns the features, with zeros for items that cannot be read,
 and a list of :class:`Unreadable`.
+
+An encoder may have a faster way to encode what is searched for, a method ``encode_queries``, if its features can be
+compared with those of ``encode``.
 """
 
 from __future__ import annotations
@@ -56,6 +59,12 @@ class Encoder(Protocol):
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ...) -> Features:
         """Features of items, (n, dim): dense float32, or CSR."""
+
+
+def encode_queries(encoder: Encoder, items: Sequence[Any]) -> Features:
+    """Features of items that are searched for, in the faster way if the encoder has one."""
+    features: Features = getattr(encoder, "encode_queries", encoder.encode)(items)
+    return features
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _Pixels: TypeAlias = "NDArray[np.uint8]"
 
+THREADS = "RMSH_THREADS"  # environment variable: number of processors to use, instead of all
 SECONDS = 5.0  # of processor time per image, and half of the elapsed time that it may take on a busy machine
 MEMORY = 512 << 20  # bytes by which one image may make a worker grow
 _MOST_WORKERS = 16
@@ -278,6 +279,8 @@ class Decoder:
 
 def processors() -> int:
     """Number of processors this process may use."""
+    if (given := os.environ.get(THREADS, "")).isdecimal() and int(given):
+        return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

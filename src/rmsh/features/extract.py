@@ -1,13 +1,14 @@
 """Raw images and texts to features: :func:`encode_pairs` encodes once and caches the result.
 
-Processes that use the same cache share the work in shards. The shards of ``NAME.npy`` are in the folder
-``NAME.shards``. A process locks a shard, encodes it, writes it under a temporary name and renames it; a process that is
-killed loses only its current shard, and no other process waits for it. When all shards exist, one process concatenates
-them and removes the folder.
+The features of ``NAME.npy`` are encoded in shards, in the folder ``NAME.shards``, each of which is written atomically:
+work that was interrupted goes on with the next shard. When all shards exist, they are concatenated and the folder is
+removed. An executor divides the shards among processes or machines.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,13 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from rmsh.core.errors import ConfigError, FormatError
+from rmsh.core.errors import ConfigError, FormatError, InputError
 from rmsh.core.files import atomic, read_json, write_json
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.data.records import Part, Skipped
 from rmsh.features import ENCODERS
 from rmsh.features.base import Encoder, Unreadable, refuse
+from rmsh.features.executors import Executor, Task, run
+from rmsh.features.weights import locate
 
 if TYPE_CHECKING:
     from rmsh.core.types import Features, IntArray, Modality
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 OnSkipped: TypeAlias = Callable[[Sequence[Skipped]], None]
 
 _ITEMS = {"image": 256, "text": 4096}  # of a shard: a few seconds of work
-_PAUSE = 0.1  # seconds between checks for what other processes have done
+_PAUSE = 0.1  # seconds between checks whether another process has finished
 
 
 def prepare(name: str, pairs: Pairs, *, modality: Modality, rows: IntArray) -> Encoder:
@@ -85,19 +88,20 @@ def encode_pairs(
     encoders: Mapping[Modality, Encoder],
     *,
     cache: Path | None = None,
+    executor: Executor | None = None,
     on_skipped: OnSkipped | None = None,
     on_progress: OnProgress = ignore,
 ) -> Pairs:
     """Replace the raw column of each encoder's modality by features.
 
-    ``cache`` is a folder that keeps dense features; processes that use the same one share the work. ``on_skipped`` is
-    called with the images that cannot be read, which then count as missing; if it is None, they raise a DataError.
+    ``cache`` is a folder that keeps dense features, which an ``executor`` needs. ``on_skipped`` is called with the
+    images that cannot be read, which then count as missing; if it is None, they raise a DataError.
     """
     skipped: list[Skipped] = []
     for modality, encoder in encoders.items():
         column, present = np.asarray(pairs.column(modality)).tolist(), pairs.has(modality).copy()
         items = [item if there else None for item, there in zip(column, present, strict=True)]
-        features, unreadable = encode_items(encoder, items, cache=cache, on_progress=on_progress)
+        features, unreadable = encode_items(encoder, items, cache=cache, executor=executor, on_progress=on_progress)
         pairs = pairs.with_column(modality, features)
         if unreadable and on_skipped is None:
             refuse(unreadable)
@@ -113,7 +117,12 @@ def encode_pairs(
 
 
 def encode_items(
-    encoder: Encoder, items: Sequence[str | None], *, cache: Path | None = None, on_progress: OnProgress = ignore
+    encoder: Encoder,
+    items: Sequence[str | None],
+    *,
+    cache: Path | None = None,
+    executor: Executor | None = None,
+    on_progress: OnProgress = ignore,
 ) -> Encoded:
     """Encode items, of which None are missing and get zeros.
 
@@ -129,7 +138,7 @@ def encode_items(
             identity = " ".join(map(str, (path, *(file_state(path) or ("absent",)))))
         digest.update(identity.encode() + b"\0")
     name = f"{encoder.name.replace(':', '-').replace('/', '-')}-{digest.hexdigest()[:16]}.npy"
-    return encode_shared(encoder, items, cache / name, on_progress=on_progress)
+    return encode_in_shards(encoder, items, cache / name, executor=executor, on_progress=on_progress)
 
 
 def file_state(path: Path) -> list[int] | None:
@@ -157,18 +166,18 @@ def encode_now(encoder: Encoder, items: Sequence[str | None], *, on_progress: On
     return Encoded(moved @ features, [replace(one, row=rows[one.row]) for one in unreadable])
 
 
-def encode_shared(
+def encode_in_shards(
     encoder: Encoder,
     items: Sequence[str | None],
     path: Path,
     *,
     shard: int | None = None,
+    executor: Executor | None = None,
     on_progress: OnProgress = ignore,
 ) -> Encoded:
-    """Encode items into the file ``NAME.npy``, together with other processes that do the same.
+    """Encode items into the file ``NAME.npy``; if it exists, or another process makes it, nothing is encoded.
 
-    Returns when the file exists; if it already does, nothing is encoded. The features are dense. A ``shard`` is a
-    number of items. Progress is that of this process.
+    The features are dense. A ``shard`` is a number of items.
     """
     size, n = shard or _ITEMS[encoder.modality], len(items)
     folder, listed = path.with_suffix(".shards"), path.with_suffix(".unreadable.json")
@@ -176,31 +185,74 @@ def encode_shared(
         folder / f"{first:010}-{min(first + size, n):010}.npz": slice(first, min(first + size, n))
         for first in range(0, n, size)
     }
-    start, done = time.perf_counter(), 0
-
-    def report(inner: Progress) -> None:
-        on_progress(Progress(inner.stage, done + inner.done, n, inner.unit, time.perf_counter() - start))
-
     while not path.exists():
-        before = done
-        for file, rows in shards.items():
-            if file.exists():
-                continue
-            with try_lock(file.with_suffix(".claim")) as locked:
-                # Another process may have written the shard before this one got the lock.
-                if not locked or file.exists() or path.exists():
-                    continue
-                _write(file, encode_now(encoder, items[rows], on_progress=report), rows.start)
-                done += rows.stop - rows.start
-        if all(file.exists() for file in shards):
-            with try_lock(folder / "assembly.claim") as locked:
-                if locked and not path.exists():
-                    _concatenate(path, shards, listed, shape=(n, encoder.dim))
-        elif done == before:
-            time.sleep(_PAUSE)  # other processes encode the rest
+        with try_lock(folder / "extraction.claim") as locked:
+            if not locked:
+                time.sleep(_PAUSE)  # another process encodes the same items
+            elif not path.exists():
+                missing = {file: rows for file, rows in shards.items() if not file.exists()}
+                _encode_missing(encoder, items, missing, executor, on_progress)
+                _concatenate(path, shards, listed, shape=(n, encoder.dim))
     shutil.rmtree(folder, ignore_errors=True)
     unreadable = [Unreadable(row, reason) for row, reason in (read_json(listed) if listed.exists() else [])]
     return Encoded(np.load(path, mmap_mode="r"), unreadable)
+
+
+def _encode_missing(
+    encoder: Encoder,
+    items: Sequence[str | None],
+    missing: Mapping[Path, slice],
+    executor: Executor | None,
+    on_progress: OnProgress,
+) -> None:
+    start, done, total = time.perf_counter(), 0, sum(rows.stop - rows.start for rows in missing.values())
+
+    def report(inner: Progress) -> None:
+        on_progress(Progress(inner.stage, done + inner.done, total, inner.unit, time.perf_counter() - start))
+
+    if executor is None:
+        for file, rows in missing.items():
+            _write(file, encode_now(encoder, items[rows], on_progress=report), rows.start)
+            done += rows.stop - rows.start
+        return
+    if encoder.modality == "image":  # workers may be in another folder
+        items = [None if item is None else os.path.abspath(item) for item in items]
+    job, module = {"encoder": encoder.describe()}, "rmsh.features.extract"
+    tasks = {
+        file.name: {**job, "file": str(file.absolute()), "first": rows.start, "items": items[rows]}
+        for file, rows in missing.items()
+    }
+    for _, count in run(executor, f"{module}:encode_shard", tasks, check=f"{module}:check_worker"):
+        report(Progress(f"encode {encoder.modality}s", count, total, encoder.modality, 0))
+        done += count
+
+
+_kept: dict[str, Encoder] = {}
+
+
+def restore_once(description: Mapping[str, Any]) -> Encoder:
+    """Like :func:`restore`, for workers: the encoder, with the weights checked, is kept for the next shard."""
+    key = json.dumps(description, sort_keys=True)
+    if key not in _kept:
+        _kept[key] = restore(description)
+        for name in getattr(_kept[key], "weights", ()):
+            locate(name)
+    return _kept[key]
+
+
+def check_worker(task: Task) -> bool:
+    """Whether a worker has the encoder of a task and sees its folder; FormatError or InputError if not."""
+    restore_once(task["encoder"])
+    folder = Path(task["file"]).parent
+    if not folder.is_dir():
+        raise InputError(f"it does not see {folder}; put images and results on a disk that all machines share.")
+    return True
+
+
+def encode_shard(task: Task) -> int:
+    """The work of one shard; returns its number of items."""
+    _write(Path(task["file"]), encode_now(restore_once(task["encoder"]), task["items"]), task["first"])
+    return len(task["items"])
 
 
 def _write(shard: Path, encoded: Encoded, first: int) -> None:

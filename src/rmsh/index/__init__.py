@@ -19,7 +19,7 @@ def create_index(bits: int, kind: str = "scan", **options: Any) -> StoredIndex:
 
     Args:
         bits: number of bits per code, 1 to 512.
-        kind: a name in ``INDEXES``; "auto" means "scan".
+        kind: a name in ``INDEXES``.
         options: keyword arguments of that index, such as ``threads``.
 
     Raises:
@@ -30,5 +30,5 @@ def create_index(bits: int, kind: str = "scan", **options: Any) -> StoredIndex:
         >>> len(create_index(64, "scan", threads=2))
         0
     """
-    index: StoredIndex = INDEXES.load("scan" if kind == "auto" else kind)(bits, **options)
+    index: StoredIndex = INDEXES.load(kind)(bits, **options)
     return index

@@ -1,10 +1,12 @@
 """Backing up a library while it is in use, and restoring it.
 
 A backup is verified before it gets its final name. A restore never leaves a mixture of backup and library, even if it
-is interrupted: the backup is copied into the library and verified there before anything is replaced. The database is
-then replaced in one SQLite transaction, which also supersedes its write-ahead log, and open readers see the restored
-state in their next transaction. A database that SQLite cannot open is replaced as a file. See folder.py for how an
-interrupted restore is finished or undone.
+is interrupted: the backup is copied into the folder ``.restoring`` of the library and verified there before anything is
+replaced. The database is then replaced in one SQLite transaction, which also supersedes its write-ahead log, and open
+readers see the restored state in their next transaction. A database that SQLite cannot open is replaced as a file. The
+database decides which of the other files are in use: the model waits beside the current one, the snapshot of another
+history is ignored, and the restored log begins after every change that was acknowledged. Repeating an interrupted
+restore completes it.
 """
 
 from __future__ import annotations
@@ -14,13 +16,16 @@ import os
 import shutil
 import sqlite3
 import time
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmsh.core.errors import FormatError, InputError, RmshError
-from rmsh.core.files import check_space, copy_file, flush_folder, make_folder, read_json, write_json
+from rmsh.core.files import check_space, copy_file, flush_folder, make_folder, read_json
+from rmsh.core.locks import try_lock
 from rmsh.data.readers.folder import texts_in
 from rmsh.data.records import folder_name, locate
 from rmsh.library import database, schema
@@ -30,11 +35,8 @@ from rmsh.library.folder import (
     NEXT_MODEL,
     check_is_library,
     find_model,
-    finish_replacing,
     install_model,
-    keep_replaced,
     new_folder,
-    restoring,
     write_manifest,
 )
 from rmsh.library.image_folders import image_folders, set_folder
@@ -48,8 +50,9 @@ if TYPE_CHECKING:
     from rmsh.library.library import Library
 
 _IMAGES = "images"  # folder of a backup with copies of image folders
-_PAGE_SIZES = {1 << power for power in range(9, 17)}
+_AHEAD = 1 << 20  # changes that writers may acknowledge while a backup is copied and verified
 _UNUSABLE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
+_UNUSABLE |= {sqlite3.SQLITE_READONLY}  # pages of another size, which cannot be changed in place
 
 
 def backup(library: Library, out: Path, *, with_images: bool = False) -> int:
@@ -139,20 +142,40 @@ def restore(
         return _result(to)
     if not to.is_dir() or not ((to / MANIFEST).exists() or (to / database.DATABASE).exists()):
         raise InputError(f"{to} is neither empty nor a library; give the folder of a library, or a new folder.")
-    with restoring(to) as work:
+    with database.translate_errors(to), _working_in(to) as work:
         _copy_backup(backup, work / "new", to)
         wanted, found = _read_id(backup), _read_id(to)
         if wanted != found and not replace:
             both = f"The backup {backup} belongs to the library {wanted}, {to} has the ID {found or 'unknown'}"
             raise InputError(f"{both}; give the folder of that library, a new folder, or --replace.")
-        _replace(work, to, backup, timeout=timeout)
-        problems = verify(to).problems
+        _replace_database(work / "new", to, work / "replaced", timeout=timeout)
+        kept, is_whole = to / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}", False
+        try:
+            _replace_files(work / "new", to, work / "replaced")
+            problems = verify(to).problems
+            is_whole = not problems
+        finally:
+            if keep or not is_whole:
+                os.rename(work / "replaced", kept)
+                flush_folder(to)
         if problems:
-            raise RmshError(
-                f"{to} was restored but is damaged: {problems[0]} The replaced files are in {keep_replaced(to)}."
-            )
-        kept = keep_replaced(to) if keep else None
-    return _result(to, kept)
+            raise RmshError(f"{to} was restored but is damaged: {problems[0]} The replaced files are in {kept}.")
+    return _result(to, kept if keep else None)
+
+
+@contextmanager
+def _working_in(folder: Path) -> Iterator[Path]:
+    """An empty folder for the files of a restore, deleted at the end; RmshError if another process has it."""
+    work, lock = folder / ".restoring", folder / ".restoring.lock"
+    with try_lock(lock) as acquired:
+        if not acquired:
+            raise RmshError(f"Another process is restoring the library {folder}; try again later.")
+        shutil.rmtree(work, ignore_errors=True)
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+            lock.unlink(missing_ok=True)
 
 
 def _result(folder: Path, replaced: Path | None = None) -> RestoreResult:
@@ -196,7 +219,8 @@ def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
         raise FormatError(f"The backup {backup} is damaged, and nothing was restored: {found}")
     with closing(database.connect_writer(copy, timeout=0)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        log_new_codes(connection)  # adds a token, by which open readers recognise the restored state
+        connection.execute("DELETE FROM changes")  # open readers do not know the token of the new entry, and read anew
+        log_new_codes(connection, after=(database.read_acknowledged(library) or (0, ""))[0] + _AHEAD)
         connection.execute("COMMIT")
         write_snapshot(copy / SNAPSHOT, connection)
         database.write_acknowledged(copy, *last_change(connection))
@@ -227,40 +251,58 @@ def _flush(folder: Path) -> None:
                 os.fsync(file.fileno())
 
 
-def _replace(work: Path, to: Path, backup: Path, *, timeout: float) -> None:
-    """Replace the files of a library by the verified copy."""
-    with closing(database.connect_reader(work / "new")) as connection:
-        _, token = last_change(connection)
-    usable = _announce(work, to, {"token": token, "backup": str(backup)}, timeout=timeout)
-    (work / "replaced").mkdir()
-    for name in (database.DATABASE, f"{database.DATABASE}-wal", MANIFEST, SNAPSHOT):
-        if (to / name).is_file():
-            shutil.copy2(to / name, work / "replaced" / name)
-    if (to / MODEL).is_dir():
-        shutil.copytree(to / MODEL, work / "replaced" / MODEL)
-    _flush(work / "replaced")
+def _replace_database(new: Path, to: Path, replaced: Path, *, timeout: float) -> None:
+    """Replace the database of a library by that of the verified copy; copies of what is replaced are kept."""
+    usable = _set_aside(to, replaced, timeout=timeout)
     shutil.rmtree(to / NEXT_MODEL, ignore_errors=True)
-    os.rename(work / "new" / MODEL, to / NEXT_MODEL)
+    os.rename(new / MODEL, to / NEXT_MODEL)  # where it is found as soon as the database is that of the backup
     flush_folder(to)
-    if not (usable and _replace_content(work / "new", to, timeout=timeout)):
-        _replace_file(work / "new", to)
-    finish_replacing(to)
+    if not (usable and _replace_content(new, to, timeout=timeout)):
+        _replace_file(new, to)
 
 
-def _announce(work: Path, to: Path, facts: dict[str, str], *, timeout: float) -> bool:
-    """Write restore.json under the write lock, which stops all writers; return whether SQLite can use the database."""
+def _replace_files(new: Path, to: Path, replaced: Path) -> None:
+    """Make the model, the snapshot, the manifest and images follow the restored database; may be repeated."""
+    with closing(database.connect_reader(to)) as connection:
+        install_model(to, generation_of(connection), force=True)
+        database.write_acknowledged(to, *last_change(connection))
+        write_manifest(to, connection)
+    above = {MANIFEST, database.ACKNOWLEDGED, *(f"{database.DATABASE}{suffix}" for suffix in ("", "-wal", "-shm"))}
+    for path in sorted(each for each in new.rglob("*") if each.is_file()):
+        name = path.relative_to(new)
+        if name.parts[0] not in above:
+            if (to / name).exists():
+                make_folder((replaced / name).parent)
+                shutil.copy2(to / name, replaced / name)
+            make_folder((to / name).parent)
+            os.replace(path, to / name)
+            flush_folder((to / name).parent)
+
+
+def _set_aside(to: Path, replaced: Path, *, timeout: float) -> bool:
+    """Copy the files that are about to be replaced; return whether SQLite can use the database."""
+
+    def copy() -> None:
+        make_folder(replaced)
+        for name in (database.DATABASE, f"{database.DATABASE}-wal", MANIFEST):
+            if (to / name).is_file():
+                shutil.copy2(to / name, replaced / name)
+        if (to / MODEL).is_dir():
+            shutil.copytree(to / MODEL, replaced / MODEL, dirs_exist_ok=True)
+        _flush(replaced)
+
     try:
         with closing(database.connect_writer(to, timeout=timeout)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("BEGIN IMMEDIATE")  # no writer changes them meanwhile
             with suppress(sqlite3.Error, RmshError):  # these tables may be damaged
                 install_model(to, generation_of(connection))  # otherwise a staged model would be lost
-            write_json(work / "restore.json", facts)
+            copy()
             connection.execute("COMMIT")
         return True
     except sqlite3.Error as error:
         if database.primary_code(error) not in _UNUSABLE:
             raise
-        write_json(work / "restore.json", facts)
+        copy()
         return False
 
 
@@ -273,25 +315,16 @@ def _replace_content(new: Path, to: Path, *, timeout: float) -> bool:
             raise RmshError(f"The library {to} is being written to; restore it again when that has finished.")
 
     try:
-        with closing(database.connect_writer(to, timeout=timeout)) as target:
-            (size,) = target.execute("PRAGMA page_size").fetchone()
-            _set_page_size(new, size)
-            with closing(database.connect_reader(new)) as source:
-                source.backup(target, progress=check, sleep=0.05)
+        with (
+            closing(database.connect_writer(to, timeout=timeout)) as target,
+            closing(database.connect_reader(new)) as source,
+        ):
+            source.backup(target, progress=check, sleep=0.05)
     except sqlite3.Error as error:
         if database.primary_code(error) not in _UNUSABLE:
             raise
         return False
     return True
-
-
-def _set_page_size(new: Path, size: int) -> None:
-    """Give the copy the page size of the database that it replaces, as SQLite requires."""
-    with closing(sqlite3.connect(new / database.DATABASE, isolation_level=None)) as connection:
-        if connection.execute("PRAGMA page_size").fetchone()[0] != size and size in _PAGE_SIZES:
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute(f"PRAGMA page_size = {size}")
-            connection.execute("VACUUM")
 
 
 def _replace_file(new: Path, to: Path) -> None:

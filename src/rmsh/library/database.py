@@ -25,7 +25,6 @@ from rmsh.library.schema import RESTORE, codes_checksum
 
 DATABASE = "items.sqlite"
 ACKNOWLEDGED = "acknowledged"  # the last acknowledged changes
-RESTORING = ".restoring"  # working folder of a restore, inside the library
 
 _log = logging.getLogger("rmsh.library")
 
@@ -87,31 +86,19 @@ def read_acknowledged(folder: Path) -> tuple[int, str] | None:
     return max(changes, default=None)
 
 
-def write_acknowledged(folder: Path, seq: int, token: str, *, replace: bool = False) -> None:
+def write_acknowledged(folder: Path, seq: int, token: str) -> None:
     """Record the last acknowledged change outside the database, whose log may be damaged or replaced.
 
-    Changes take turns in a few slots, so that an interrupted write destroys at most the oldest one. ``replace``
-    writes a new file, in which later changes of another history are forgotten.
+    Changes take turns in a few slots, so that an interrupted write destroys at most the oldest one.
     """
     path = folder / ACKNOWLEDGED
-    if replace or not path.exists():
+    if not path.exists():
         with atomic(path) as file:
             file.write(b"\n" * (_SLOTS * _SLOT_BYTES))
     with path.open("r+b", buffering=0) as file:
         file.seek(seq % _SLOTS * _SLOT_BYTES)
         file.write(f"{seq} {token} {checksum_of(seq, token)}".encode().ljust(_SLOT_BYTES))
         os.fsync(file.fileno())
-
-
-def is_restoring(folder: Path) -> bool:
-    """Whether a restore is replacing the files of a library, or was interrupted while doing so."""
-    return (folder / RESTORING / "restore.json").exists()
-
-
-def check_not_restoring(folder: Path) -> None:
-    """Raise RmshError if a restore is replacing the files of a library, or was interrupted while doing so."""
-    if is_restoring(folder):
-        raise RmshError(f"The library {folder} is being restored; wait, or repeat the restore if it was interrupted.")
 
 
 def connect_reader(folder: Path) -> sqlite3.Connection:
@@ -261,8 +248,7 @@ class Writer:
                     _log.warning("%s cannot be written (%s)", self._folder / ACKNOWLEDGED, error)
 
     def _check_not_restored(self) -> None:
-        """Refuse to write to a database that is being replaced, or was replaced, by a restore."""
-        check_not_restoring(self._folder)
+        """Refuse to write to a database whose file was replaced by a restore."""
         if not os.path.samestat((self._folder / DATABASE).stat(), self._file):
             raise RmshError(f"The library {self._folder} was restored from a backup meanwhile; open it again.")
 

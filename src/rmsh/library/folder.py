@@ -3,33 +3,25 @@
 The database decides which model the codes belong to. A new model waits in ``model.next`` until the database says that
 its codes are in use, and is then renamed to ``model``; in between it is found under the first name. A new library is
 created under a temporary name and then renamed.
-
-A restore (see backup.py) works in the folder ``.restoring`` inside the library. It contains the verified copy of the
-backup (``new``), the files it replaces (``replaced``), and ``restore.json``, which exists from before the first file is
-replaced until after the last. The database is replaced in one step: once it has the token in ``restore.json``, all
-other files follow it; before that, no file in use has changed. A lock shows whether the restoring process is running.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rmsh.core.errors import FormatError, InputError, RmshError
-from rmsh.core.files import checked_format, flush_folder, make_folder, read_json, temporary_path, write_json
+from rmsh.core.files import checked_format, flush_folder, read_json, temporary_path, write_json
 from rmsh.core.types import STORES
 from rmsh.library import database
 from rmsh.library.image_folders import set_folder
 from rmsh.library.queries import generation_of, last_change, library_id
 from rmsh.library.schema import RESTORE, VERSION, create_tables
-from rmsh.library.snapshot import SNAPSHOT
 from rmsh.model import load
 
 if TYPE_CHECKING:
@@ -42,8 +34,6 @@ REPORT = "report.json"
 MODEL, NEXT_MODEL, _OLD_MODEL = "model", "model.next", "model.old"
 
 _FORMAT = "rmsh library"
-
-_log = logging.getLogger("rmsh.library")
 
 
 def check_is_library(folder: Path) -> None:
@@ -166,103 +156,3 @@ def new_folder(folder: Path) -> Iterator[Path]:
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
-
-
-def share(folder: Path, *, private: bool = False) -> None:
-    """Let other users read a library, or only its owner; files that are written later follow their folder."""
-    check_is_library(folder)
-    for path in [folder, *folder.rglob("*")]:
-        mode = path.lstat().st_mode
-        if not path.is_symlink():
-            path.chmod(mode & 0o700 if private else mode | (0o055 if path.is_dir() else 0o044))
-
-
-@contextmanager
-def restoring(folder: Path) -> Iterator[Path]:
-    """The working folder of a restore, empty and locked; afterwards the restore is finished or undone."""
-    finish_restore(folder)
-    with database.translate_errors(folder), _locked(folder):
-        try:
-            yield folder / database.RESTORING
-        except BaseException:
-            _finish(folder)
-            raise
-    shutil.rmtree(folder / database.RESTORING, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    make_folder(folder / database.RESTORING)
-    # The locks of SQLite work on every system, and end with the process.
-    with closing(sqlite3.connect(folder / database.RESTORING / "lock", timeout=0, isolation_level=None)) as lock:
-        try:
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            raise RmshError(f"Another process is restoring the library {folder}; try again later.") from error
-        yield
-
-
-def finish_restore(folder: Path) -> None:
-    """Finish or undo an interrupted restore, if there is one; RmshError if it is still running."""
-    if (folder / database.RESTORING).is_dir():
-        with database.translate_errors(folder), _locked(folder):
-            _finish(folder)
-
-
-def _finish(folder: Path) -> None:
-    """Finish or undo a restore; the caller holds its lock."""
-    if database.is_restoring(folder):
-        restored = False
-        # If restore.json is damaged, the restore counts as undone, and has to be repeated.
-        damage = (sqlite3.Error, FormatError, KeyError, TypeError)
-        with suppress(*damage), closing(database.connect_reader(folder)) as connection:
-            restored = last_change(connection)[1] == read_json(folder / database.RESTORING / "restore.json")["token"]
-        if restored:
-            finish_replacing(folder)
-        else:  # the database was not replaced, and therefore no other file in use
-            with suppress(sqlite3.Error, RmshError), closing(database.connect_reader(folder)) as connection:
-                if find_model(folder, generation_of(connection)) == folder / MODEL:
-                    shutil.rmtree(folder / NEXT_MODEL, ignore_errors=True)
-            shutil.rmtree(folder / database.RESTORING / "replaced", ignore_errors=True)
-            (folder / database.RESTORING / "restore.json").unlink()
-    kept = keep_replaced(folder)
-    if kept is not None:
-        _log.warning("a restore of %s was interrupted; the files it replaced are in %s", folder, kept)
-    shutil.rmtree(folder / database.RESTORING, ignore_errors=True)
-
-
-def finish_replacing(folder: Path) -> None:
-    """Make model, snapshot, images and manifest follow the restored database; may be repeated."""
-    work = folder / database.RESTORING
-    files = {database.DATABASE, f"{database.DATABASE}-wal", f"{database.DATABASE}-shm", database.ACKNOWLEDGED}
-    replaced_above = {*files, MANIFEST, MODEL, SNAPSHOT}
-    with closing(database.connect_reader(folder)) as connection:
-        install_model(folder, generation_of(connection), force=True)
-        if (work / "new" / SNAPSHOT).exists():
-            os.replace(work / "new" / SNAPSHOT, folder / SNAPSHOT)
-        for path in sorted(each for each in (work / "new").rglob("*") if each.is_file()):
-            name = path.relative_to(work / "new")
-            if name.parts[0] in replaced_above:
-                continue
-            if (folder / name).exists():
-                (work / "replaced" / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(folder / name, work / "replaced" / name)
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(path, folder / name)
-            flush_folder((folder / name).parent)
-        database.write_acknowledged(folder, *last_change(connection), replace=True)
-        write_manifest(folder, connection)
-    flush_folder(folder)
-    (work / "restore.json").unlink()
-    flush_folder(work)
-
-
-def keep_replaced(folder: Path) -> Path | None:
-    """Move the replaced files to a permanent folder inside the library; None if there are none."""
-    replaced = folder / database.RESTORING / "replaced"
-    if not replaced.is_dir():
-        return None
-    kept = folder / f"replaced-{datetime.now():%Y%m%d-%H%M%S-%f}"
-    os.rename(replaced, kept)
-    flush_folder(folder)
-    return kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from zlib import crc32
 
+import numpy as np
+
 from rmsh.codes import check_unique_ids
 from rmsh.core.errors import CodesError, InputError
 from rmsh.core.types import MODALITIES
 from rmsh.data.records import locate
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from rmsh.codes import Codes
@@ -156,6 +158,41 @@ class CandidateQuery:
     where: Filter | None = None
 
 
+class KeptWords:
+    """A few bits about the words of items that were read before, which tell most words that an item does not have.
+
+    Each word sets one of 64 bits. Every row has one place, which another row may take. The words of a row never change
+    within one history.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._lock = threading.Lock()
+        self._rows = np.zeros(
+            places, dtype=np.int64
+        )  # the row at each place; 0, which is never a row, if there is none
+        self._bits = np.zeros(places, dtype=np.uint64)
+
+    @staticmethod
+    def bits_of(words: Iterable[str]) -> int:
+        """The bits of some words; they are the same within one process only."""
+        bits = 0
+        for word in words:
+            bits |= 1 << (hash(word) & 63)
+        return bits
+
+    def of(self, rows: IntArray) -> NDArray[np.uint64]:
+        """The bits of some rows, uint64 (n,); all bits for rows that are not known."""
+        places = rows % len(self._rows)
+        with self._lock:
+            return np.where(self._rows[places] == rows, self._bits[places], ~np.uint64(0))
+
+    def keep(self, rows: Sequence[int], bits: Sequence[int]) -> None:
+        """Keep the bits of some rows."""
+        places = np.array(rows) % len(self._rows)
+        with self._lock:
+            self._rows[places], self._bits[places] = rows, np.array(bits, dtype=np.uint64)
+
+
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """Rows for a closer comparison, in increasing order; a code or vector of zeros stands for none."""
@@ -165,6 +202,8 @@ class Candidates:
     has: Mapping[Modality, BitArray]  # (n,), whether there is such a code
     vectors: Mapping[Modality, NDArray[np.int8]]  # (n, dimensions), or (n, 0) if there are none
     read: Callable[[Iterable[int]], Mapping[int, Item]]  # the items of some rows, without damaged ones
+    total: int  # codes that were searched, or about so many
+    words: KeptWords | None = None  # what is known about the words of the items before they are read
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -22,7 +22,7 @@ from rmsh.data.readers.folder import read_credit
 from rmsh.index.filters import to_mask
 from rmsh.library import database, queries, writing
 from rmsh.library.facets import label_hints
-from rmsh.library.folder import create_folder, find_model, finish_restore, read_manifest, read_report, update_files
+from rmsh.library.folder import create_folder, find_model, read_manifest, read_report, update_files
 from rmsh.library.image_folders import image_folders
 from rmsh.library.items import Batch, CandidateQuery, Candidates, Hit, Item, check_modality, checked_ids, image_path
 from rmsh.library.schema import RESTORE, check_version
@@ -103,8 +103,6 @@ class Library:
         Raises:
             FormatError: it is not a library, is damaged, or was written by a newer rmsh.
         """
-        if writable:
-            finish_restore(Path(folder))
         library = cls(Path(folder))
         try:
             library._check()
@@ -126,12 +124,8 @@ class Library:
         with self.reading() as connection:
             check_version(connection, self.folder)
             found, lost = queries.library_id(connection), queries.lost_changes(connection, acknowledged)
-        if found == manifest.get("id") and (lost is None or database.is_restoring(self.folder)):
+        if found == manifest.get("id") and lost is None:
             return
-        if acknowledged != database.read_acknowledged(self.folder):  # a restore has finished in between
-            self._check()
-            return
-        database.check_not_restoring(self.folder)
         problem = "contains files of two libraries" if lost is None else f"has lost {lost}"
         more = " and --replace" if lost is None else f", or accept the loss with `rmsh library repair {self.folder}`"
         raise FormatError(f"The library {self.folder} {problem}; {RESTORE}{more}.")
@@ -265,7 +259,8 @@ class Library:
             read = partial(queries.vectors_of_rows, connection, on_damage=lost.append)
             vectors = views["image"].vectors.of(rows, read)
             self._views.warn(lost)
-            used = use(Candidates(rows, stored, has, vectors, partial(self._intact_items, connection)))
+            items = partial(self._intact_items, connection)
+            used = use(Candidates(rows, stored, has, vectors, items, len(views[query.to]), views["image"].words))
             if all(view.is_valid() for view in views.values()):
                 return used
         return self.candidates(query, use)

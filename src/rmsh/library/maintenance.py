@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from rmsh.core.errors import FormatError, InputError
-from rmsh.core.types import MODALITIES
 from rmsh.data.records import folder_name, locate
 from rmsh.library import queries, schema
 from rmsh.library.database import DATABASE, connect_writer, translate_errors, write_acknowledged
-from rmsh.library.folder import finish_restore, update_files
+from rmsh.library.folder import update_files
 from rmsh.library.image_folders import image_folders, set_folder
 from rmsh.library.snapshot import SNAPSHOT, Snapshot, open_snapshot
 from rmsh.library.verify import find_damage, is_text_index_intact
@@ -128,14 +125,11 @@ def _snapshot_state(library: Library, connection: sqlite3.Connection, seq: int) 
 
 def upgrade(folder: Path, *, timeout: float = 30.0) -> tuple[int, int]:
     """Upgrade a library in place, rewrite its manifest if necessary, and return the format before and after."""
-    finish_restore(folder)
     if not (folder / DATABASE).is_file():
         raise FormatError(f"{folder} has no {DATABASE}, which contains the items; give the folder of a library.")
     with translate_errors(folder), closing(connect_writer(folder, timeout=timeout)) as connection:
         connection.execute("BEGIN IMMEDIATE")  # all or nothing, even if the process is killed
         version = schema.version_of(connection, folder)
-        if version == 1:
-            _correct_codes(folder, connection)
         try:
             schema.migrate(connection, version)
         except sqlite3.OperationalError as error:
@@ -146,25 +140,6 @@ def upgrade(folder: Path, *, timeout: float = 30.0) -> tuple[int, int]:
         connection.execute("COMMIT")
         write_acknowledged(folder, *queries.last_change(connection))
     return version, schema.VERSION
-
-
-def _correct_codes(folder: Path, connection: sqlite3.Connection) -> None:
-    """Take codes from an intact snapshot where they differ, so that no checksum is computed over a damaged code.
-
-    Format 1 has no checksums in the database; those of the snapshot show which side is right, and rows never change.
-    """
-    try:
-        snapshot = open_snapshot(folder, connection)
-        arrays = {} if snapshot is None else {modality: snapshot.arrays(modality) for modality in MODALITIES}
-    except FormatError:
-        return
-    generation = queries.generation_of(connection)
-    for modality, (rows, words) in arrays.items():
-        packed = words.astype("<u8", copy=False).view(np.uint8)[:, : -(-generation.bits // 8)]
-        connection.executemany(
-            f"UPDATE codes SET {modality} = ?1 WHERE row = ?2 AND generation = ?3 AND {modality} IS NOT ?1",  # noqa: S608
-            ((code.tobytes(), row, generation.number) for code, row in zip(packed, rows.tolist(), strict=True)),
-        )
 
 
 def relocate(library: Library, folder: Path) -> tuple[int, int]:

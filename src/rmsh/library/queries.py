@@ -278,18 +278,18 @@ _MATCHING = "SELECT rowid AS row FROM texts WHERE texts MATCH ?"
 
 
 def rows_with_words(connection: sqlite3.Connection, words: Sequence[Sequence[str]], limit: int) -> IntArray:
-    """Rows whose text has a form of each word, the best matches by BM25, int64 (at most limit,).
+    """Rows whose text has a form of each word, the best matches by BM25, int64 (at most limit,) increasing.
 
     If thousands of texts have them, there are none: words that frequent tell little, and ranking would take long.
     """
     query = " AND ".join(f"({' OR '.join(map(quoted, forms))})" for forms in words)
-    rows = rows_of(connection, f"{_MATCHING} LIMIT ?", query, limit + 1)
+    rows = _joined_rows(connection, f"{_MATCHING} LIMIT ?", query, limit + 1)
     if len(rows) <= limit:
         return rows
     counted = connection.execute(f"SELECT count(*) FROM ({_MATCHING} LIMIT ?)", (query, _MOST_RANKED + 1))  # noqa: S608
     if counted.fetchone()[0] > _MOST_RANKED:
         return rows[:0]
-    return rows_of(connection, f"{_MATCHING} ORDER BY rank LIMIT ?", query, limit)
+    return _joined_rows(connection, f"{_MATCHING} ORDER BY rank LIMIT ?", query, limit)
 
 
 class LabelEntry(NamedTuple):
@@ -421,19 +421,25 @@ def matching_rows(
 
 
 def _row_blocks(connection: sqlite3.Connection, rows: str, value: str | int) -> Iterator[IntArray]:
-    """The rows that a statement selects, in increasing blocks.
-
-    SQLite joins the numbers of a block into one string; a Python object per row would take three times as long.
-    """
-    block = f"SELECT group_concat(row) FROM ({rows} AND row > ? ORDER BY row LIMIT ?)"  # noqa: S608
+    """The rows that a statement selects, in increasing blocks."""
     last = 0
-    while numbers := connection.execute(block, (value, last, _FILTER_BLOCK)).fetchone()[0]:
-        try:
-            found = np.sort(np.fromstring(numbers, dtype=np.int64, sep=","))
-        except ValueError:  # not a number
-            _refuse("a list of rows")
+    while len(
+        found := _joined_rows(connection, f"{rows} AND row > ? ORDER BY row LIMIT ?", value, last, _FILTER_BLOCK)
+    ):
         yield found
         last = int(found[-1])
+
+
+def _joined_rows(connection: sqlite3.Connection, rows: str, *values: str | int) -> IntArray:
+    """The rows that a statement selects, int64 (n,) increasing.
+
+    SQLite joins the numbers into one string; a Python object per row would take three times as long.
+    """
+    (numbers,) = connection.execute(f"SELECT group_concat(row) FROM ({rows})", values).fetchone()  # noqa: S608
+    try:
+        return np.sort(np.fromstring(numbers, dtype=np.int64, sep=",")) if numbers else np.empty(0, dtype=np.int64)
+    except ValueError:  # not a number
+        _refuse("a list of rows")
 
 
 def to_phrases(words: str) -> str:

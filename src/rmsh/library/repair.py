@@ -21,7 +21,6 @@ from rmsh.library.database import Writer, connect_reader, read_acknowledged, tra
 from rmsh.library.folder import (
     check_is_library,
     find_model,
-    finish_restore,
     install_model,
     read_manifest,
     stage_model,
@@ -50,7 +49,6 @@ def repair(folder: Path, *, backup: Path | None = None, timeout: float = 30.0) -
     of the database, so that rows cannot be read one by one, raises FormatError.
     """
     check_is_library(folder)
-    finish_restore(folder)
     read_manifest(folder)
     result = RepairResult()
     opened = nullcontext(None) if backup is None else _opened(backup, folder)

@@ -23,6 +23,7 @@ from rmsh.core.types import MODALITIES
 from rmsh.index.base import FAR, check_k, to_hits, to_keys
 from rmsh.index.scan import Scan
 from rmsh.library import queries
+from rmsh.library.items import KeptWords
 from rmsh.library.snapshot import is_stale, open_snapshot
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _FEW_REMOVED = 1024
 _MOST_LABELLED = 1 << 22  # rows of labels that are kept in memory
-_KEPT = 1 << 17  # rows whose vectors are kept in memory: at most 94 MB with the default model
+_KEPT = 1 << 17  # rows whose vectors and words are kept in memory: at most 96 MB with the default model
 
 _log = logging.getLogger("rmsh.library")
 
@@ -131,6 +132,7 @@ class View:
     base_seq: int  # number of that earlier change
     mapped: Snapshot | None = None  # contains the base, unless that is in memory
     vectors: KeptVectors = field(default_factory=KeptVectors)  # shared by all views that follow from one
+    words: KeptWords = field(default_factory=lambda: KeptWords(_KEPT))  # likewise
 
     def is_valid(self) -> bool:
         """Whether the mapped file is as it was when its checksums were compared."""

@@ -65,8 +65,7 @@ class Definitions(Config):
             "chance": "expected value for a random ranking; for precision within a radius, the share of relevant items "
             "in the database",
             "dropped": "queries without a relevant item in the database are left out of every mean",
-            "curves": "macro: precision and recall of each query, then the mean over queries; by radius, and expected "
-            "by rank",
+            "curves": "macro: expected precision and recall of each query by rank, then the mean over queries",
         }
 
 
@@ -94,7 +93,6 @@ class Scores:
     precision: Score
     within: Score
     empty_within: float  # share of the queries that find no item within the radius
-    radius_curve: Curve
     rank_curve: Curve
     # "ids", and each score of each query by name ("ndcg", "ndcg_pessimistic", "ndcg_optimistic", "ndcg_chance", ...),
     # all (Q,), with NaN for a dropped query; empty unless requested
@@ -115,7 +113,7 @@ class Scores:
         plain = {name: getattr(self, name) for name in ("bits", "database", "queries", "dropped", "empty_within")}
         scores = {kind: asdict(getattr(self, kind)) for kind in _KINDS}
         scores["further"] = {name: asdict(score) for name, score in self.further.items()}
-        curves = {name: getattr(self, name).to_json() for name in ("radius_curve", "rank_curve")}
+        curves = {"rank_curve": self.rank_curve.to_json()}
         settings = {"settings": self.definitions.model_dump(mode="json"), "definitions": self.definitions.describe()}
         return plain | scores | curves | settings
 
@@ -183,11 +181,10 @@ def evaluate(
     ranks = ranking.rank_grid(max(items, 1))
     measured: list[dict[str, ScoreArray]] = []
     empty = done = 0
-    by_radius, by_rank = np.zeros((2, query_codes.bits + 1)), np.zeros((2, len(ranks)))
+    by_rank = np.zeros((2, len(ranks)))
     for block in histograms(query_codes, database_codes, **labels, leave_own_out=leave_own_out):
         scores = _measure(block, chosen)
         measured.append(scores)
-        by_radius += np.nansum(ranking.by_radius(block), axis=1)
         by_rank += np.nansum(ranking.by_rank(block, ranks), axis=1)
         nothing = ranking.found_within(block, chosen.radius) == 0
         empty += int(np.count_nonzero(nothing & ~np.isnan(scores["within"][0])))
@@ -212,7 +209,6 @@ def evaluate(
         dropped=dropped,
         **{kind: means[kind] for kind in _KINDS},
         empty_within=empty / kept,
-        radius_curve=Curve(np.arange(query_codes.bits + 1), *(by_radius / kept)),
         rank_curve=Curve(ranks, *(by_rank / kept)),
         per_query={"ids": query_codes.ids, **columns} if per_query else {},
         further={name: means[kind] for kind, name in chosen.names().items() if kind not in _KINDS},

@@ -204,9 +204,9 @@ def precision_within(histograms: Histograms, radius: int = 2) -> ScoreArray:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Mean precision and recall at some radii or ranks; all (points,)."""
+    """Mean precision and recall at some ranks; all (points,)."""
 
-    at: IntArray  # the radii or ranks
+    at: IntArray  # the ranks
     precision: ScoreArray
     recall: ScoreArray
 
@@ -223,14 +223,6 @@ def rank_grid(items: int, *, per_decade: int = 10) -> IntArray:
     """
     points = int(np.ceil(np.log10(items) * per_decade)) + 1
     return np.unique(np.geomspace(1, items, points).round().astype(np.int64))
-
-
-def by_radius(histograms: Histograms) -> tuple[ScoreArray, ScoreArray]:
-    """Precision and recall of each query within every radius 0 .. bits, each (Q, bits + 1)."""
-    near = buckets(histograms)
-    hits, found = near.relevant_before + near.relevant, near.before + near.items
-    precision, recall = hits / np.maximum(found, 1), hits / np.maximum(hits[:, -1:], 1)
-    return _where_relevant(precision, histograms), _where_relevant(recall, histograms)
 
 
 def by_rank(histograms: Histograms, ranks: IntArray | Sequence[int]) -> tuple[ScoreArray, ScoreArray]:

@@ -30,6 +30,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -285,7 +286,12 @@ class Collection:
         def read(some: Iterable[int]) -> dict[int, Item]:
             return {row: item_of(found[key_of(row, query.to)]) for row in some}
 
-        return use(Candidates(kept, stored, has, vectors, read))
+        return use(Candidates(kept, stored, has, vectors, read, self._totals[query.to]))
+
+    @cached_property
+    def _totals(self) -> dict[Modality, int]:
+        """The number of codes of each modality, counted once: the cut-off for weak matches hardly depends on it."""
+        return {modality: self._table.count(partition=modality) for modality in MODALITIES}
 
     def _labelled_rows(self, labels: Sequence[str], count: int) -> list[int]:
         """Rows with any of these labels, those with most of them first, at most ``count``.

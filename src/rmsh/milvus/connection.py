@@ -34,9 +34,15 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")  # Milvus allows 255 charact
 _LOCATION = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")  # HOST:PORT
 _FORM = "give http://HOST:PORT/NAME or https://HOST:PORT/NAME, with a name of letters, digits and _"
 _SECONDS = 30.0
+_OLDEST = (2, 3, 2)
 _NOT_FOUND, _NOT_LOADED = 100, 101  # error codes of Milvus
-_UNREACHABLE = ("connect", "auth", "timeout", "unavailable")  # in messages of pymilvus without an error code
+# Not ready, unavailable, too many requests, not loaded yet, and no replica, channel, segment or node for the moment.
+_FOR_NOW = {1, 2, 4, 8, _NOT_LOADED, 103, 201, 202, 400, 401, 500, 501, 503, 600, 601, 602, 901, 902, 903, 904}
 _in_our_call: ContextVar[bool] = ContextVar("in_our_call", default=False)
+
+
+class UnavailableError(RmshError):
+    """The server does not answer, or not yet; the same call may succeed later."""
 
 
 @dataclass(frozen=True)
@@ -127,14 +133,20 @@ class Settings:
 
 
 def connect(server: str, settings: Settings) -> Any:
-    """Connect to a server and return a ``MilvusClient``."""
+    """Connect to a server and return a ``MilvusClient``; RmshError if the server is too old."""
     if not server.startswith("https:") and (settings.tls_ca or settings.tls_name):
         raise ConfigError(f"There are TLS settings for Milvus, but {server} does not use TLS; give an https address.")
     pymilvus: Any = require("pymilvus", "milvus")
     for name in [name for name in logging.root.manager.loggerDict if name.startswith("pymilvus.")]:
         logging.getLogger(name).addFilter(_is_foreign_call)
     with translate_errors(server, settings):
-        return pymilvus.MilvusClient(server, timeout=_SECONDS, **settings._options())
+        client = pymilvus.MilvusClient(server, timeout=_SECONDS, **settings._options())
+        version = str(client.get_server_version(timeout=_SECONDS))
+    numbers = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", version)  # such as v2.3.5; others may be builds of their own
+    if numbers is not None and tuple(int(n or 0) for n in numbers.groups()) < _OLDEST:
+        client.close()
+        raise RmshError(f"{server} is Milvus {version}; at least {'.'.join(map(str, _OLDEST))} is needed: update it.")
+    return client
 
 
 def _is_foreign_call(_record: logging.LogRecord) -> bool:
@@ -144,29 +156,41 @@ def _is_foreign_call(_record: logging.LogRecord) -> bool:
 
 @contextmanager
 def translate_errors(place: str, settings: Settings) -> Iterator[None]:
-    """Raise errors of pymilvus as an RmshError of one sentence, without secrets and without log output."""
+    """Raise errors of pymilvus as an RmshError of one sentence with their cause, without secrets or log output."""
     pymilvus: Any = require("pymilvus", "milvus")
     grpc: Any = require("grpc", "milvus")
     token = _in_our_call.set(True)
     try:
         yield
     except (pymilvus.MilvusException, grpc.RpcError, OSError) as error:
-        raise RmshError(f"{place}: {_sentence(error, settings.secrets())}") from None
+        kind, sentence = _translated(error, grpc)
+        for secret in settings.secrets():
+            sentence = sentence.replace(secret, "***")
+        raise kind(f"{place}: {sentence}") from None
     finally:
         _in_our_call.reset(token)
 
 
-def _sentence(error: Exception, secrets: list[str]) -> str:
-    code, message = getattr(error, "code", None), str(getattr(error, "message", "") or error)
+def _translated(error: BaseException, grpc: Any) -> tuple[type[RmshError], str]:
+    """The class and the sentence for an error; pymilvus wraps those of the connection in others."""
+    code, root = getattr(error, "code", None), error
+    while root.__cause__ is not None and root.__cause__ is not root:
+        root = root.__cause__
+    status = root.code() if isinstance(root, grpc.RpcError) else None
+    found = root.details() if status is not None else str(getattr(error, "message", "") or error)
+    cause = (found or type(root).__name__).strip().splitlines()[0].rstrip(".")
     if code == _NOT_FOUND:
-        return "there is no such collection; run `rmsh library push`, or open the collection again."
+        return RmshError, "there is no such collection; run `rmsh library push`, or open the collection again."
     if code == _NOT_LOADED:
-        return "the collection is not loaded; load it in Milvus, or run `rmsh library push` again."
-    if any(word in message.lower() for word in _UNREACHABLE):
-        return (
-            "cannot connect to the server; check that it is running, and check MILVUS_TOKEN, or MILVUS_USER and "
-            "MILVUS_PASSWORD, MILVUS_DB and MILVUS_TLS_CA."
-        )
-    for secret in secrets:
-        message = message.replace(secret, "***")
-    return f"Milvus reports: {message.splitlines()[0] if message else type(error).__name__}."
+        return UnavailableError, "the collection is not loaded; load it in Milvus, or run `rmsh library push` again."
+    if status in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED) or "auth check" in cause:
+        hint = "check MILVUS_TOKEN, or MILVUS_USER and MILVUS_PASSWORD"
+        return RmshError, f"the server rejects the credentials ({cause}); {hint}."
+    if status is not None and any(word in cause.lower() for word in ("ssl", "handshake", "certificate")):
+        return RmshError, f"no secure connection ({cause}); check MILVUS_TLS_CA, and whether the address is https."
+    if status == grpc.StatusCode.DEADLINE_EXCEEDED:
+        return UnavailableError, f"the server did not answer in time ({cause}); check its load, and try again."
+    if status is not None or isinstance(error, OSError):
+        return UnavailableError, f"cannot connect to the server ({cause}); check the address and that it is running."
+    for_now = code in _FOR_NOW or getattr(error, "retriable", False)
+    return UnavailableError if for_now else RmshError, f"Milvus reports: {cause}."

@@ -8,13 +8,15 @@ is a JSON object with its format, the number of bits and what else rmsh must kno
 from __future__ import annotations
 
 import json
+import random
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 from rmsh.core.errors import FormatError, InputError, require
 from rmsh.core.files import checked_format
 from rmsh.core.types import MODALITIES
-from rmsh.milvus.connection import Address, Settings, connect, translate_errors
+from rmsh.milvus.connection import Address, Settings, UnavailableError, connect, translate_errors
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality, PackedArray
@@ -25,6 +27,7 @@ MAX_BYTES, MAX_LABELS = 65_535, 4_096  # of a string and of an item
 
 _KEYS = 8_192  # per expression
 _SECONDS = 120.0  # timeout of a call
+_PAUSE, _LONGEST_PAUSE = 0.5, 15.0  # seconds before a call is repeated
 _LONG_CALLS = ("load_collection", "flush")  # no timeout: their duration depends on the size of the collection
 
 _STRING = {"max_length": MAX_BYTES}
@@ -80,6 +83,7 @@ class Table:
         self._client = connect(address.server, self._settings)
         self._consistency = consistency
         self.address = address
+        self.patience = 0.0  # seconds during which a call that finds the server unavailable is repeated
         columns = {*COLUMNS}
         if about is None:  # the collection exists, perhaps under an alias
             found = self._call("describe_collection")
@@ -92,12 +96,11 @@ class Table:
 
     @classmethod
     def create(cls, address: Address, bits: int, **about: Any) -> Self:
-        """Create a collection and load it."""
+        """Create a collection, to be prepared; RmshError if there is one with other facts."""
         table = cls(address, about={"bits": bits, "lists": 0, **about})  # older versions read the number of lists
         description = json.dumps({"format": FORMAT, "version": VERSION, **table.about})
         schema = _make_schema(bits, description=description)
         table._call("create_collection", schema=schema, consistency_level="Bounded")
-        table.prepare()
         return table
 
     @classmethod
@@ -109,16 +112,24 @@ class Table:
         return cls(address) if exists else None
 
     def _call(self, method: str, *arguments: Any, name: str = "", **options: Any) -> Any:
-        """Call a method of the client on this collection, or on another name."""
-        timeout = None if method in _LONG_CALLS else _SECONDS
-        with translate_errors(str(self.address), self._settings):
-            return getattr(self._client, method)(name or self.address.name, *arguments, timeout=timeout, **options)
+        """Call a method of the client on this collection, or on another name; repeated while there is patience."""
+        timeout, begin, pause = None if method in _LONG_CALLS else _SECONDS, time.monotonic(), _PAUSE
+        while True:
+            try:
+                with translate_errors(str(self.address), self._settings):
+                    call = getattr(self._client, method)
+                    return call(name or self.address.name, *arguments, timeout=timeout, **options)
+            except UnavailableError:
+                if time.monotonic() - begin >= self.patience:
+                    raise
+                time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  # so that not all calls come at once
+                pause = min(2 * pause, _LONGEST_PAUSE)
 
     def close(self) -> None:
         self._client.close()
 
     def prepare(self) -> None:
-        """Create missing partitions and indexes, as after an interrupted :meth:`create`, and load the collection."""
+        """Create missing partitions and indexes, as after :meth:`create`, and load the collection."""
         for name in sorted(set(MODALITIES) - set(self._call("list_partitions"))):
             self._call("create_partition", name)
         missing = sorted(set(_INDEXED) - set(self._call("list_indexes")))

@@ -1,4 +1,4 @@
-"""Queries: a text taken apart, what is compared with items, the sum of several queries, and texts encoded together.
+"""Queries: a text taken apart, what is compared with items, and the sum of several queries.
 
 A text may have several parts: ``dog + beach - people`` adds up *dog* and *beach* and subtracts *people*; a sign stands
 alone, between spaces. ``"a phrase"`` must occur in the text of a hit as it is, and ``-word`` must not occur at all.
@@ -6,11 +6,8 @@ alone, between spaces. ``"a phrase"`` must occur in the text of a hit as it is, 
 
 from __future__ import annotations
 
-import os
 import re
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
@@ -28,9 +25,6 @@ from rmsh.search.scoring import MINUS
 if TYPE_CHECKING:
     from rmsh.core.types import FloatArray, Modality
     from rmsh.index.filters import Filter
-    from rmsh.model import Model
-
-_MOST_TOGETHER = 4  # requests whose texts are encoded together; more do not make it faster
 
 _SYNTAX = re.compile(r'(?:^|(?<=\s))(?:-(?P<without>[^\s"-]\S*)|(?P<sign>[-+])(?=\s|$))|"(?P<phrase>[^"]*)"')
 
@@ -129,91 +123,3 @@ def compose(plus: Sequence[Query], minus: Sequence[Query] = ()) -> Query:
         weights=tuple(w * each for query, w in weighted for each in query.weights),
         words=Words(*(tuple(chain.from_iterable(column)) for column in zip(*words, strict=True))),
     )
-
-
-@dataclass(eq=False)
-class _Request:
-    """Texts to encode, and what came of it."""
-
-    model: Model
-    texts: Sequence[str]
-    queries: list[Query] | Exception | None = None
-
-    @property
-    def length(self) -> int:
-        return max(map(len, self.texts))
-
-
-class TextQueries:
-    """Encodes texts: recent ones are remembered, and those of several threads are encoded together.
-
-    Texts that arrive while others are encoded wait and are encoded as one batch, which takes less time for each of
-    them; a text that comes alone never waits. The queries of the last ``remember`` texts are kept.
-    """
-
-    def __init__(self, encode: Callable[[Model, Sequence[str]], list[Query]], *, remember: int) -> None:
-        self._encode = encode
-        self._remember = remember
-        self._recent: OrderedDict[tuple[str, str], Query] = OrderedDict()  # by model and text, the last used at the end
-        self._waiting: list[_Request] = []
-        self._idle = max((os.cpu_count() or 1) // 2, 1)  # threads that may begin to encode; the others search
-        self._changed = threading.Condition()  # guards all of these
-
-    def encode(self, model: Model, texts: Sequence[str]) -> list[Query]:
-        """The query of each text."""
-        keys = [(model.fingerprint, text) for text in texts]
-        with self._changed:
-            known = {key: self._recent[key] for key in keys if key in self._recent}
-        if missing := [key for key in dict.fromkeys(keys) if key not in known]:
-            new = self._encode_together(_Request(model, [text for _, text in missing]))
-            known |= dict(zip(missing, new, strict=True))
-        with self._changed:
-            for key in keys:
-                self._recent[key] = known[key]
-                self._recent.move_to_end(key)
-            while len(self._recent) > self._remember:
-                self._recent.popitem(last=False)
-        return [known[key] for key in keys]
-
-    def _encode_together(self, request: _Request) -> list[Query]:
-        """Wait until another thread has encoded a request, or encode it with those that wait for the same model."""
-        if batch := self._next_batch(request):
-            try:
-                self._encode_batch(batch)
-            finally:
-                with self._changed:
-                    self._idle += 1
-                    self._waiting += [each for each in batch[1:] if each.queries is None]  # after an interruption
-                    self._changed.notify_all()
-        if isinstance(request.queries, Exception):
-            raise request.queries
-        return request.queries or []
-
-    def _next_batch(self, request: _Request) -> list[_Request]:
-        """The request that waits longest and some of similar length, if it is this one; none if it has been encoded."""
-        with self._changed:
-            self._waiting.append(request)
-            self._changed.wait_for(
-                lambda: request.queries is not None or (self._idle > 0 and self._waiting[:1] == [request])
-            )
-            if request.queries is not None:
-                return []
-            others = [each for each in self._waiting[1:] if each.model is request.model]
-            others.sort(key=lambda each: abs(each.length - request.length))  # an encoder pads all to the longest one
-            batch = [request, *others[: _MOST_TOGETHER - 1]]
-            self._waiting = [each for each in self._waiting if each not in batch]
-            self._idle -= 1
-            self._changed.notify_all()  # another one waits longest now
-            return batch
-
-    def _encode_batch(self, batch: Sequence[_Request]) -> None:
-        try:
-            encoded = iter(self._encode(batch[0].model, [text for request in batch for text in request.texts]))
-            for request in batch:
-                request.queries = [next(encoded) for _ in request.texts]
-        except Exception as error:
-            if len(batch) == 1:
-                batch[0].queries = error
-                return
-            for request in batch:  # one text is to blame; the others are encoded
-                self._encode_batch([request])

@@ -8,6 +8,7 @@ other. The weights were chosen on the ``dev`` queries of lab/first_page.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,9 +38,10 @@ class Scale(NamedTuple):
 
 TEXT_TO_TEXT, TEXT_TO_IMAGE, IMAGE_TO_IMAGE = Scale(0.08, 0.1), Scale(0.25, 0.12), Scale(0.23, 0.14)
 BITS = Scale(0.1, 0.2)  # agreement of values and bits
-# Scores below are typical of queries that nothing answers: with image and caption, and with one of them alone. Measured
-# by `make lab ARGS="cut-off"`; the second was chosen there on dev queries over images alone.
-WEAK, WEAK_ALONE = 5.5, 6.3
+# Scores below are typical of queries that nothing answers: with image and caption, and with one of them alone, among
+# 3,000 items. Measured by `make lab ARGS="cut-off"`; the second was chosen there on dev queries over images alone. The
+# best of more unrelated items is nearer: like the largest of n normal deviates, it grows with the root of 2 log n.
+WEAK, WEAK_ALONE, WEAK_AMONG, WEAK_GROWTH = 5.5, 6.3, 3000, 1.1
 MINUS = 0.7  # weight of what is subtracted from a query
 OWN, OTHER, WORDS = 1.0, 0.8, 1.0  # weights: same modality as the query, the other one, share of words found
 
@@ -109,17 +111,16 @@ def label_names(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def words_found(words: Sequence[str], item: Item) -> tuple[str, ...]:
-    """Those of some keywords that the text, the labels or the file name of an item has.
+def words_of_item(item: Item) -> set[str]:
+    """The words in the text, the labels and the file name of an item, without endings.
 
     Example:
         >>> from rmsh.library.items import Item
-        >>> words_found(["dog", "red", "7"], Item("x", text="two dogs", picture="a/7.jpg"))
-        ('dog', '7')
+        >>> sorted(words_of_item(Item("x", text="two dogs", picture="a/7.jpg", labels=("pet",))))
+        ['7', 'dog', 'pet', 'two']
     """
     name = (item.picture or "").rpartition("/")[2].rpartition(".")[0]
-    known = set(words_of(" ".join((item.text or "", *item.labels, name))))
-    return tuple(word for word in words if not known.isdisjoint(forms(word)))
+    return {stem(word) for word in words_of(" ".join((item.text or "", *item.labels, name)))}
 
 
 def cosines(query: FloatArray, vectors: NDArray[np.int8] | FloatArray) -> ScoreArray:
@@ -182,11 +183,24 @@ def combine(own: ScoreArray, other: ScoreArray, words: ScoreArray) -> ScoreArray
     return np.nan_to_num(OWN * own + OTHER * other) + WORDS * words
 
 
-def is_weak(scores: ScoreArray, own: ScoreArray, other: ScoreArray) -> BitArray:
-    """Which scores of words, with the similarities they consist of, are reached by unrelated items.
+def weak_below(items: int, *, alone: bool) -> float:
+    """The score below which a match is weak in a library of so many items, with image and caption or one of them alone.
 
     Example:
-        >>> is_weak(np.array([6.0, 6.0, 5.0]), np.array([3.0, 3.3, 2.0]), np.array([3.0, np.nan, 2.0]))
+        >>> [round(weak_below(items, alone=True), 2) for items in (0, 300, 3000, 100_000, 10_000_000)]
+        [3.19, 5.61, 6.3, 7.18, 8.14]
+    """
+    few, many = (math.sqrt(2 * math.log(max(number, 2))) for number in (WEAK_AMONG, items))
+    return (WEAK_ALONE if alone else WEAK) + WEAK_GROWTH * (many - few)
+
+
+def is_weak(scores: ScoreArray, own: ScoreArray, other: ScoreArray, *, items: int) -> BitArray:
+    """Which scores of words, with the similarities they consist of, are reached by unrelated items of a library.
+
+    Example:
+        >>> own, other = np.array([3.0, 3.3, 2.0]), np.array([3.0, np.nan, 2.0])
+        >>> is_weak(np.array([6.0, 6.0, 5.0]), own, other, items=3000)
         array([False,  True,  True])
     """
-    return scores < np.where(np.isnan(own) | np.isnan(other), WEAK_ALONE, WEAK)
+    together, alone = (weak_below(items, alone=each) for each in (False, True))
+    return scores < np.where(np.isnan(own) | np.isnan(other), alone, together)

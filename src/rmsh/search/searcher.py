@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -17,11 +18,12 @@ from rmsh.codes import Codes, from_int8, hamming
 from rmsh.core.errors import CodesError, InputError
 from rmsh.core.types import MODALITIES
 from rmsh.features import extract
+from rmsh.features.base import encode_queries
 from rmsh.index.base import check_k
 from rmsh.library.items import CandidateQuery, Hit, Match
 from rmsh.library.library import Library
 from rmsh.search import scoring
-from rmsh.search.query import Query, TextQueries, Words, compose, signs
+from rmsh.search.query import Query, Words, compose, signs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,7 +73,7 @@ class Searcher:
 
     def __init__(self, store: ItemStore, *, remember: int = _REMEMBERED) -> None:
         self.store = store
-        self._texts = TextQueries(lambda model, texts: self._encode(model, texts, "text"), remember=remember)
+        self._encode_text = lru_cache(remember)(lambda model, text: self._encode(model, text, "text"))
         self._lock = threading.Lock()
         self._loaded: tuple[str, Model] | None = None
         self._encoders: dict[tuple[str, Modality], Encoder] = {}
@@ -122,6 +124,7 @@ class Searcher:
                     if old and of_model == old[0] and old[1].encoders[modality] == model.encoders.get(modality)
                 }
                 self._loaded = model.fingerprint, model
+                self._encode_text.cache_clear()  # its keys contain the old model
             return self._loaded[1]
 
     def takes(self, modality: Modality) -> bool:
@@ -144,9 +147,8 @@ class Searcher:
             CodesError: the queries belong to different models.
         """
         words = Words.parse(text)
-        texts = [*words.plus, *words.minus]
-        encoded = self._texts.encode(self.model, texts) if texts else []
-        plus, minus = [*plus, *encoded[: len(words.plus)]], [*minus, *encoded[len(words.plus) :]]
+        plus = [*plus, *(self._encode_text(self.model, part) for part in words.plus)]
+        minus = [*minus, *(self._encode_text(self.model, part) for part in words.minus)]
         if not plus:
             raise InputError(f"The query {text!r} only excludes or subtracts; give something to search for.")
         if len(plus) + len(minus) > 1 and not self.model.has_embedding:
@@ -162,13 +164,10 @@ class Searcher:
         """
         if isinstance(image, (str, Path)) and not Path(image).is_file():
             raise InputError(f"The image file {image} does not exist; check the path.")
-        (query,) = self._encode(self.model, [str(image) if isinstance(image, Path) else image], "image")
-        return query
+        return self._encode(self.model, str(image) if isinstance(image, Path) else image, "image")
 
-    def _encode(self, model: Model, raw: Sequence[ImageLike], modality: Modality) -> list[Query]:
-        features = self._encoder(model, modality).encode(raw)  # type: ignore[arg-type]  # any form of an image
-        # One by one: the product of a matrix may differ in the last bit from that of a row, and wakes other threads.
-        return [_query(model, features[row : row + 1], modality) for row in range(len(raw))]
+    def _encode(self, model: Model, raw: ImageLike, modality: Modality) -> Query:
+        return _query(model, encode_queries(self._encoder(model, modality), [raw]), modality)
 
     def _encoder(self, model: Model, modality: Modality) -> Encoder:
         if modality not in model.encoders or modality not in model.functions:
@@ -253,7 +252,7 @@ class Searcher:
         best = _best(query, found, bare, distances, wanted + 1)
         scores = -np.array([scored.minus_score for scored in best])
         places = [scored.place for scored in best]
-        low = scoring.is_weak(scores, standard[own][places], standard[other][places])
+        low = scoring.is_weak(scores, standard[own][places], standard[other][places], items=found.total)
         compared = query.modality == "text" and query.vector is not None and any(v.size for v in found.vectors.values())
         words, hits = scoring.keywords(query.words.text), []
         for (_, distance, place, item, matched), score, is_low in zip(best, scores.tolist(), low.tolist(), strict=True):
@@ -341,27 +340,39 @@ class _Scored(NamedTuple):
 def _best(query: Query, found: Candidates, bare: ScoreArray, distances: IntArray, wanted: int) -> list[_Scored]:
     """The best candidates, from scores without words, (n,).
 
-    Items are read block by block, those with the highest scores first, until the words of the others cannot lift them
-    among the best.
+    Items are read block by block, those that may have the highest scores first, until the others cannot be among the
+    best, whatever words they have.
     """
     words, unwanted = (scoring.keywords(text) for text in (query.words.text, " ".join(query.words.minus)))
-    most = scoring.WORDS if words else 0.0
-    order, best = np.argsort(-bare, kind="stable"), list[_Scored]()
+    most = bare + scoring.WORDS * _possible_share(words, found)
+    order, best = np.argsort(-most, kind="stable"), list[_Scored]()
     for start in range(0, len(order), _READ_AT_ONCE):
-        if len(best) >= wanted and bare[order[start]] + most < -best[wanted - 1].minus_score:
+        if len(best) >= wanted and most[order[start]] < -best[wanted - 1].minus_score:
             break
         places = order[start : start + _READ_AT_ONCE]
         items = found.read(found.rows[places].tolist())
+        known = {row: scoring.words_of_item(item) for row, item in items.items()}
+        if found.words is not None and known:
+            found.words.keep([*known], [found.words.bits_of(each) for each in known.values()])
         for place, row in zip(places.tolist(), found.rows[places].tolist(), strict=True):
             if row in items:  # and not damaged
-                matched = scoring.words_found(words, items[row])
+                matched = tuple(word for word in words if word in known[row])
                 share = len(matched) / max(len(words), 1)
                 if unwanted:
-                    share -= scoring.MINUS * len(scoring.words_found(unwanted, items[row])) / len(unwanted)
+                    share -= scoring.MINUS * len(known[row].intersection(unwanted)) / len(unwanted)
                 score = float(bare[place]) + scoring.WORDS * share
                 best.append(_Scored(-score, int(distances[place]), place, items[row], matched))
         best.sort()
     return best[:wanted]
+
+
+def _possible_share(words: Sequence[str], found: Candidates) -> ScoreArray:
+    """The largest share of the words that each candidate may have, (n,)."""
+    if found.words is None or not words:
+        return np.full(len(found), float(bool(words)))
+    bits, kept = found.words.of(found.rows), found.words
+    shares: ScoreArray = np.mean([bits & np.uint64(kept.bits_of([word])) != 0 for word in words], axis=0)
+    return shares
 
 
 def _rounded(similarity: float) -> float | None:

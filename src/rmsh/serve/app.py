@@ -83,21 +83,22 @@ async def _enough_threads(_: FastAPI) -> AsyncIterator[None]:
 
 
 def _search_routes(app: FastAPI, service: SearchService) -> None:
-    @app.get("/api/search")
-    def search(parameters: Annotated[Parameters, Query()]) -> Found:
+    @app.get("/api/search", response_model=Found)
+    def search(parameters: Annotated[Parameters, Query()]) -> Response:
         """Search by words, stored items and codes of earlier searches; several parts are added up."""
-        return service.search(parameters)
+        return Response(service.search(parameters), media_type="application/json")
 
     form = {"multipart/form-data": {"encoding": {"picture": {"contentType": "image/*"}}}}
 
-    @app.post("/api/search", openapi_extra={"requestBody": {"content": form}})
+    @app.post("/api/search", response_model=Found, openapi_extra={"requestBody": {"content": form}})
     def search_by_image(
         request: Request,
         picture: Annotated[UploadFile, File(description="JPEG, PNG, GIF, WebP, BMP, TIFF, PPM or AVIF file.")],
         parts: Annotated[Parts, Query()],
-    ) -> Found:
+    ) -> Response:
         """Search by an image and other parts; the code in the response requests further pages without an upload."""
-        return service.search_image(picture.file, parts, client=request.client.host if request.client else "")
+        found = service.search_image(picture.file, parts, client=request.client.host if request.client else "")
+        return Response(found, media_type="application/json")
 
     @app.get("/api/item")
     def item(id: Annotated[Id, Query()]) -> ItemCodes:  # noqa: A002  # name in the URL

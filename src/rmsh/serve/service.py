@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import time
 from collections import OrderedDict
@@ -26,7 +27,7 @@ from rmsh.search.query import Query
 from rmsh.search.scoring import labels_in_text
 from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns, access_log, client_of
 from rmsh.serve.overview import Overview
-from rmsh.serve.schemas import About, Found, ItemCodes, Parameters, Parts
+from rmsh.serve.schemas import About, ItemCodes, Parameters, Parts
 from rmsh.serve.thumbnails import Thumbnails, etag
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 
 _WAITING = 64
-_TEXTS = 16  # encoded at once
 _MOST_UPLOADS = 8  # decoded at once
 _WAITING_UPLOADS = 8
 _LARGE = 4_000_000  # pixels; larger uploads are decoded one at a time, because each may take 500 MB
@@ -53,10 +53,8 @@ class SearchService:
         self._searcher = searcher
         self._name = name
         running = os.cpu_count() or 1
-        # Uploads and thumbnails have their own slots, so that they never delay a search. Texts have more of them than
-        # there are processors, because those that wait for the encoder are encoded together.
+        # Uploads and thumbnails have their own slots, so that they never delay a search.
         self._turns = Turns(running, _WAITING)
-        self._text_turns = Turns(_TEXTS, _WAITING)
         # A client leaves one slot for uploads to others, however long its own take.
         self._uploads = min(running + 1, _MOST_UPLOADS)
         self._upload_turns = Turns(self._uploads, _WAITING_UPLOADS)
@@ -89,12 +87,13 @@ class SearchService:
         """Raise if the library or collection does not respond."""
         self._searcher.store.generation()
 
-    def search(self, request: Parameters) -> Found:
-        """Search by words, items and codes."""
-        return self._found(lambda: self._query(request), request)
+    def search(self, request: Parameters) -> bytes:
+        """Search by words, items and codes; returns a :class:`Found` as JSON."""
+        with self._turn(self._turns):
+            return self._found(lambda: self._query(request), request)
 
-    def search_image(self, file: IO[bytes], request: Parts, *, client: str = "") -> Found:
-        """Search by an uploaded image, which is read when its turn comes, and further parts.
+    def search_image(self, file: IO[bytes], request: Parts, *, client: str = "") -> bytes:
+        """Search by an uploaded image, which is read when its turn comes, and further parts; as :meth:`search`.
 
         ProblemError 413 if it is too large or takes too much time or memory, DataError if it is not an image.
         """
@@ -134,20 +133,20 @@ class SearchService:
         )
         if request.text is None:
             return self._searcher.compose([*uploaded, *plus], minus=minus)
-        with self.metrics.stage("encode text"), self._text_turns.turn():
+        with self.metrics.stage("encode text"):
             if not (uploaded or plus or minus):
                 return self._searcher.text(request.text)
             return self._searcher.compose([*uploaded, *plus], minus=minus, text=request.text)
 
-    def _found(self, make: Callable[[], Query], request: Parts, *, uploaded: bool = False) -> Found:
-        """A page of hits; the query is made before the search waits for its slot."""
+    def _found(self, make: Callable[[], Query], request: Parts, *, uploaded: bool = False) -> bytes:
+        """A page of hits as JSON; after an upload, which has its own slots, the search waits for one."""
         kind: Kind = "picture" if uploaded else "item" if request.item else "code" if request.code else "text"
         items = {name: self._item(name) for name in (*request.item, *request.minus_item)}
         known = {label for name in request.item for label in items[name].labels}
         where = parse(request.where) if request.where.strip() else None
 
-        def use(query: Query) -> Found:
-            with self.metrics.stage("search"):
+        def use(query: Query) -> bytes:
+            with self._turn(self._turns) if uploaded else nullcontext(), self.metrics.stage("search"):
                 found = self._searcher.search(
                     query, request.k + 1, to=request.to, where=where, skip=request.skip, rank=request.rank
                 )
@@ -165,9 +164,9 @@ class SearchService:
             }
             facts = {"query": made, "to": request.to, "skip": request.skip, "more": len(found) > request.k}
             listed = {"hits": shown, "hints": self._searcher.hints(where)}
-            return Found.model_validate({**facts, **listed})  # all at once: an object for each label takes longer
+            return json.dumps({**facts, **listed}).encode()  # without a Found, whose checks take longer than all this
 
-        return self._searcher.run(make, self._turn(self._turns)(use))
+        return self._searcher.run(make, use)
 
     @contextmanager
     def _turn(self, turns: Turns) -> Iterator[None]:

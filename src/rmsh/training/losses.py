@@ -4,9 +4,8 @@ Likelihood losses: with theta = u.v / 2, items that share a label have p(S = 1) 
 its order with probability sigmoid(theta of the similar pair - theta of the other - margin). Each loss is a negative
 logarithm, written with softplus because log(1 + exp(theta)) overflows for long codes.
 
-Listwise losses: for each query in a batch, the labels define a target distribution over the other modality,
-proportional to a gain that rises steeply with the number of shared labels; the codes define a softmax over Hamming
-distances. The loss is the cross-entropy of the two.
+Listwise targets: for each query in a batch, the labels define a distribution over the other modality, proportional to a
+gain that rises steeply with the number of shared labels.
 """
 
 from __future__ import annotations
@@ -67,18 +66,6 @@ def triplet_loss(near: Tensor, far: Tensor, *, margin: float) -> Tensor:
     return F.softplus(far + margin - near)
 
 
-def bit_distances(z: Tensor, others: Tensor) -> Tensor:
-    """(K - z.z') / 2, (n, m), of relaxed codes (n, K) and (m, K): the Hamming distance if all values are -1 or 1.
-
-    For values between -1 and 1 it is the expected distance of codes drawn with the mean z.
-
-    Example:
-        >>> bit_distances(torch.tensor([[1.0, -1.0]]), torch.tensor([[1.0, 1.0], [0.0, 0.0]])).tolist()
-        [[1.0, 1.0]]
-    """
-    return 0.5 * (z.shape[1] - z @ others.T)
-
-
 def target_shares(shared: Tensor, *, base: float, weights: Tensor | None = None) -> Tensor:
     """The target distribution of each query over the other items, (n, m), proportional to base^r - 1.
 
@@ -96,18 +83,6 @@ def target_shares(shared: Tensor, *, base: float, weights: Tensor | None = None)
     if weights is not None:
         gains = gains * weights
     return gains / gains.sum(dim=1, keepdim=True).clamp_min(1e-12)
-
-
-def listwise_loss(distances: Tensor, shares: Tensor, *, temperature: float) -> Tensor:
-    """Cross-entropy of softmax(-distance / temperature) with the target shares (n, m), averaged over the rows.
-
-    ``distances`` are (n, m), in bits; a row of ``shares`` that is zero has no loss.
-
-    Example:
-        >>> listwise_loss(torch.tensor([[0.0, 100.0]]), torch.tensor([[0.75, 0.25]]), temperature=4.0).item()
-        6.25
-    """
-    return -(shares * F.log_softmax(distances / -temperature, dim=1)).sum() / len(shares)
 
 
 def cosines(codes: Tensor, others: Tensor) -> Tensor:

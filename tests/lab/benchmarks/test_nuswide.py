@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy import sparse
 
 from lab.benchmarks.declarations import Protocol
 from lab.benchmarks.prepare import prepare
 from lab.benchmarks.published import read_nuswide as read
+from lab.datacard import make_card
 from rmsh.core.errors import DataError
+from rmsh.data.open import open_pairs
 
 
 @pytest.fixture
@@ -101,3 +104,46 @@ def test_images_without_a_frequent_concept_are_removed(root: Path, tmp_path: Pat
 def test_the_owners_path_is_an_id_with_either_slash(root: Path) -> None:
     canonical = read(root).canonical_id
     assert canonical(r"actor\0001_212.jpg") == canonical("actor/0001_212") == "actor/0001_212"
+
+
+@pytest.fixture
+def real_root(nuswide_root: Path, tmp_path: Path) -> Path:
+    """The real labels of all images in their owner's layout, with a vocabulary of one tag that no image has."""
+    with np.load(nuswide_root / "labels.npz") as file:
+        labels, names = np.unpackbits(file["labels"], axis=1, count=81), file["names"].tolist()
+    (tmp_path / "Groundtruth" / "AllLabels").mkdir(parents=True)
+    for name, column in zip(names, labels.T, strict=True):
+        lines = np.stack([column + ord("0"), np.full_like(column, ord("\n"))], axis=1)
+        (tmp_path / "Groundtruth" / "AllLabels" / f"Labels_{name}.txt").write_bytes(lines.tobytes())
+    (tmp_path / "Concepts81.txt").write_text("\n".join(names))
+    (tmp_path / "Imagelist.txt").write_text("\n".join(f"a\\{row}.jpg" for row in range(len(labels))))
+    (tmp_path / "TagList1k.txt").write_text("word\n")
+    (tmp_path / "AllTags1k.txt").write_text("0\n" * len(labels))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_real_labels_alone_give_the_papers_186577_pairs_its_split_and_its_chance(
+    real_root: Path, tmp_path: Path
+) -> None:
+    manifest = prepare("nuswide", real_root, out=tmp_path / "out", without_images=True)
+    assert 269_648 - 186_577 == 83_071
+    assert "83,071 of 269,648 pairs have no label, 269,648 no word; 83,071 were removed" in manifest["notes"]
+    assert manifest["class_names"] == [
+        *("animal", "buildings", "clouds", "grass", "lake", "person", "plants", "sky", "water", "window")
+    ]
+    opened = open_pairs(tmp_path / "out")
+    card = make_card(opened)
+    assert (card.counts["database"], card.counts["query"], card.counts["train"]) == (80_000, 2_000, 5_000)
+    assert card.labels_per_item == pytest.approx(1.78, abs=0.01)
+    assert card.dissimilar == pytest.approx(0.66, abs=0.01)
+    assert card.chance["NDCG@500"] == pytest.approx(0.205, abs=0.01)
+    assert card.chance["mAP@all"] == pytest.approx(0.340, abs=0.01)
+
+
+@pytest.mark.parametrize(("classes", "items"), [(10, 186_577), (21, 195_834), (81, 209_347)])
+def test_published_counts_follow_from_the_real_labels(nuswide_root: Path, classes: int, items: int) -> None:
+    with np.load(nuswide_root / "labels.npz") as file:
+        labels = np.unpackbits(file["labels"], axis=1, count=81)
+    frequent = np.argsort(-labels.sum(axis=0, dtype=np.int64), kind="stable")[:classes]
+    assert int(labels[:, frequent].any(axis=1).sum()) == items

@@ -46,10 +46,8 @@ def test_pixels_are_ignored_and_image_names_become_ids(tmp_path: Path) -> None:
     assert any("has 4 dimensions" in note for note in source.notes)
 
 
-def test_an_h5_file_of_images_texts_and_labels_is_read(tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / "coco.h5", "w") as file:
-        file["images"], file["texts"], file["labels"] = FEATURES, TAGS * 0.5, TOPIC_LABELS[:, :5]
+def test_a_file_of_images_texts_and_labels_is_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "coco.npz", images=FEATURES, texts=TAGS * 0.5, labels=TOPIC_LABELS[:, :5])
     pairs = read_matrices(tmp_path).pairs
     assert pairs.texts.shape == (6, 30)
     assert pairs.class_names[0] == "class 0"

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from lab.methods.glint import GLINT, GLINTConfig, Objective
+from lab.methods.glint import GLINT, GLINTConfig, Objective, bit_distances, listwise_loss
+from rmsh.codes import Codes, hamming
 from rmsh.compare.measure import with_noisy_labels
 from rmsh.compare.run import Run
 from rmsh.compare.runner import make_runs
@@ -19,6 +20,7 @@ from rmsh.core.types import BitArray, FloatArray, IntArray, ScoreArray
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.metrics.evaluate import evaluate
 from rmsh.training.loop import Schedule, TrainingSet, train
+from rmsh.training.losses import target_shares
 
 
 def _objective(**options: object) -> tuple[Objective, TrainingSet]:
@@ -252,3 +254,38 @@ def test_a_run_in_a_process_of_its_own_knows_the_method(tmp_path: Path) -> None:
     (result,) = make_runs([run], tmp_path, data={"few": "generated:60"})
     assert result is not None
     assert (result["status"], result["method_version"]) == ("done", GLINT.version)
+
+
+def _random(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+
+def test_distances_of_signs_are_hamming_distances() -> None:
+    values = torch.where(_random(9, 20) >= 0, 1.0, -1.0)
+    packed = Codes.from_values(values.numpy()).packed
+    np.testing.assert_array_equal(bit_distances(values[:4], values[4:]).numpy(), hamming(packed[:4], packed[4:]))
+
+
+def test_the_loss_is_the_cross_entropy_written_with_loops() -> None:
+    distances, shares = 10 * _random(3, 5).abs(), torch.softmax(_random(3, 5), dim=1)
+    total = 0.0
+    for row, wanted in zip(distances.tolist(), shares.tolist(), strict=True):
+        weights = [math.exp(-d / 2.5) for d in row]
+        total -= sum(share * math.log(w / sum(weights)) for share, w in zip(wanted, weights, strict=True))
+    assert listwise_loss(distances, shares, temperature=2.5).item() == pytest.approx(total / 3, rel=1e-5)
+
+
+def test_the_loss_is_least_where_distances_are_logarithms_of_the_gains() -> None:
+    shares = target_shares(torch.tensor([[3.0, 2.0, 1.0]]), base=4.0)
+    best = listwise_loss(-4 * shares.log(), shares, temperature=4.0)
+    assert best.item() == pytest.approx(-(shares * shares.log()).sum().item(), rel=1e-5)
+    for shift in 3 * _random(20, 1, 3):
+        assert listwise_loss(-4 * shares.log() + shift, shares, temperature=4.0) >= best
+
+
+def test_an_item_that_asks_for_nothing_has_no_gradient() -> None:
+    shares, z = torch.tensor([[0.0, 0.0], [1.0, 0.0]]), _random(2, 2).requires_grad_()
+    listwise_loss(z, shares, temperature=1.0).backward()
+    assert z.grad is not None
+    assert z.grad[0].tolist() == [0.0, 0.0]
+    assert z.grad[1].abs().min() > 0

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
 from lab.paper.results import Experiment, RunResult
-from rmsh.compare.result import FORMAT, failure, pack_scores
+from rmsh.compare.references import class_of
+from rmsh.compare.result import FORMAT, failure
 from rmsh.compare.run import Run
 
 MakeResult: TypeAlias = Callable[..., RunResult]
@@ -21,7 +22,6 @@ def make(
     method: str = "rmsh",
     *,
     ndcg: float | tuple[float, float] = 0.5,
-    per_query: Sequence[float] | None = None,
     bounds: tuple[float, int] = (8.5, 39),
     **parameters: Any,
 ) -> RunResult:
@@ -33,24 +33,20 @@ def make(
         "format": FORMAT,
         "status": "done",
         "run": run.to_json(),
-        "method_version": 1,
+        "method_version": class_of(run).version,
         "code_hash": "carried over",
         "config": {"lambda1": 0.3, "lambda2": 3.0, "lambda3": 0.3, "lambda4": 0.1, **run.options},
         "training_pairs": run.train or 100,
         "split": {"name": dataset, "sha256": "ab" * 32},
         "definitions": {"ndcg": "NDCG@500: made up"},
         "scores": {d: {"ndcg@500": _score(v), "map@all": _score(v + 0.1)} for d, v in scores.items()},
-        "per_query": {
-            d: {"ndcg@500": pack_scores(np.asarray(per_query if per_query is not None else [v] * 4))}
-            for d, v in scores.items()
-        },
         "curves": {
             d: {"rank": [1, 10, 100], "recall": [0.01, 0.1, 1.0], "precision": [v, 0.4, 0.2]} for d, v in scores.items()
         },
         "distances": {d: _distances(run.bits) for d in scores},
         "audit": {"image": _audit(run.bits, distinct=90), "text": _audit(run.bits, distinct=80)},
         "facts": {"delta": _delta(run, bounds)},
-        "history": [{"loss": 2.0}, {"loss": 1.0}],
+        "history": [{}, {"classification": 40.0, "pseudo classification": 3.0, "quantisation": 5.0, "inter": 0.1}],
         "seconds": {"fit": 10.0, "fit_cpu": 20.0 + 100 * i2t, "encode": 1.0, "evaluate": 1.0},
         "peak_memory_mb": 900,
         "versions": {"rmsh": "0"},
@@ -129,9 +125,18 @@ def make_all() -> Experiment:
         for variant, (part, loss) in parts.items()
         for seed in range(3)
     ]
-    deltas = [sweep_run("delta", d, bits=128, train=20_000, ndcg=s) for d, s in DELTA_SCORES.items()]
+    deltas = [
+        sweep_run("delta", d, bits=128, train=20_000, seed=seed, ndcg=s + 0.001 * seed)
+        for d, s in DELTA_SCORES.items()
+        for seed in range(2)
+    ]
     values = {0.01: 0.55, 0.1: 0.58, 1.0: 0.57, 10.0: 0.5}
-    weights = [sweep_run(f"lambda{n}", v, train=20_000, ndcg=s) for n in range(1, 5) for v, s in values.items()]
+    weights = [
+        sweep_run(f"lambda{n}", v, train=20_000, seed=seed, ndcg=s + 0.001 * seed)
+        for n in range(1, 5)
+        for v, s in values.items()
+        for seed in range(2)
+    ]
     noise = {
         kind: [
             make(method=m, train=20_000, ndcg=METHOD_SCORES[m] * (1 - v), **{kind.replace(" ", "_"): v})

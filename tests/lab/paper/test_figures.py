@@ -70,7 +70,7 @@ def test_delta_marks_the_bounds_and_the_papers_fractions(everything: Experiment)
     )
     curve = axes.containers[0].lines[0]
     assert curve.get_xdata().tolist() == [3.2, 6.4, 16, 19.2, 24, 32, 42.667, 64, 85.333]
-    assert curve.get_ydata()[3] == 0.61
+    assert curve.get_ydata()[3] == pytest.approx(0.6105)  # the mean of two seeds
 
 
 def test_delta_without_an_upper_bound_marks_only_the_lower(
@@ -108,7 +108,7 @@ def test_weights_have_a_panel_each_and_mark_the_value_of_table_1(everything: Exp
     assert len(panels) == 4
     line = _line(panels[0], "I → T")
     assert [text.get_text() for text in panels[0].get_xticklabels()] == ["0.01", "0.1", "0.3", "1", "10"]
-    assert list(line.get_ydata()) == [0.55, 0.58, 0.6, 0.57, 0.5]
+    assert list(line.get_ydata()) == pytest.approx([0.5505, 0.5805, 0.6, 0.5705, 0.5005])  # means of two seeds
     assert _line(panels[0], "value in Table 1").get_xdata()[0] == 2
 
 
@@ -139,7 +139,7 @@ def test_quality_against_time_is_a_point_per_method(everything: Experiment) -> N
 def test_presets_of_a_method_are_points_of_another_fill(make_result: Callable[..., RunResult]) -> None:
     runs = [make_result(ndcg=0.6), *(make_result(preset=name, ndcg=0.5) for name in ("paper", "paper-literal"))]
     points = draw_time(Experiment("coco66k", {"table 1": runs})).axes[0].lines
-    assert [point.get_label() for point in points] == ["RMSH", "RMSH, preset paper", "RMSH, preset paper-literal"]
+    assert [point.get_label() for point in points] == ["RMSH", "RMSH as printed", "RMSH, preset paper-literal"]
     assert [point.get_fillstyle() for point in points] == ["full", "left", "none"]
 
 

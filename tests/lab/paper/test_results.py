@@ -50,6 +50,14 @@ def test_results_are_grouped_by_the_blocks_of_the_grid(make_result: Callable[...
     assert all(result.missing for result in other.all)
 
 
+def test_a_result_of_earlier_code_counts_as_missing(make_result: Callable[..., RunResult], tmp_path: Path) -> None:
+    stored = make_result("made", "scm", bits=16)
+    write_result(tmp_path / stored.run.path, {**stored.result, "method_version": 0})
+    result = read_experiments(read_grid(_grid(tmp_path)), tmp_path)[0].of("table 1")[0]
+    assert (result.missing, result.done, result.result["status"]) == (True, False, "earlier")
+    assert "version 0 of scm" in result.result["reason"]
+
+
 def test_a_grid_without_a_known_block_is_refused(tmp_path: Path) -> None:
     grid = _grid(tmp_path, "{datasets: [made], blocks: [{name: tables, methods: [scm]}]}")
     with pytest.raises(ConfigError, match=r"'tables'.*'table 1'"):
@@ -95,10 +103,31 @@ def test_seeds_are_averaged_and_their_deviation_is_that_of_a_sample(make_result:
     assert deviation(group[:1], "i2t") is None
 
 
-def test_the_scores_of_queries_are_unpacked(make_result: Callable[..., RunResult]) -> None:
-    result = make_result(per_query=[0.0, 1.0])
-    assert result.per_query("i2t").tolist() == [0.0, 1.0]
-    assert RunResult(result.run, {"status": "done"}).per_query("i2t") is None
+def test_studies_as_printed_are_those_with_the_preset_of_the_paper(
+    make_result: Callable[..., RunResult], make_sweep_run: Callable[..., RunResult]
+) -> None:
+    tuned, printed = (
+        [*(make_sweep_run("delta", d, preset=preset) for d in (2.0, 4.0)), make_result(preset=preset, tag=preset or "")]
+        for preset in (None, "paper")
+    )
+    compared = [make_result(ndcg=0.7), make_result(preset="paper", ndcg=0.6), make_result(method="tdh", ndcg=0.65)]
+    experiment = Experiment("made", {"delta": tuned + printed, "table 1": compared})
+    assert experiment.of("delta") == tuned
+    assert experiment.as_printed.of("delta") == printed
+    assert list(experiment.as_printed.sweep("delta", "delta").points) == [2.0, 4.0, 24.0]
+    assert experiment.comparison.ranked(64, "i2t") == [Method("rmsh"), Method("tdh")]
+    assert experiment.as_printed.comparison.ranked(64, "i2t") == [Method("tdh"), Method("rmsh", "paper")]
+
+
+def test_the_noise_of_a_method_is_that_of_all_its_lengths_and_presets(make_result: Callable[..., RunResult]) -> None:
+    runs = [make_result(seed=seed, ndcg=0.5 + 0.01 * seed) for seed in range(3)]
+    runs += [make_result(method="tdh", seed=seed, ndcg=0.4 + 0.01 * seed) for seed in range(3)]
+    runs += [make_result(bits=16, preset="paper", ndcg=0.3), make_result(method="tdh", bits=16, ndcg=0.35)]
+    comparison = Experiment("made", {"table 1": runs}).comparison
+    found = comparison.compare(Method("rmsh", "paper"), Method("tdh"), 16, "i2t")
+    assert found.value == pytest.approx(-0.05)
+    assert found.margin == pytest.approx(2.776 * (2 * 0.0001) ** 0.5, abs=1e-4)  # four degrees of freedom
+    assert comparison.compare(Method("rmsh"), Method("tdh"), 16, "i2t") is None
 
 
 def test_methods_are_ranked_by_their_mean_without_failed_runs(
@@ -131,6 +160,14 @@ def test_the_full_method_of_an_ablation_may_be_that_of_table_1(make_result: Call
     lengths = experiment.ablation()
     assert lengths[16] == {"RMSH-T": [variants[0]], "RMSH": [full]}
     assert lengths[32] == {"RMSH-T": [variants[1]], "RMSH": [own]}
+
+
+def test_the_full_method_of_table_1_is_not_compared_with_variants_of_fewer_pairs(
+    make_result: Callable[..., RunResult],
+) -> None:
+    variant = make_result(bits=16, train=50, options={"triplet": False}, tag="RMSH-T")
+    experiment = Experiment("made", {"table 1": [make_result(bits=16)], "ablation": [variant]})
+    assert experiment.ablation()[16]["RMSH"] == []
 
 
 def test_one_length_is_the_papers_64_bits_or_the_one_with_the_most_results(

@@ -1,61 +1,68 @@
+"""Differences of groups of runs and the margin of their seeds, by hand."""
+
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from math import sqrt
 
-import numpy as np
 import pytest
 from scipy import stats
 
-from lab.paper.results import RunResult
-from lab.paper.significance import compare, paired_t
+from lab.paper.results import NDCG, RunResult
+from lab.paper.significance import Difference, Noise, compare, seed_noise
+
+Make = Callable[..., RunResult]
+QUIET = Noise(0.0001, 2)
 
 
-def test_the_p_value_of_three_differences_is_that_computed_by_hand() -> None:
-    # Differences 0.01, 0.02, 0.03: mean 0.02, deviation 0.01, t = 0.02 / (0.01 / sqrt 3) = 3.4641 with 2 degrees.
-    # For 2 degrees of freedom the two-sided p is 1 - t / sqrt(2 + t^2) = 1 - 3.4641 / 3.7417.
-    assert paired_t(np.array([0.01, 0.02, 0.03])) == pytest.approx(1 - 3.4641 / 3.7417, abs=1e-4)
+def _group(make_result: Make, scores: Sequence[float], **parameters: object) -> list[RunResult]:
+    return [make_result(seed=seed, ndcg=score, **parameters) for seed, score in enumerate(scores)]
 
 
-def test_the_p_value_is_that_of_scipy() -> None:
-    rng = np.random.default_rng(0)
-    one, other = rng.normal(size=30), rng.normal(0.3, size=30)
-    assert paired_t(one - other) == pytest.approx(stats.ttest_rel(one, other).pvalue)
+def test_the_noise_is_pooled_over_groups_and_single_runs_say_nothing(make_result: Make) -> None:
+    groups = [_group(make_result, scores) for scores in ((0.4, 0.6), (0.1, 0.2, 0.3), (0.9,))]
+    # Squares around the means: 0.01 + 0.01, and 0.01 + 0 + 0.01; degrees of freedom 1 + 2.
+    assert seed_noise(groups, "i2t", NDCG).variance == pytest.approx(0.04 / 3)
+    assert seed_noise(groups, "i2t", NDCG).degrees == 3
+    assert seed_noise(groups[2:], "i2t", NDCG) == Noise(0.0, 0)
 
 
-def test_runs_are_paired_by_seed_whatever_their_order(make_result: Callable[..., RunResult]) -> None:
-    ours = [make_result(seed=seed, ndcg=0.6 + 0.01 * seed) for seed in (2, 0, 1)]
-    theirs = [make_result(method="svhn", seed=seed, ndcg=0.5 + 0.011 * seed) for seed in (0, 1, 2, 3)]
-    found = compare(ours, theirs, "i2t")
-    assert (found.over, found.pairs, found.significant) == ("seeds", 3, True)
-    assert found.difference == pytest.approx(0.099)  # 0.1, 0.099, 0.098
+def test_the_margin_is_that_of_students_t_distribution(make_result: Make) -> None:
+    ours, theirs = _group(make_result, (0.60, 0.61, 0.62)), _group(make_result, (0.5,))
+    found = compare(ours, theirs, "i2t", metric=NDCG, noise=(QUIET, QUIET))
+    # Four degrees of freedom: t = 2.776; variance 0.0001 / 3 + 0.0001 / 1.
+    assert found.value == pytest.approx(0.11)
+    assert found.margin == pytest.approx(2.776 * sqrt(0.0001 * 4 / 3), abs=1e-5)
+    assert found.agrees
 
 
-def test_seeds_that_disagree_are_not_significant(make_result: Callable[..., RunResult]) -> None:
-    ours = [make_result(seed=seed, ndcg=score) for seed, score in enumerate((0.5, 0.7))]
-    theirs = [make_result(method="svhn", seed=seed, ndcg=0.55) for seed in range(2)]
-    assert not compare(ours, theirs, "i2t").significant
+def test_with_the_same_noise_the_margin_is_that_of_scipys_t_test(make_result: Make) -> None:
+    one, other = (0.50, 0.53, 0.56), (0.44, 0.46, 0.51)
+    groups = [_group(make_result, scores) for scores in (one, other)]
+    found = compare(*groups, "t2i", metric=NDCG, noise=tuple(seed_noise([g], "t2i", NDCG) for g in groups))
+    interval = stats.ttest_ind(one, other).confidence_interval(0.95)
+    assert found.value - found.margin == pytest.approx(interval.low)
+    assert found.decided == (interval.low > 0)
 
 
-def test_one_common_seed_compares_query_by_query_without_the_dropped(make_result: Callable[..., RunResult]) -> None:
-    ours = make_result(ndcg=0.6, per_query=[0.5, 0.6, 0.7, np.nan])
-    theirs = make_result(ndcg=0.5, method="svhn", per_query=[0.4, 0.5, 0.6, 0.3])
-    found = compare([ours], [theirs], "t2i")
-    assert (found.over, found.pairs, found.significant) == ("queries", 3, True)
-    assert found.difference == pytest.approx(0.1)  # that of the means, not of the packed values
+def test_a_difference_without_any_repetition_is_not_decided(make_result: Make) -> None:
+    one, other = (_group(make_result, [score]) for score in (0.9, 0.1))
+    found = compare(one, other, "i2t", metric=NDCG, noise=(Noise(0.0, 0), QUIET))
+    assert (found.margin, found.decided, found.agrees) == (None, False, False)
 
 
-@pytest.mark.parametrize("queries", [None, [0.1, 0.2]])
-def test_nothing_in_common_is_not_tested(make_result: Callable[..., RunResult], queries: list[float] | None) -> None:
-    ours, theirs = make_result(per_query=[0.5] * 3), make_result(method="svhn", per_query=queries)
-    if queries is None:
-        theirs = replace(theirs, result={k: v for k, v in theirs.result.items() if k != "per_query"})
-    assert compare([ours], [theirs], "i2t") is None
-    assert compare([ours], [make_result(seed=1)], "i2t") is None
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (Difference(0.1, 0.02), "+0.1000 ± 0.0200"),
+        (Difference(-0.01, 0.02), "-0.0100 ± 0.0200: not decided"),
+        (Difference(0.1, None), "+0.1000, one seed: not decided"),
+    ],
+)
+def test_a_difference_is_shown_with_its_margin(found: Difference, text: str) -> None:
+    assert str(found) == text
 
 
-def test_a_comparison_says_its_test(make_result: Callable[..., RunResult]) -> None:
-    ours, theirs = (
-        [make_result(method=m, seed=s, ndcg=v + 0.001 * s) for s in range(3)] for m, v in (("rmsh", 0.6), ("tdh", 0.5))
-    )
-    assert str(compare(ours, theirs, "i2t")) == "+0.1000, p < 0.001, paired t-test over 3 seeds"
+def test_a_decided_loss_does_not_agree() -> None:
+    assert Difference(-0.1, 0.02).decided
+    assert not Difference(-0.1, 0.02).agrees

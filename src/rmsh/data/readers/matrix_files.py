@@ -1,14 +1,11 @@
-"""Matrix files: list the arrays of an .npy, .npz, .mat or HDF5 file by key, meaning and shape, and read one of them.
+"""Matrix files: list the arrays of an .npy, .npz or .mat file by key, meaning and shape, and read one of them.
 
 A file with a single unnamed matrix uses the file's stem as its key. Pickles are never loaded.
 
 A key names a kind of array and perhaps a part of the items, in any order, case and punctuation: ``image_features``,
 ``LAll``, ``I_tr``, ``query_labels``, ``qB``. Published files call image features XAll, tags YAll and file names FAll.
 
-MATLAB up to version 7.2 has its own format; version 7.3 is HDF5 and marks its objects with the attribute
-``MATLAB_class``. Its dense matrices are stored by column, so HDF5 sees them transposed; its sparse matrices are groups
-of ``data``, ``ir`` (rows) and ``jc`` (column starts) with the number of rows in the attribute ``MATLAB_sparse``; its
-characters are numbers, and its cells are references to other datasets.
+MATLAB up to version 7.2 has its own format; version 7.3 writes HDF5, which is not read.
 """
 
 from __future__ import annotations
@@ -25,16 +22,16 @@ from typing import IO, Any, Literal, TypeAlias
 import numpy as np
 from scipy import io, sparse
 
-from rmsh.core.errors import DataError, RmshError, require
+from rmsh.core.errors import DataError, RmshError
 from rmsh.core.files import open_regular
 
 Part: TypeAlias = Literal["all", "database", "train", "query"]
-Kind: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names", "codes", "image codes", "text codes"]
+Kind: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names", "codes"]
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
-SUFFIXES = (".npz", ".npy", ".mat", ".h5", ".hdf5")
-HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
-USER_BLOCK = 512  # bytes of MATLAB's header in front of the HDF5 part of a version 7.3 file
+SUFFIXES = (".npz", ".npy", ".mat")
+_HDF5_SUFFIXES, _HDF5 = (".h5", ".hdf5"), b"\x89HDF\r\n\x1a\n"
+_USER_BLOCK = 512  # bytes of MATLAB's header in front of the HDF5 part of a version 7.3 file
 MOST_UNPACKED = 16 << 30  # bytes of compressed matrices
 SPARSE_MEMBERS = {"format", "shape", "data"}  # written by scipy.sparse.save_npz for every sparse format
 
@@ -51,8 +48,6 @@ _KINDS: dict[Kind, tuple[str, ...]] = {
     "ids": ("ids", "id"),
     "class_names": ("classnames", "names", "labelnames"),
     "codes": ("", "codes", "code", "b", "bits", "binary", "hash", "hashes", "hashcodes"),
-    "image codes": ("imagecodes", "imgcodes", "bi", "bx"),
-    "text codes": ("textcodes", "txtcodes", "bt", "by"),
 }
 _MEANINGS: dict[str, tuple[Part, Kind]] = {
     key: (part, kind)
@@ -91,7 +86,7 @@ class MatrixKey:
 def matrix_files(path: Path, *, allowed: str = "a matrix file") -> list[Path]:
     """The path itself if it is a matrix file, or those directly in a folder; an error says what else is ``allowed``."""
     candidates = sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
-    files = [file for file in candidates if file.suffix.lower() in SUFFIXES]
+    files = [file for file in candidates if file.suffix.lower() in (*SUFFIXES, *_HDF5_SUFFIXES)]
     for file in files:
         open_regular(file, inside=path if path.is_dir() else None).close()
     if not files:
@@ -134,10 +129,11 @@ def _reader(path: Path) -> tuple[Callable[[Path], Shapes], Callable[[Path, str],
     if suffix in (".npz", ".npy"):
         return _numpy_shapes, _read_numpy
     with path.open("rb") as file:
-        head = file.read(USER_BLOCK + len(HDF5_SIGNATURE))
-    if suffix == ".mat" and not (head.startswith(HDF5_SIGNATURE) or head.endswith(HDF5_SIGNATURE)):
-        return _matlab_shapes, _read_matlab
-    return _hdf5_shapes, _read_hdf5
+        head = file.read(_USER_BLOCK + len(_HDF5))
+    if suffix in _HDF5_SUFFIXES or head.startswith(_HDF5) or head.endswith(_HDF5):
+        instead = "write its matrices with numpy.savez, or in MATLAB with save('-v7', ...)"
+        raise DataError(f"{path} is in HDF5, which is not read; {instead}.")
+    return _matlab_shapes, _read_matlab
 
 
 def _numpy_shapes(path: Path) -> Shapes:
@@ -199,70 +195,10 @@ def _read_matlab(path: Path, key: str) -> Any:
     if value.dtype.kind == "O":
         cells = [np.asarray(cell) for cell in value.flat]
         if not all(cell.dtype.kind == "U" and cell.size <= 1 for cell in cells):
-            raise _not_strings(path, key)
+            raise DataError(f"{path}, key {key!r} is a MATLAB cell array of more than strings; save a numeric matrix.")
         texts = [str(cell.item()) if cell.size else "" for cell in cells]
         return np.array(texts, dtype=np.str_).reshape(value.shape)
     if value.dtype.names is not None:
         raise DataError(f"{path}, key {key!r} is a MATLAB struct; save the matrix inside it as a separate variable.")
     # MATLAB pads the rows of a character matrix with blanks to equal length.
     return np.strings.rstrip(value) if value.dtype.kind == "U" else value
-
-
-def _not_strings(path: Path, key: str) -> DataError:
-    return DataError(f"{path}, key {key!r} is a MATLAB cell array of more than strings; save a numeric matrix.")
-
-
-def _hdf5_shapes(path: Path) -> Shapes:
-    """The shape of each dataset as its writer saw it; a dataset in a group has the key "group/dataset"."""
-    found: Shapes = {}
-
-    def visit(name: str, node: Any) -> None:
-        # Names with "#" are internal to MATLAB; the parts of a sparse matrix are not matrices themselves.
-        if name.startswith("#") or "MATLAB_sparse" in node.parent.attrs:
-            return
-        if "MATLAB_sparse" in node.attrs:
-            found[name] = _sparse_shape(node)
-        elif hasattr(node, "shape"):
-            found[name] = tuple(reversed(node.shape)) if _matlab_class(node) else tuple(node.shape)
-
-    with require("h5py", "hdf5").File(path, "r") as file:
-        file.visititems(visit)
-    return found
-
-
-def _matlab_class(node: Any) -> str:
-    value = node.attrs.get("MATLAB_class", "")
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _sparse_shape(group: Any) -> tuple[int, int]:
-    return int(group.attrs["MATLAB_sparse"]), len(group["jc"]) - 1
-
-
-def _read_hdf5(path: Path, key: str) -> Any:
-    h5py = require("h5py", "hdf5")
-    with h5py.File(path, "r") as file:
-        node = file[key]
-        _check_size(getattr(node, "nbytes", 0), path)
-        if getattr(node, "external", None) or getattr(node, "is_virtual", False):
-            raise DataError(f"{path}, key {key!r} is stored in other files, which are not read; copy it into this one.")
-        matlab_class = _matlab_class(node)
-        if "MATLAB_sparse" in node.attrs:
-            # MATLAB omits the values and rows if nothing is stored.
-            values, rows = (node[name][()] if name in node else np.empty(0) for name in ("data", "ir"))
-            parts = values, rows.astype(np.int64), node["jc"][()].astype(np.int64)
-            return sparse.csr_array(sparse.csc_array(parts, shape=_sparse_shape(node)))
-        if matlab_class == "cell":
-            cells = [file[reference] for reference in node[()].T.flat]
-            if any(_matlab_class(cell) != "char" for cell in cells):
-                raise _not_strings(path, key)
-            # MATLAB stores an empty string as its size, marked by an attribute.
-            texts = ["" if "MATLAB_empty" in cell.attrs else "".join(map(chr, cell[()].T.flat)) for cell in cells]
-            return np.array(texts, dtype=np.str_).reshape(node.shape[::-1])
-        if matlab_class == "char":
-            return np.array(["".join(map(chr, row)).rstrip() for row in node[()].T], dtype=np.str_)
-        if node.dtype.kind != "O":
-            return node[()].T if matlab_class else node[()]
-        if h5py.check_string_dtype(node.dtype) is None:
-            raise DataError(f"{path}, key {key!r} contains objects of dtype {node.dtype}; store numbers or strings.")
-        return np.array(node.asstr()[()], dtype=np.str_)

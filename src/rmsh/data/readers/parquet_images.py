@@ -44,14 +44,18 @@ def _has_images(path: Path) -> bool:
     return False
 
 
-def read_tables(tables: Sequence[Path], *, into: Path) -> tuple[Origin, list[str]]:
-    """The checked records of Parquet files, and notes; images are unpacked into a folder unless already there."""
+def read_tables(tables: Sequence[Path], *, into: Path, several: bool = False) -> tuple[Origin, list[str]]:
+    """The checked records of Parquet files, and notes; images are unpacked into a folder unless already there.
+
+    ``several`` is that of :func:`rmsh.data.readers.tar_shards.read_shards`.
+    """
     records: list[Record] = []
     skipped: list[Skipped] = []
     names: set[str] = set()
     make_folder(into, mode=0o700)
     for table in tables:
-        prefix, size, most = f"{table.stem}/" if len(tables) > 1 else "", 0, _MOST_UNPACKED * table.stat().st_size
+        prefix, size = f"{table.stem}/" if several or len(tables) > 1 else "", 0
+        most = _MOST_UNPACKED * table.stat().st_size
         with open_regular(table) as file:
             for row, (content, name, cells) in enumerate(_rows(file, table), start=1):
                 size += len(content)

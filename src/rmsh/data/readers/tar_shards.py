@@ -37,13 +37,18 @@ def shards_key(shards: Sequence[Path]) -> str:
     return sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def read_shards(shards: Sequence[Path], *, into: Path, inside: Path | None = None) -> tuple[Origin, list[str]]:
-    """The checked records of uncompressed shards ``inside`` a folder, and notes; images are unpacked unless there."""
+def read_shards(
+    shards: Sequence[Path], *, into: Path, inside: Path | None = None, several: bool = False
+) -> tuple[Origin, list[str]]:
+    """The checked records of uncompressed shards ``inside`` a folder, and notes; images are unpacked unless there.
+
+    If there are ``several``, given here or not, the name of a shard goes before the paths of its images.
+    """
     records: list[Record] = []
     skipped: list[Skipped] = []
     make_folder(into, mode=0o700)
     for shard in shards:
-        prefix = f"{shard.stem}/" if len(shards) > 1 else ""
+        prefix = f"{shard.stem}/" if several or len(shards) > 1 else ""
         with open_regular(shard, inside=inside) as file:
             samples, problems = _read_members(shard, file, into, prefix=prefix)
         skipped += problems

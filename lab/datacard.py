@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+import typer
 
 from rmsh.codes import Codes
 from rmsh.coding.entropy import LabelStatistics
 from rmsh.core.errors import DataError
 from rmsh.data.labels import class_frequency
+from rmsh.data.open import open_pairs
 from rmsh.metrics.evaluate import evaluate
 
 if TYPE_CHECKING:
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 
 BLOCK = 2048  # distinct label sets compared at a time
 SHOWN = 5  # classes named at either end
+
+
+def main(data: Annotated[str, typer.Argument(metavar="DATA", help="Data with labels, as for `rmsh train`.")]) -> None:
+    """Print the card of a data set: counts, labels, entropy, dissimilar pairs, chance levels."""
+    opened = open_pairs(data)
+    print("\n".join([*opened.notes, *card_sentences(make_card(opened))]))
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from lab.__main__ import main
+from lab.datacard import dissimilar_share, make_card
 from rmsh.codes import Codes
 from rmsh.core.errors import DataError
 from rmsh.data.open import Opened, open_pairs
 from rmsh.data.pairs import Pairs
 from rmsh.data.splits import Split
-from rmsh.datacard import dissimilar_share, make_card
 from rmsh.metrics import evaluate
 
 LABELS = np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]], dtype=np.uint8)
@@ -49,7 +50,7 @@ def test_the_share_of_dissimilar_pairs_is_that_of_all_pairs(labels: Any) -> None
 def test_the_share_does_not_depend_on_the_size_of_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = np.random.default_rng(0).integers(0, 2, (50, 5)).astype(np.uint8)
     whole = dissimilar_share(labels)
-    monkeypatch.setattr("rmsh.datacard.BLOCK", 3)
+    monkeypatch.setattr("lab.datacard.BLOCK", 3)
     assert dissimilar_share(labels) == whole
 
 
@@ -77,3 +78,23 @@ def test_the_card_of_the_real_labels_has_the_published_figures(mirflickr_root: P
     assert (card.classes, round(card.labels_per_item, 2)) == (24, 3.78)
     assert round(card.entropy["independent"], 2) == 13.04
     assert round(card.dissimilar, 3) == 0.445
+
+
+@pytest.mark.slow
+def test_the_card_of_coco66k_has_the_published_figures(coco66k_root: Path) -> None:
+    card = make_card(open_pairs(f"coco66k:{coco66k_root}"))
+    counts = {"items": 61_903, "labelled": 61_903, "database": 56_947, "query": 4_956, "train": 56_947}
+    assert card.counts.items() >= counts.items()
+    assert (card.classes, round(card.labels_per_item, 2)) == (80, 2.95)
+    assert round(card.frequencies["person"], 2) == 0.66
+    assert card.chance["NDCG@500"] == pytest.approx(0.129, abs=0.0005)
+    assert card.chance["mAP@all"] == pytest.approx(0.473, abs=0.0005)
+
+
+def test_the_card_of_prepared_pairs_has_the_numbers_of_its_split(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = Path(__file__).resolve().parent.parent / "samples" / "pairs_v1"
+    assert main(["card", str(sample)]) == 0
+    out = capsys.readouterr().out
+    assert "mirflickr25k: 4 items, 3 with image, 4 with text, 3 labelled, 3 database, 1 query, 2 train" in out
+    assert "2 classes" in out
+    assert "split 'tiny', seed 3" in out
