@@ -35,6 +35,7 @@ COMMANDS = {
     "attack": ("lab.speed.attack", "The server under attack: 300 hostile images, 200 hostile connections."),
     "search": ("lab.speed.search", "Search speed, compared with faiss and usearch."),
     "engines": ("lab.speed.engines", "Search engines side by side, on codes of any number, length and kind."),
+    "equal-bytes": ("lab.equal_bytes", "Sign bits, RaBitQ, product quantisation and rescoring at equal bytes."),
     "two-stages": ("lab.speed.two_stages", "Candidates by code, rescored, beside exhaustive search."),
     "faults": ("lab.faults.campaign", "Damage files, kill writers and lose power, and compare what a library answers."),
     "soak": ("lab.faults.soak", "A server for 30 minutes, with adds, removes and two recodes."),

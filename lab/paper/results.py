@@ -203,9 +203,9 @@ class Sweep:
 
     def compare(self, some: Iterable[float], others: Iterable[float], direction: str) -> Difference:
         """The difference between the runs at some values and at others."""
-        groups = [[result for value in values for result in self.points[value]] for values in (some, others)]
+        one, other = ([result for value in values for result in self.points[value]] for values in (some, others))
         noise = seed_noise(self.points.values(), direction, NDCG)
-        return compare(*groups, direction, metric=NDCG, noise=(noise, noise))
+        return compare(one, other, direction, metric=NDCG, noise=(noise, noise))
 
 
 @dataclass(frozen=True, eq=False)

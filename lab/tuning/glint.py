@@ -72,8 +72,8 @@ def measure_more(run: Run, opened: Opened) -> dict[str, Any]:
     within = {}
     for direction in _WITHIN:
         modality, _ = modalities(direction)
-        codes = (method.encode(part.features(modality), modality) for part in (parts.query, parts.database))
-        scores = evaluate(*codes, np.asarray(parts.query.labels), np.asarray(parts.database.labels))
+        query, database = (method.encode(part.features(modality), modality) for part in (parts.query, parts.database))
+        scores = evaluate(query, database, np.asarray(parts.query.labels), np.asarray(parts.database.labels))
         within[direction] = {name: {"value": value} for name, value in ndcg_and_map(scores).items()}
     return result | {"scores": {**result["scores"], **within}}
 

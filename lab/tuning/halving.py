@@ -165,9 +165,7 @@ class Halving:
     def _numeric(self, best: Options) -> list[str]:
         return [name for name in self.grid if _is_number(best[name])]
 
-    def _step(
-        self, best: Options, name: str, sign: int, tried: Sequence[Options]
-    ) -> tuple[Options | None, bool]:
+    def _step(self, best: Options, name: str, sign: int, tried: Sequence[Options]) -> tuple[Options | None, bool]:
         """The configuration with the next smaller (-1) or larger (1) value of an option, and whether the value is new.
 
         A new value continues the series of values by the ratio of the last two. None if the method does not allow the

@@ -27,6 +27,7 @@ from lab.console import Only, Tables  # noqa: TC001  # typer reads them
 from lab.data import GRIDS, RESULTS, coco66k
 from lab.grid import parse_at, read_mapping
 from lab.tuning.halving import Halving, Options, Outcome, Trials, key_of
+from rmsh.cli.console import duration
 from rmsh.compare.measure import Parts, Stopwatch, parts_of, score_codes
 from rmsh.compare.provenance import code_hash, commit
 from rmsh.compare.references import method_of
@@ -73,8 +74,8 @@ def tune(trials: Trials, opened: Opened, folder: Path, *, only: str = "", say: C
                     search.done[key_of(pairs, options)] = outcome
                     _write(folder, search)
                     shown = outcome.get("error") or f"NDCG {outcome['score']:.4f}"
-                    hours = seconds_left(searches[number:]) / 3600
-                    say(f"{search.method} {len(search.done)}: {pairs:,} pairs, {shown}; about {hours:.1f} h left")
+                    left = duration(seconds_left(searches[number:]))
+                    say(f"{search.method} {len(search.done)}: {pairs:,} pairs, {shown}; about {left} left")
             _write(folder, search, complete=True)
             lock.unlink(missing_ok=True)
 
@@ -122,7 +123,7 @@ def seconds_left(searches: Sequence[Halving]) -> float:
     pairs = [sum(size for size, _ in search.done) for search in searches]
     spent = [sum(outcome["seconds"] for outcome in search.done.values()) for search in searches]
     usual = sum(spent) / max(sum(pairs), 1)
-    return sum(max(0, whole - n) * (s / n if n else usual) for n, s in zip(pairs, spent, strict=True))
+    return float(sum(max(0, whole - n) * (s / n if n else usual) for n, s in zip(pairs, spent, strict=True)))
 
 
 def try_options(trials: Trials, method: str, options: Options, parts: Parts) -> Outcome:

@@ -19,11 +19,10 @@ from rmsh.methods.base import Method
 from rmsh.metrics.evaluate import evaluate
 from rmsh.model import load
 
-# Options that make a method quick; a method without them is quick by itself.
+# Options that make a method quick; methods without steps are quick by themselves.
 _FEW_STEPS = {"epochs": 2, "batch": 32, "hidden": 16}
-QUICK: dict[str, dict[str, Any]] = dict.fromkeys(
-    ("classifier-itq", "dcmh", "glint", "nest", "rmsh", "ssah", "svhn", "tdh", "uch"), _FEW_STEPS
-)
+_WITHOUT_STEPS = ("cca-itq", "cmfh", "rotation", "scm", "seph")
+QUICK: dict[str, dict[str, Any]] = {name: _FEW_STEPS for name in METHODS.names() if name not in _WITHOUT_STEPS}
 DETERMINISTIC = ("scm",)  # methods that draw nothing at random
 
 pytestmark = pytest.mark.parametrize("name", METHODS.names())

@@ -18,7 +18,8 @@ from rmsh.methods.deep import NetworkConfig, NetworkMethod, SweepingObjective
 from rmsh.metrics.evaluate import evaluate
 from rmsh.training.loop import TrainingSet
 
-DEEP = ["dcmh", "ssah", "svhn", "tdh", "uch"]
+HEADS = ["cirh", "dchmt", "dgcpn", "dhaph", "dnph", "dsph", "mith", "scbch", "twdh", "ucch"]
+DEEP = ["dcmh", "ssah", "svhn", "tdh", "uch", *HEADS]
 ALIKE = [name for name in METHODS.names() if issubclass(method_class(name), NetworkMethod)]
 
 

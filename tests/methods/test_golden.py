@@ -28,6 +28,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "cmfh": _FEW_ITERATIONS,
     "glint": {"epochs": 1, "batch": 50, "hidden": 32, "steepness": 1.0, "learning_rate": 1e-3},
     "nest": {"epochs": 1, "batch": 50, "hidden": 32, "steepness": 1.0},
+    "rotation": {},
     "scm": {},
     "seph": {"iterations": 10, "anchor_count": 20},
 }

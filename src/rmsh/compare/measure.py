@@ -230,7 +230,8 @@ def _score_relaxed(
     values = {m: method.project(parts.database.features(m), m) for m in MODALITIES}
     if any(not np.array_equal(Codes.from_values(values[m]).packed, codes[m].codes.packed) for m in MODALITIES):
         return {}  # such as codes from labels, or from both modalities
-    result, first = {}, slice(_RELAXED_QUERIES)
+    result: dict[str, Any] = {}
+    first = slice(_RELAXED_QUERIES)
     for direction, by_codes in scores.items():
         (one, other), definitions = modalities(direction), by_codes.definitions
         found = score_vectors(

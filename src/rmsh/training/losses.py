@@ -83,3 +83,19 @@ def target_shares(shared: Tensor, *, base: float, weights: Tensor | None = None)
     if weights is not None:
         gains = gains * weights
     return gains / gains.sum(dim=1, keepdim=True).clamp_min(1e-12)
+
+
+def cosines(codes: Tensor, others: Tensor) -> Tensor:
+    """The cosines (n, m) of codes (n, K) and codes or proxies (m, K)."""
+    return F.normalize(codes, dim=1) @ F.normalize(others, dim=1).T
+
+
+def contrastive_loss(images: Tensor, texts: Tensor) -> Tensor:
+    """The cross-entropy of recognising item i as the counterpart of query i, the sum over both logits (n, m)."""
+    own = torch.arange(len(images))
+    return F.cross_entropy(images, own) + F.cross_entropy(texts, own)
+
+
+def lower_negatives(similarities: Tensor, *, margin: float, shift: float) -> Tensor:
+    """Similarities (n, n), less ``shift`` where they are more than ``margin`` below that of the row's own pair."""
+    return similarities - shift * (similarities < similarities.diagonal()[:, None] - margin)

@@ -38,8 +38,10 @@ def test_the_margin_is_that_of_students_t_distribution(make_result: Make) -> Non
 
 def test_with_the_same_noise_the_margin_is_that_of_scipys_t_test(make_result: Make) -> None:
     one, other = (0.50, 0.53, 0.56), (0.44, 0.46, 0.51)
-    groups = [_group(make_result, scores) for scores in (one, other)]
-    found = compare(*groups, "t2i", metric=NDCG, noise=tuple(seed_noise([g], "t2i", NDCG) for g in groups))
+    first, second = (_group(make_result, scores) for scores in (one, other))
+    noise = seed_noise([first], "t2i", NDCG), seed_noise([second], "t2i", NDCG)
+    found = compare(first, second, "t2i", metric=NDCG, noise=noise)
+    assert found.margin is not None
     interval = stats.ttest_ind(one, other).confidence_interval(0.95)
     assert found.value - found.margin == pytest.approx(interval.low)
     assert found.decided == (interval.low > 0)

@@ -10,6 +10,7 @@ import pytest
 from lab.tuning.halving import Halving, Options, Trials, key_of
 from rmsh.core.errors import ConfigError
 from rmsh.methods import method_class
+from rmsh.methods.dcmh import DCMH
 
 Measure = Callable[[Options], float]
 
@@ -61,7 +62,7 @@ def test_a_search_from_a_preset_keeps_the_options_that_it_does_not_vary() -> Non
 
 
 def test_all_methods_try_the_same_values_of_the_menu_together() -> None:
-    methods = {name: {"grid": {}} for name in ("rmsh", "dcmh")}
+    methods: dict[str, Any] = {name: {} for name in ("rmsh", "dcmh")}
     menu = {"epochs": [5, 10, 20], "learning_rate": [n / 1000 for n in range(1, 10)]}
     trials = _trials(methods=methods, menu=menu)
     one, other = (Halving(trials, name, all_pairs=200).candidates(9)[1:] for name in methods)
@@ -97,9 +98,9 @@ def test_a_value_that_the_method_does_not_allow_is_no_edge() -> None:
 
 
 def test_epochs_are_not_continued_beyond_the_time_limit_and_are_cut_in_final_runs() -> None:
-    slow = {"dcmh": {"grid": {}}}
+    slow: dict[str, Any] = {"dcmh": {}}
     search, made = _search("dcmh", lambda o: float(o["epochs"]), methods=slow, menu={"epochs": [5, 10]}, seconds=200)
-    assert max(options["epochs"] for _, options in made) == max(10, method_class("dcmh").default_epochs)
+    assert max(options["epochs"] for _, options in made) == max(10, DCMH.default_epochs)
     best = search.best()
     assert best is not None
     assert search.seconds(best) == 2000  # ten times as many pairs as a trial
@@ -119,7 +120,7 @@ def test_strings_and_switches_are_varied_too() -> None:
 
 def test_a_failed_trial_is_never_the_best() -> None:
     search = Halving(_trials(), "scm", all_pairs=200)
-    outcomes = [{"error": "no luck"}, {"score": 0.1}]
+    outcomes: list[dict[str, Any]] = [{"error": "no luck"}, {"score": 0.1}]
     search.done = {
         key_of(20, {"ridge": r}): {**o, "cpu_seconds": 1.0} for r, o in zip((0.001, 0.01), outcomes, strict=True)
     }

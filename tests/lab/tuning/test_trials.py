@@ -16,6 +16,7 @@ from lab.tuning import trials as module
 from lab.tuning.halving import Halving, Trials, key_of
 from lab.tuning.trials import read_records, read_trials, seconds_left, trials_text, tune, write_chosen
 from rmsh.compare.measure import measure
+from rmsh.compare.references import method_of
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.core.locks import try_lock
 from rmsh.data.open import Opened, open_pairs
@@ -50,7 +51,8 @@ def test_a_trial_has_the_scores_of_validation_runs_of_both_protocols(opened: Ope
 def test_an_interrupted_search_goes_on_where_it_stopped(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, made = module.try_options, []
+    real = module.try_options
+    made: list[Any] = []
 
     def stop_at_the_third(*given: Any) -> Any:
         if len(made) == 2:
@@ -87,7 +89,7 @@ def test_every_line_says_how_much_time_is_left_and_a_locked_method_is_skipped(op
     with try_lock(tmp_path / "scm.claim"):
         tune(TRIALS, opened, tmp_path, say=lines.append)
     assert "scm: another process" in lines[0]
-    assert all("60 pairs, NDCG 0." in line and "h left" in line for line in lines[1:3])
+    assert all("60 pairs, NDCG 0." in line and " left" in line for line in lines[1:3])
     assert [*read_records(tmp_path)] == ["cca-itq"]
 
 
@@ -138,7 +140,7 @@ def test_our_own_trials_search_options_that_exist_in_as_many_trials_for_every_me
         candidates = search.candidates(first)
         assert len(candidates) >= min(first, prod(map(len, search.grid.values()))), name
         for options in candidates:
-            module.method_of(trials.run(name, options, trials.most_pairs))
+            method_of(trials.run(name, options, trials.most_pairs))
 
 
 def test_a_mistake_in_a_trials_file_is_named(tmp_path: Path) -> None:
