@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from rmsh import __version__
 from rmsh.builder.add import load_shards
 from rmsh.cli.main import run
 from rmsh.core.errors import CodesError, DataError, FormatError, InputError, RmshError
@@ -188,6 +189,11 @@ def test_names_of_shards_are_different_and_plain(model: Model, tars: Path, tmp_p
         encode_shards(model, str(tars), str(tmp_path / "out"))
 
 
+def test_a_model_that_was_trained_on_features_is_refused(model: Model, tars: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the images are raw, but the model was trained on features"):
+        encode_shards(model.with_encoders({}), str(tars), str(tmp_path / "out"))
+
+
 def test_features_have_no_shards(model: Model, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"contains features.*codes\.npz"):
         encode_shards(model, "generated:20", str(tmp_path / "out"))
@@ -216,7 +222,7 @@ def test_unfinished_damaged_and_foreign_shards_are_refused(model: Model, tars: P
 
 
 def test_a_worker_that_does_not_see_the_output_says_so(tmp_path: Path) -> None:
-    request = {"rmsh": executors.__version__, "work": "rmsh.shards:check_worker"}
+    request = {"rmsh": __version__, "work": "rmsh.shards:check_worker"}
     task = {"out": str(tmp_path / "elsewhere"), "model": "0"}
     assert "elsewhere is not there" in json.loads(executors.answer(json.dumps(request | {"task": task})))["error"]
 

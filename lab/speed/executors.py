@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from lab.console import Tables  # noqa: TC001  # typer reads it
@@ -71,9 +72,9 @@ def measure(scenes: int, rounds: int, shard: int) -> dict[str, Any]:
     """Rates as medians over rounds; AssertionError if the bytes differ."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        paths = write_scenes(folder / "scenes", scenes).images
-        parts = {str(number): paths[number::rounds].tolist() for number in range(rounds)}
-        for number, part in (parts | {"first": paths[:64].tolist()}).items():
+        paths = np.asarray(write_scenes(folder / "scenes", scenes).images).tolist()
+        parts = {str(number): paths[number::rounds] for number in range(rounds)}
+        for number, part in (parts | {"first": paths[:64]}).items():
             (folder / number).mkdir()
             for path in part:
                 os.link(path, folder / number / Path(path).name)
@@ -111,7 +112,7 @@ def _measure(folder: Path, rounds: int, shard: int, ways: dict[str, str]) -> dic
         found[name]["empty_ms"] = round(1000 * _empty(executors[name], _EMPTY) / _EMPTY, 2)
     for name, executor in executors.items():  # the first shards load the network
         encode_shards(wheel_model(), str(folder / "first"), str(folder / f"first {name}"), size=8, executor=executor)
-    count = size = 0
+    count, size, manifest = 0, 0, dict[str, Any]()
     for number in range(rounds):
         data, hashes = str(folder / f"{number}"), set()
         for name, executor in executors.items():

@@ -58,6 +58,7 @@ def main(
             tool.install()
             words = [*tool.namespace(), sys.executable, "-m", "lab", *sys.argv[1:]]
             os.execvpe(words[0], words, os.environ | {_INSIDE: "1"})  # noqa: S606
+        tool.SERVER["COMMON_SESSION_TTL"] = "30"  # seconds that a server waits for the lease of one that was killed
         tool.raise_loopback()
         write_measurement(NAME, measure(items, shards, tool))
     print(json.dumps(read_json(RESULTS / f"{NAME}.json"), indent=1))

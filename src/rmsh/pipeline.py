@@ -136,8 +136,9 @@ def code(
 ) -> CodesFile:
     """The codes of all items, for `rmsh evaluate`; ``trained`` is the split of the training of the model, if known."""
     encoders = restore_encoders(model, opened.pairs)
-    told: dict[str, Any] = {"on_skipped": on_skipped, "on_progress": on_progress}
-    pairs = encode_pairs(opened.pairs, encoders, cache=cache, executor=executor, **told)
+    pairs = encode_pairs(
+        opened.pairs, encoders, cache=cache, executor=executor, on_skipped=on_skipped, on_progress=on_progress
+    )
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
     if not codes:
         raise DataError(f"{opened.name}: there are neither images nor texts to encode.")

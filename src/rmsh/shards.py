@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
-from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from rmsh.codes import Codes
@@ -37,7 +36,7 @@ from rmsh.core.places import Place, is_url
 from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.core.types import MODALITIES
 from rmsh.data.open import open_pairs
-from rmsh.data.pairs import Pairs
+from rmsh.data.pairs import Pairs, dense_rows
 from rmsh.data.readers.parquet_images import read_tables, tables_in
 from rmsh.data.readers.tar_shards import read_shards, shards_in
 from rmsh.data.records import Origin, Record, Skipped, to_pairs
@@ -46,7 +45,7 @@ from rmsh.features.extract import encode_pairs, file_state, restore_once
 from rmsh.library.items import Item
 from rmsh.library.queries import Generation, stack_vectors
 from rmsh.model import Model, load
-from rmsh.pipeline import codes_of
+from rmsh.pipeline import codes_of, restore_encoders
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality
@@ -60,7 +59,6 @@ _PACKED = (".tar", ".parquet")
 _MODEL_FILES = ("model.safetensors", "card.md", "config.json")
 _NAME = re.compile(r"\w[\w .+()-]*")  # of a shard
 _ITEM = ("id", "text", "picture", "labels")
-
 
 _Input: TypeAlias = tuple[str, str, Task]  # the name of a shard, a string that changes when it does, what to read
 
@@ -124,9 +122,9 @@ def _inputs(data: str, size: int, on_progress: OnProgress) -> tuple[list[_Input]
     found: list[_Input] = []
     for first in range(0, len(origin.records), size):
         records = [astuple(record) for record in origin.records[first : first + size]]
-        states = [file_state(origin.folder / picture) if (picture := record[3]) else None for record in records]
+        images = [file_state(origin.folder / picture) if (picture := record[3]) else None for record in records]
         task = {"folder": str(origin.folder.absolute()), "records": records}
-        found.append((f"items-{first:09}", _digest(records, states), task))
+        found.append((f"items-{first:09}", _digest(records, images), task))
     return found, list(origin.skipped)
 
 
@@ -188,7 +186,7 @@ def encode_shard(task: Task) -> dict[str, Any]:
         pairs = Pairs(ids=np.empty(0, dtype=np.str_))
         if origin.records:
             pairs = to_pairs(origin.records, folder=origin.folder, source=name)
-        encoders = {m: restore_once(each) for m, each in model.encoders.items() if pairs.column(m) is not None}
+        encoders = {modality: restore_once(model.encoders[modality]) for modality in restore_encoders(model, pairs)}
         pairs = encode_pairs(pairs, encoders, on_skipped=unread.extend)
         records = {record.id: record for record in origin.records}
         for one in unread:
@@ -206,8 +204,8 @@ def encode_shard(task: Task) -> dict[str, Any]:
 def _read(task: Task, folder: Path) -> Origin:
     """The items of an input shard; images are unpacked into a folder."""
     if "records" in task:
-        records = tuple(Record(*one[:-1], tuple(one[-1])) for one in task["records"])
-        return Origin(Path(task["folder"]), records, ())
+        records = [replace(Record(*one), labels=tuple(one[-1])) for one in task["records"]]
+        return Origin(Path(task["folder"]), tuple(records), ())
     file = Place(task["folder"]).fetch(task["file"], folder / "input")
     reader = read_shards if file.suffix.lower() == ".tar" else read_tables
     origin, _ = reader([file], into=folder / "images", several=True)
@@ -236,9 +234,8 @@ def _to_parquet(model: Model, pairs: Pairs, records: Mapping[str, Record], *, fe
         if model.has_embedding:
             columns[f"{modality}_vector"] = pa.binary(), spread(map(bytes, np.asarray(found.vectors)) if found else ())
         if features:
-            given = pairs.features(modality)[has] if has.any() else ()
-            dense = given.toarray() if sparse.issparse(given) else given
-            columns[f"{modality}_features"] = pa.list_(pa.float32()), spread(dense)
+            rows = dense_rows(pairs.features(modality), np.flatnonzero(has)) if has.any() else ()
+            columns[f"{modality}_features"] = pa.list_(pa.float32()), spread(rows)
     facts = {"rmsh.model": model.fingerprint, "rmsh.bits": str(model.bits)}
     schema = pa.schema([(name, kind) for name, (kind, _) in columns.items()], metadata=facts)
     with pa.BufferOutputStream() as file:

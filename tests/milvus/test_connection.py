@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 
 from rmsh.core.errors import ConfigError, InputError, MissingExtraError, RmshError
@@ -190,17 +189,12 @@ def test_what_milvus_says_is_told_in_one_line_without_secrets() -> None:
         raise MilvusException(65535, f"no {SECRET} for you\nstack of the server")
 
 
-class _Refused(grpc.RpcError):
+def _refused(status: str, details: str) -> Exception:
     """An error of a connection, as grpc raises it."""
-
-    def __init__(self, status: grpc.StatusCode, details: str) -> None:
-        self._status, self._details = status, details
-
-    def code(self) -> grpc.StatusCode:
-        return self._status
-
-    def details(self) -> str:
-        return self._details
+    grpc: Any = pytest.importorskip("grpc")
+    methods = {"code": lambda _: grpc.StatusCode[status], "details": lambda _: details}
+    error: Exception = type("Refused", (grpc.RpcError,), methods)()
+    return error
 
 
 @pytest.mark.parametrize(
@@ -219,7 +213,7 @@ def test_the_cause_of_an_error_is_told(
 ) -> None:
     from pymilvus import MilvusException
 
-    error: Exception = _Refused(grpc.StatusCode[status], f"{details}.\nstack")
+    error = _refused(status, f"{details}.\nstack")
     if wrapped:
         (outer := MilvusException(2, "Fail connecting to server")).__cause__ = error
         error = outer

@@ -186,7 +186,7 @@ def test_machines_are_checked_before_any_work(cluster: Any, monkeypatch: pytest.
     try:
         assert executor.slots == 4
         assert dict(run(executor, "builtins:len", {"a": [1, 2]}, check="builtins:bool")) == {"a": 2}
-        monkeypatch.setattr("rmsh.features.executors.__version__", "0.0.9")
+        monkeypatch.setattr("rmsh.features.executors._VERSION", "0.0.9")
         with pytest.raises(RmshError, match=r"machine .* cannot take part: .*0\.0\.9"):
             list(run(executor, "os:mkdir", {"a": str(tmp_path / "made")}, check="builtins:bool"))
     finally:

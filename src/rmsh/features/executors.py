@@ -13,6 +13,8 @@ import multiprocessing
 import os
 import pkgutil
 import signal
+import socket
+import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
@@ -22,14 +24,16 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeAlias
 
-from rmsh import __version__
 from rmsh.core.errors import ConfigError, RmshError, require
 from rmsh.features.decoding import THREADS, processors
 
-Task: TypeAlias = Mapping[str, Any]
+Task: TypeAlias = Any  # plain JSON values
 
 _TRIES = 4  # of a task whose worker is lost
+_SECONDS = 10.0  # to connect to a cluster
 _MOST_FAILURES = 10  # then no further task is started: all of them may fail
+
+_VERSION = str(sys.modules["rmsh"].__version__)  # an import would be circular for type checkers
 
 _log = logging.getLogger("rmsh.executors")
 
@@ -57,8 +61,8 @@ def answer(request: str) -> str:
     """Do the work of a request; the answer has ``result``, or ``error``, or ``retry``, a reason to try again."""
     given = json.loads(request)
     try:
-        if given["rmsh"] != __version__:
-            found = f"rmsh {__version__} is installed there, and {given['rmsh']} here"
+        if given["rmsh"] != _VERSION:
+            found = f"rmsh {_VERSION} is installed there, and {given['rmsh']} here"
             raise RmshError(f"{found}; install the same version on all machines.")
         return json.dumps({"result": pkgutil.resolve_name(given["work"])(given["task"])})
     except RmshError as error:
@@ -108,7 +112,7 @@ def run(executor: Executor | None, work: str, tasks: Mapping[str, Task], *, chec
 
 
 def _request(work: str, task: Task) -> str:
-    return json.dumps({"rmsh": __version__, "work": work, "task": task})
+    return json.dumps({"rmsh": _VERSION, "work": work, "task": task})
 
 
 def _found(executor: Executor, future: Future[str]) -> dict[str, Any]:
@@ -169,8 +173,13 @@ def _begin() -> None:
     """In a local process: use one thread, leave Ctrl-C to the parent, and end when the parent does."""
     os.environ[THREADS] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
     if (parent := multiprocessing.parent_process()) is not None:
-        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+        parent.join()
+        os._exit(1)
 
 
 def _answer_in_task(request: str) -> str:
@@ -183,11 +192,14 @@ class Ray:
 
     def __init__(self, address: str = "auto") -> None:
         self._ray: Any = require("ray", "ray")
+        host, _, port = address.rpartition(":")
         try:
+            if host and port.isdecimal():  # where nobody is, Ray would wait for minutes
+                socket.create_connection((host, int(port)), _SECONDS).close()
             self._ray.init(address, log_to_driver=False, configure_logging=False)
         except (OSError, RuntimeError, ValueError) as error:
             reason = str(error).strip().partition("\n")[0]
-            hint = "give the address of a cluster (--address HOST:PORT), or start one with `ray start --head`"
+            hint = "give the address of a cluster (--address HOST:PORT), or start one"
             raise RmshError(f"Cannot connect to Ray at {address} ({reason}); {hint}.") from error
         self.lost: tuple[type[BaseException], ...] = (self._ray.exceptions.RayError,)
         self._task = self._ray.remote(num_cpus=1, max_retries=0)(_answer_in_task)

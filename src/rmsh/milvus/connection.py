@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
 from rmsh.core.errors import ConfigError, InputError, RmshError, require
@@ -173,8 +173,8 @@ def translate_errors(place: str, settings: Settings) -> Iterator[None]:
 
 def _translated(error: BaseException, grpc: Any) -> tuple[type[RmshError], str]:
     """The class and the sentence for an error; pymilvus wraps those of the connection in others."""
-    code, root = getattr(error, "code", None), error
-    while root.__cause__ is not None and root.__cause__ is not root:
+    code, root = getattr(error, "code", None), cast("Any", error)
+    while root.__cause__ not in (None, root):  # pymilvus raises errors from themselves
         root = root.__cause__
     status = root.code() if isinstance(root, grpc.RpcError) else None
     found = root.details() if status is not None else str(getattr(error, "message", "") or error)

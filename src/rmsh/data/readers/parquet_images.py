@@ -45,17 +45,14 @@ def _has_images(path: Path) -> bool:
 
 
 def read_tables(tables: Sequence[Path], *, into: Path, several: bool = False) -> tuple[Origin, list[str]]:
-    """The checked records of Parquet files, and notes; images are unpacked into a folder unless already there.
-
-    ``several`` is that of :func:`rmsh.data.readers.tar_shards.read_shards`.
-    """
+    """The checked records of Parquet files, and notes; images are unpacked unless there. ``several``: as tar shards."""
     records: list[Record] = []
     skipped: list[Skipped] = []
     names: set[str] = set()
     make_folder(into, mode=0o700)
     for table in tables:
-        prefix, size = f"{table.stem}/" if several or len(tables) > 1 else "", 0
-        most = _MOST_UNPACKED * table.stat().st_size
+        most, size = _MOST_UNPACKED * table.stat().st_size, 0
+        prefix = f"{table.stem}/" if several or len(tables) > 1 else ""
         with open_regular(table) as file:
             for row, (content, name, cells) in enumerate(_rows(file, table), start=1):
                 size += len(content)

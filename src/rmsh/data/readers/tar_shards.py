@@ -42,7 +42,7 @@ def read_shards(
 ) -> tuple[Origin, list[str]]:
     """The checked records of uncompressed shards ``inside`` a folder, and notes; images are unpacked unless there.
 
-    If there are ``several``, given here or not, the name of a shard goes before the paths of its images.
+    If there are ``several``, here or elsewhere, the name of a shard goes before the names in it.
     """
     records: list[Record] = []
     skipped: list[Skipped] = []
