@@ -469,6 +469,16 @@ def few_pairs(sources: Sources) -> str:
     return table(["images", "model", *(f"{size:,} pairs" for size in sizes)], rows)
 
 
+def _if_measured(make: Callable[[Sources], str], *names: str) -> Callable[[Sources], str]:
+    """A table of results of speed, or a sentence while one of them does not exist."""
+
+    def block(sources: Sources) -> str:
+        missing = [name for name in names if not (sources.folder / "speed" / f"{name}.json").exists()]
+        return "Not measured yet." if missing else make(sources)
+
+    return block
+
+
 BLOCKS: dict[str, Callable[[Sources], str]] = {
     "table-1": table_1,
     "unseen": unseen,
@@ -494,9 +504,9 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "serving": serving,
     "latency": latency,
     "text-encoder": text_encoder,
-    "executors": scale.executors,
-    "milvus-load": scale.milvus_load,
-    "capacity": scale.capacity,
+    "executors": _if_measured(scale.executors, "executors"),
+    "milvus-load": _if_measured(scale.milvus_load, "milvus_load"),
+    "capacity": _if_measured(scale.capacity, "executors", "milvus_load"),
     "faults": faults,
     "photos-mixed": photos_mixed,
     "photos-duplicates": photos_duplicates,
