@@ -99,7 +99,7 @@ def test_quiet_prints_no_notes(bounds: Callable[..., Ended], data: Path) -> None
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--bits", "16", "x"], "--bits got 'x'; write whole numbers with commas"),
+        (["--bits", "16,x"], "--bits got 'x'; write whole numbers with commas"),
         (["--bits", "16.5"], "--bits got '16.5'"),
         (["--bits", "0"], "cannot have 0 bits"),
         (["--bits", "1024"], "cannot have 1024 bits"),

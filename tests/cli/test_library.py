@@ -143,13 +143,14 @@ def test_export_writes_parquet(folder: Path, tmp_path: Path, capsys: Capture) ->
 
 @pytest.mark.parametrize("verb", GROUPS["library"])
 def test_a_folder_without_a_library_is_one_sentence(verb: str, tmp_path: Path, capsys: Capture) -> None:
-    options = ["--out", str(tmp_path / "x" / "y.parquet")] if verb in ("backup", "export") else []
+    options = ["--out", str(tmp_path / "x" / "y.parquet")] if verb in ("backup", "export", "load") else []
     options += ["--to", "http://127.0.0.1:1/photos"] if verb == "push" else []
     options += ["--to", str(tmp_path / "new")] if verb == "restore" else []
     options += [str(tmp_path)] if verb == "relocate" else []
     assert run(["library", verb, str(tmp_path), *options, "--quiet"]) == 2
     out, err = capsys.readouterr()
-    assert (out, "give the folder of a library" in err) == ("", True)
+    expected = "run `rmsh encode` to its end" if verb == "load" else "give the folder of a library"
+    assert (out, expected in err) == ("", True)
 
 
 def test_push_refuses_a_secret_in_an_address_without_repeating_it(folder: Path, capsys: Capture) -> None:
