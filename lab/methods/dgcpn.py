@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from rmsh.methods.heads import HeadObjective, SampleConfig, SampleMethod, mixed_cosines
+from lab.methods.heads import HeadObjective, SampleConfig, SampleMethod, mixed_cosines
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import cosines, signs
 

@@ -17,7 +17,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from rmsh.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import contrastive_loss, cosines, half_products, pairwise_loss, share_a_label, signs
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
-from rmsh.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import classification_loss, lower_negatives
 

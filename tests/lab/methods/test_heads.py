@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lab.methods import cirh, dchmt, dgcpn, dhaph, dnph, dsph, mith, scbch, twdh, ucch
+from lab.methods.heads import HeadObjective, mixed_cosines
 from rmsh.data.synthetic.generated import generate_pairs
-from rmsh.methods import cirh, create, dchmt, dgcpn, dhaph, dnph, dsph, mith, scbch, twdh, ucch
-from rmsh.methods.heads import HeadObjective, mixed_cosines
+from rmsh.methods import create
 from rmsh.training.loop import TrainingSet
 from rmsh.training.losses import signs
 

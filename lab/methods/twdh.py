@@ -19,8 +19,8 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
+from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
 from rmsh.hash_function import HashFunction, Layer
-from rmsh.methods.heads import HeadConfig, HeadMethod, HeadObjective
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import signs
 

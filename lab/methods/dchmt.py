@@ -15,7 +15,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from rmsh.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
 from rmsh.training.loop import Batch, Losses
 from rmsh.training.losses import share_a_label
 

@@ -18,7 +18,7 @@ from pydantic import Field
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
-from rmsh.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import cosines, signs
 

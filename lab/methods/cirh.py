@@ -17,7 +17,7 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
-from rmsh.methods.heads import HeadObjective, SampleConfig, SampleMethod, mixed_cosines
+from lab.methods.heads import HeadObjective, SampleConfig, SampleMethod, mixed_cosines
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import cosines, signs
 
