@@ -84,11 +84,11 @@ def row_title(run: Mapping[str, Any] | Run) -> str:
 
 
 def rows_of(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """Results by the name of their row, best NDCG first."""
+    """Results by the name of their row, best NDCG first; readings of methods without a source are not ranked."""
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(row_title(result["run"]), []).append(result)
-    return dict(sorted(groups.items(), key=lambda group: -_ndcg(group[1])))
+    return dict(sorted(groups.items(), key=lambda group: (group[0].endswith("a reading"), -_ndcg(group[1]))))
 
 
 def _ndcg(results: Sequence[Result]) -> float:

@@ -34,6 +34,8 @@ _TITLES = {
     "cirh": "CIRH",
     "scbch": "SCBCH",
     "rotation": "random rotation",
+    "cmdvh-reading": "CMDVH, a reading",
+    "egdh-reading": "EGDH, a reading",
     "cca-itq": "CCA-ITQ",
     "classifier-itq": "classifier-ITQ",
     "cca-cosine": "no codes: CCA, cosine",

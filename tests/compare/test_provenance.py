@@ -135,3 +135,19 @@ def test_the_peak_is_that_of_the_work_since_it_was_reset() -> None:
 def test_versions_and_machine_are_named() -> None:
     assert {"rmsh", "python", "numpy"} <= versions().keys()
     assert machine()["cores"] >= 1
+
+
+def test_code_in_the_package_of_a_method_outside_rmsh_is_part_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    found = []
+    for name, helper in (("one", HELPER), ("two", HELPER.replace("0.5", "0.25")), ("three", HELPER + "# a comment\n")):
+        folder = tmp_path / f"outside_{name}"
+        folder.mkdir()
+        (folder / "__init__.py").touch()
+        (folder / "tested_helper.py").write_text(helper)
+        (folder / "tested.py").write_text(METHOD.replace("rmsh.methods", f"outside_{name}"))
+        found.append(code_hash(type("Tested", (), {"__module__": f"outside_{name}.tested"})))
+    assert found[0] not in (None, found[1])
+    assert found[0] == found[2]

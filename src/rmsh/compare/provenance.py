@@ -81,7 +81,7 @@ def forget_peak_memory() -> None:
         _CLEAR_REFS.write_text("5")  # the kernel's number for the peak
 
 
-# Definitions in these packages are part of a method; what they import from elsewhere is not followed.
+# Definitions in these packages, and in that of the method, are part of it; other imports are not followed.
 _FOLLOWED = ("rmsh.methods", "rmsh.training", "rmsh.coding")
 _DESCRIPTIVE = {"name", "summary", "reference", "version"}  # class attributes that change nothing that is learned
 
@@ -140,7 +140,7 @@ def _source(module: str) -> _Source | None:
         return None
     if text is None:
         return None
-    tree = ast.parse(text)
+    tree, followed = ast.parse(text), (*_FOLLOWED, module.rpartition(".")[0] or module)
     definitions: dict[str, ast.stmt] = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -151,7 +151,7 @@ def _source(module: str) -> _Source | None:
     imports = {
         alias.asname or alias.name: (node.module, alias.name)
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(_FOLLOWED)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(followed)
         for alias in node.names
     }
     return _Source(definitions, imports)
