@@ -76,7 +76,7 @@ def _both(scores: dict[str, Any], metric: str) -> str:
 
 def measure(train: Pairs, query: Pairs) -> dict[str, Any]:
     """The scores of all ways, plain and rescored, by direction."""
-    labels, rows = np.asarray(query.labels), {}
+    labels, rows = np.asarray(query.labels), dict[tuple[str, int], Any]()
     trained, vectors = common_space(train, query)
     for direction, (one, other) in {"i2t": (0, 1), "t2i": (1, 0)}.items():
         exact = vectors[one]
@@ -152,7 +152,8 @@ def rabitq(vectors: FloatArray) -> FloatArray:
     """
     squares, sums = np.square(vectors).sum(axis=1, keepdims=True), np.abs(vectors).sum(axis=1, keepdims=True)
     factors = (squares / np.maximum(sums, 1e-12)).astype(np.float16)  # |o| / (x0 sqrt d)
-    return signs(vectors) * factors.astype(np.float32)
+    stored: FloatArray = signs(vectors) * factors.astype(np.float32)
+    return stored
 
 
 def rabitq_bound(vector: FloatArray, query: FloatArray) -> float:
@@ -192,7 +193,8 @@ class Int8(NamedTuple):
 
     def codes(self, vectors: FloatArray) -> IntArray:
         """The levels, -128 to 127, (n, d)."""
-        return np.clip(np.rint((vectors - self.low) / self.step) - 128, -128, 127).astype(np.int64)
+        levels: IntArray = np.clip(np.rint((vectors - self.low) / self.step) - 128, -128, 127).astype(np.int64)
+        return levels
 
     def round_trip(self, vectors: FloatArray) -> FloatArray:
         """The values of the levels; steps differ by dimension, so scores of the levels themselves would weight them."""

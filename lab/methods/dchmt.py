@@ -15,12 +15,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadMethod, HeadObjective
+from rmsh.methods.deep import NetworkConfig
 from rmsh.training.loop import Batch, Losses
 from rmsh.training.losses import share_a_label
 
 
-class DCHMTConfig(HeadConfig):
+class DCHMTConfig(NetworkConfig):
     batch_norm: bool = Field(True, description="batch normalisation before the last activation")
     theta: float = Field(0.5, gt=0, le=1, description="share of the bits in which dissimilar items should differ")
     quantisation: float = Field(1e-3, ge=0, description="weight of the distance of probabilities from 0 and 1")

@@ -15,12 +15,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadMethod, HeadObjective
+from rmsh.methods.deep import NetworkConfig
 from rmsh.training.loop import Batch, Losses
 from rmsh.training.losses import cosines, share_a_label
 
 
-class DHaPHConfig(HeadConfig):
+class DHaPHConfig(NetworkConfig):
     temperature: float = Field(0.3, gt=0, description="tau, by which cosines are divided")
 
 
@@ -35,7 +36,8 @@ class Objective(HeadObjective):
         weights = pace * torch.where(similar > 0, -(1 + fixed) / 4, fixed - 1)  # their logarithms
         logits = s / self.config.temperature + weights
         positive = logits.masked_fill(similar == 0, -torch.inf)
-        return (logits.logsumexp(dim=1) - positive.logsumexp(dim=1)).mean()
+        loss: Tensor = (logits.logsumexp(dim=1) - positive.logsumexp(dim=1)).mean()
+        return loss
 
 
 class DHaPH(HeadMethod):

@@ -18,12 +18,13 @@ from pydantic import Field
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
-from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadMethod, HeadObjective
+from rmsh.methods.deep import NetworkConfig
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import cosines, signs
 
 
-class DNPHConfig(HeadConfig):
+class DNPHConfig(NetworkConfig):
     margin: float = Field(1.0, ge=0, description="added to the squared distance from the proxies of the own classes")
     uniformity: float = Field(0.1, ge=0, description="weight of the random codes for 16 bits, falling with the length")
     learn_proxies: bool = Field(True, description="train the proxies; false: they stay random")

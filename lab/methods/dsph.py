@@ -15,7 +15,8 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
-from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadMethod, HeadObjective
+from rmsh.methods.deep import NetworkConfig
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import cosines, share_a_label
 
@@ -23,7 +24,7 @@ from rmsh.training.losses import cosines, share_a_label
 _BEST_KNOWN = {(16, 6): 6, (16, 8): 5, (32, 7): 14, (32, 8): 13, (64, 8): 29}
 
 
-class DSPHConfig(HeadConfig):
+class DSPHConfig(NetworkConfig):
     alpha: float = Field(0.8, ge=0, description="weight of pairs of items that share no label")
     threshold: float | None = Field(None, ge=-1, lt=1, description="cosine t; none: from the best linear codes")
 

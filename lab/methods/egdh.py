@@ -66,9 +66,9 @@ class Objective(HashObjective):
     def forward(self, batch: Batch) -> Losses:
         own = self.set_of[batch.rows]
         if self.epoch < self.label_epochs:
-            return Losses(self._label_terms(self.sets[own.unique()]))
+            return Losses(self._label_terms(self.sets[torch.unique(own)]))
         others = torch.randint(len(self.sets), (self.config.others,))
-        compared, position = torch.cat([own, others]).unique(return_inverse=True)
+        compared, position = torch.unique(torch.cat([own, others]), return_inverse=True)
         with torch.no_grad():
             w = signs(self.labels(self.sets[compared]))
         terms: dict[str, Tensor] = {}

@@ -23,13 +23,10 @@ if TYPE_CHECKING:
     from rmsh.training.loop import Batch, Losses, TrainingSet
 
 
-HeadConfig = NetworkConfig
-
-
 class HeadObjective(HashObjective):
     """A loss of the image outputs f and text outputs g, both (n, K), of a batch; ``epochs`` is the number of epochs."""
 
-    def __init__(self, data: TrainingSet, config: HeadConfig, *, epochs: int = 1, **network: Any) -> None:
+    def __init__(self, data: TrainingSet, config: NetworkConfig, *, epochs: int = 1, **network: Any) -> None:
         super().__init__(data, **{"outputs": config.bits, **config.network(), **network})
         self.config: Any = config
         self.epochs = epochs
@@ -50,7 +47,7 @@ class HeadMethod(NetworkMethod):
         return self.objective(data, self.config, epochs=self._epochs(len(data)))
 
 
-class SampleConfig(HeadConfig):
+class SampleConfig(NetworkConfig):
     pairs: int = Field(5000, ge=3, description="random training pairs to learn from")
 
 

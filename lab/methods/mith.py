@@ -17,12 +17,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadMethod, HeadObjective
+from rmsh.methods.deep import NetworkConfig
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import contrastive_loss, cosines, half_products, pairwise_loss, share_a_label, signs
 
 
-class MITHConfig(HeadConfig):
+class MITHConfig(NetworkConfig):
     batch_norm: bool = Field(True, description="batch normalisation before the last activation")
     likelihood: float = Field(10.0, ge=0, description="weight of the likelihood of shared labels")
     quantisation: float = Field(8.0, ge=0, description="weight of the quantisation loss")

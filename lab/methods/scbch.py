@@ -15,12 +15,13 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
-from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadMethod, HeadObjective
+from rmsh.methods.deep import NetworkConfig
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import classification_loss, lower_negatives
 
 
-class SCBCHConfig(HeadConfig):
+class SCBCHConfig(NetworkConfig):
     alpha: float = Field(0.7, ge=0, description="weight of the contrast")
     beta: float = Field(0.3, ge=0, description="weight of the quantisation")
     margin: float = Field(0.3, ge=0, description="similarity below that of the own pair from which negatives are easy")
@@ -34,7 +35,7 @@ class Objective(HeadObjective):
         super().__init__(data, config, **options)
         self.heads = nn.ModuleList(nn.Linear(config.bits, data.labels.shape[1], bias=False) for _ in range(2))
         for head in self.heads:
-            nn.init.orthogonal_(head.weight)
+            nn.init.orthogonal_(head.weight)  # type: ignore[arg-type]  # of a linear layer
         self.weights = torch.ones(len(data))
         self.register_buffer("outputs", torch.zeros(len(data), 2 * config.bits))
 
@@ -65,7 +66,7 @@ class SCBCH(HeadMethod):
 def agreement(outputs: Tensor, labels: Tensor) -> Tensor:
     """The weights (n,) of items with outputs (n, 2K), images and texts side by side, and labels (n, C)."""
     searched, weights = torch.randperm(len(outputs))[:8192], []
-    for rows in torch.arange(len(outputs)).split(4096):
+    for rows in torch.split(torch.arange(len(outputs)), 4096):
         similarities = (outputs[rows] @ outputs[searched].T).masked_fill(rows[:, None] == searched, 0.0)
         near = similarities.clamp_min(0).topk(min(20, len(searched)), dim=1)
         found = (near.values[:, :, None] * labels[searched[near.indices]]).sum(dim=1)

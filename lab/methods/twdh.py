@@ -19,13 +19,14 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
-from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadMethod, HeadObjective
 from rmsh.hash_function import HashFunction, Layer
+from rmsh.methods.deep import NetworkConfig
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import signs
 
 
-class TwDHConfig(HeadConfig):
+class TwDHConfig(NetworkConfig):
     long: int = Field(512, ge=1, description="bits of the long code")
     quantisation: float = Field(0.5, ge=0, description="weight of the distance of long bits from 0 and 1")
     sparsity: float = Field(1e-3, ge=0, description="weight of the absolute values of T")

@@ -16,12 +16,13 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor
 
-from lab.methods.heads import HeadConfig, HeadMethod, HeadObjective
+from lab.methods.heads import HeadMethod, HeadObjective
+from rmsh.methods.deep import NetworkConfig
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import contrastive_loss, lower_negatives, signs
 
 
-class UCCHConfig(HeadConfig):
+class UCCHConfig(NetworkConfig):
     alpha: float = Field(0.7, ge=0, le=1, description="weight of the contrast with the memory, not the batch")
     margin: float = Field(0.2, ge=0, description="similarity below that of the own pair from which negatives are easy")
     shift: float = Field(0.1, ge=0, description="what the similarity of easy negatives is reduced by")
