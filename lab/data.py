@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rmsh import pipeline
 from rmsh.compare.provenance import commit
-from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError
-from rmsh.core.files import write_json
+from rmsh.core.files import cache_folder, write_json
 from rmsh.data.open import open_pairs
 from rmsh.features.extract import encode_pairs
 

@@ -17,7 +17,7 @@ _LIKE = "000/000002.jpg"  # a single guitar
 
 def main() -> None:
     """Run the commands that a user would type, and print them."""
-    from rmsh.core.cache import cache_folder
+    from rmsh.core.files import cache_folder
 
     sys.exit(demonstrate(cache_folder() / "demo", serve=_is_interactive(), scenes=SCENES))
 

@@ -20,7 +20,7 @@ from PIL import Image
 
 from lab.data import PROJECT, coco66k_root, write_measurement
 from rmsh.builder import build
-from rmsh.builder.photos import read_files
+from rmsh.builder.source import read_files
 from rmsh.builder.sync import Synced, sync
 from rmsh.codes import Codes
 from rmsh.compare.provenance import forget_peak_memory, peak_memory_mb

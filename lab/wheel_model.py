@@ -19,9 +19,8 @@ import numpy as np
 import typer
 
 from lab.data import PROJECT, coco66k, coco66k_place, coco66k_root, write_measurement
-from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError
-from rmsh.core.files import write_text
+from rmsh.core.files import cache_folder, write_text
 from rmsh.core.types import MODALITIES
 from rmsh.data.open import open_pairs
 from rmsh.features import extract

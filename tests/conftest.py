@@ -23,7 +23,7 @@ import pytest
 from PIL import ExifTags, Image
 
 from lab.speed.hostile import large_avif, long_comment, long_png, progressive_jpeg
-from rmsh.builder.photos import read_files
+from rmsh.builder.source import read_files
 from rmsh.core.types import FloatArray
 from rmsh.data.pairs import Pairs
 from rmsh.data.records import Origin

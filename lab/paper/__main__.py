@@ -58,7 +58,7 @@ def paper(
     from lab.paper.report import write_report
     from lab.paper.results import read_experiments
     from rmsh.compare.runner import make_runs, missing_runs
-    from rmsh.core.cache import cache_folder
+    from rmsh.core.files import cache_folder
 
     console = Console(json=json, quiet=quiet)
     require("matplotlib", "plots")  # before the runs, which may take days

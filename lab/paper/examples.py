@@ -18,7 +18,7 @@ from lab.paper.published import COMPARED
 from lab.paper.results import Experiment, Method, done
 from rmsh.codes import hamming
 from rmsh.compare.measure import Parts, parts_of
-from rmsh.compare.references import method_of
+from rmsh.compare.run import method_of
 from rmsh.core.errors import DataError
 from rmsh.core.files import read_json, write_json
 from rmsh.core.types import MODALITIES

@@ -28,8 +28,7 @@ from lab.console import Only, Tables  # noqa: TC001  # typer reads them
 from lab.data import RESULTS, coco66k
 from lab.speed.engines import enlarge, generate, measure, to_codes
 from rmsh.compare.provenance import commit
-from rmsh.core.cache import cache_folder
-from rmsh.core.files import read_json, write_json
+from rmsh.core.files import cache_folder, read_json, write_json
 from rmsh.index.brute import Brute
 from rmsh.index.scan import Scan
 from rmsh.methods import create

@@ -25,7 +25,7 @@ from lab.data import RESULTS, coco66k, coco66k_place, write_measurement
 from lab.demo import SCENES
 from lab.scenes import write_scenes
 from lab.wheel_model import TWIN, photographs_of, score
-from rmsh.core.cache import cache_folder
+from rmsh.core.files import cache_folder
 from rmsh.core.types import MODALITIES
 from rmsh.data.labels import label_texts, mine_classes
 from rmsh.data.open import open_pairs

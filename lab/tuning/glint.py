@@ -17,10 +17,9 @@ from lab.console import Only, Tables  # noqa: TC001  # typer reads them
 from lab.data import RUNS, coco66k_place
 from lab.tuning.quality import score_table
 from rmsh.compare.measure import measure, parts_of
-from rmsh.compare.references import method_of
 from rmsh.compare.result import write_result
-from rmsh.compare.run import Run
-from rmsh.core.cache import cache_folder
+from rmsh.compare.run import Run, method_of
+from rmsh.core.files import cache_folder
 from rmsh.data.open import Opened, open_pairs
 from rmsh.metrics.directions import modalities
 from rmsh.metrics.evaluate import evaluate

@@ -15,9 +15,8 @@ from lab.console import Seed  # noqa: TC001  # typer reads them
 from lab.data import coco66k_place, write_measurement
 from lab.tuning.glint import ndcg_and_map
 from rmsh.compare.measure import Parts, parts_of
-from rmsh.compare.references import method_of
-from rmsh.compare.run import Run
-from rmsh.core.cache import cache_folder
+from rmsh.compare.run import Run, method_of
+from rmsh.core.files import cache_folder
 from rmsh.data.open import open_pairs
 from rmsh.metrics.directions import modalities
 from rmsh.metrics.evaluate import evaluate

@@ -16,8 +16,7 @@ from zlib import crc32
 import numpy as np
 from pydantic import Field, model_validator
 
-from rmsh.compare.references import method_of
-from rmsh.compare.run import Run
+from rmsh.compare.run import Run, method_of
 from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError
 from rmsh.methods import method_class

@@ -30,8 +30,7 @@ from lab.tuning.halving import Halving, Options, Outcome, Trials, key_of
 from rmsh.cli.console import duration
 from rmsh.compare.measure import Parts, Stopwatch, parts_of, score_codes
 from rmsh.compare.provenance import code_hash, commit
-from rmsh.compare.references import method_of
-from rmsh.compare.run import Run
+from rmsh.compare.run import Run, method_of
 from rmsh.core.errors import DataError
 from rmsh.core.files import read_json, write_json, write_text
 from rmsh.core.locks import try_lock

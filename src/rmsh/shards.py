@@ -37,8 +37,7 @@ from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.core.types import MODALITIES
 from rmsh.data.open import open_pairs
 from rmsh.data.pairs import Pairs, dense_rows
-from rmsh.data.readers.parquet_images import read_tables, tables_in
-from rmsh.data.readers.tar_shards import read_shards, shards_in
+from rmsh.data.readers.packed_images import read_shards, read_tables, shards_in, tables_in
 from rmsh.data.records import Origin, Record, Skipped, to_pairs
 from rmsh.features.executors import Executor, Task, run
 from rmsh.features.extract import encode_pairs, file_state, restore_once

@@ -18,8 +18,8 @@ from PIL import Image
 from rmsh.builder import BuildConfig, Built, build
 from rmsh.builder.build import estimate, work_folder
 from rmsh.builder.source import read_raw
-from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError, InputError, RmshError
+from rmsh.core.files import cache_folder
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import Progress
 from rmsh.library import Library

@@ -16,7 +16,7 @@ from rmsh.builder.sync import Synced, folders_of, sync
 from rmsh.core.errors import DataError, FormatError, InputError
 from rmsh.features.images import ImageEncoder
 from rmsh.library import Library
-from rmsh.library.image_folders import image_folders
+from rmsh.library.folder import image_folders
 from rmsh.library.maintenance import relocate
 from rmsh.library.photos import read_photos
 

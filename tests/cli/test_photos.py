@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from rmsh.builder import build
-from rmsh.cli import photos
+from rmsh.cli import build as commands
 from rmsh.cli.main import run
 
 Capture = pytest.CaptureFixture[str]
@@ -92,7 +92,7 @@ def test_watch_follows_changes_until_it_is_interrupted(
         elif len(pauses) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(photos, "time", SimpleNamespace(sleep=pause))
+    monkeypatch.setattr(commands, "time", SimpleNamespace(sleep=pause))
     assert run(["sync", str(folder / "library"), "--watch"]) == 130
     out, err = capsys.readouterr()
     told = [line.partition(": ")[2] for line in out.splitlines()]

@@ -11,7 +11,6 @@ import pytest
 from rmsh import __version__
 from rmsh.compare import result as results
 from rmsh.compare.provenance import code_hash
-from rmsh.compare.references import method_of
 from rmsh.compare.result import (
     CARRIED_OVER,
     changed_options,
@@ -21,7 +20,7 @@ from rmsh.compare.result import (
     stale_reason,
     unpack_scores,
 )
-from rmsh.compare.run import Run
+from rmsh.compare.run import Run, method_of
 from rmsh.methods.scm import SCM
 
 RUN = Run("a", "scm", 8)

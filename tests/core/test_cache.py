@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rmsh.core.cache import cache_folder
+from rmsh.core.files import cache_folder
 
 
 def test_tests_use_a_temporary_cache(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -16,7 +16,7 @@ from PIL import Image
 from rmsh.core.errors import DataError
 from rmsh.data import open as open_module
 from rmsh.data.open import open_pairs
-from rmsh.data.readers import parquet_images
+from rmsh.data.readers import packed_images
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +84,7 @@ def test_a_large_file_is_read_in_small_parts(tmp_path: Path) -> None:
     before = pa.default_memory_pool().bytes_allocated()
     most = 0
     with path.open("rb") as file:
-        for _ in parquet_images._rows(file, path):
+        for _ in packed_images._rows(file, path):
             most = max(most, pa.default_memory_pool().bytes_allocated() - before)
     assert most < 20 << 20
 

@@ -10,8 +10,8 @@ import pytest
 
 from rmsh.core.errors import DataError
 from rmsh.data.open import open_pairs
-from rmsh.data.readers import tar_shards
-from rmsh.data.readers.tar_shards import read_shards, shards_in
+from rmsh.data.readers import packed_images
+from rmsh.data.readers.packed_images import read_shards, shards_in
 
 
 def _tar(path: Path, *members: tuple[str, bytes] | tarfile.TarInfo, mode: str = "w") -> Path:
@@ -79,11 +79,11 @@ def test_links_devices_and_sparse_files_are_not_read(tmp_path: Path) -> None:
     origin, _ = read_shards([shard], into=tmp_path / "out")
     assert [record.id for record in origin.records] == ["b"]
     assert [one.id for one in origin.skipped] == ["a", "d"]
-    assert tar_shards._member_problem(sparse, ".jpg") is not None
+    assert packed_images._member_problem(sparse, ".jpg") is not None
 
 
 def test_a_member_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tar_shards, "LARGEST_IMAGE", 3)
+    monkeypatch.setattr(packed_images, "LARGEST_IMAGE", 3)
     shard = _tar(tmp_path / "s.tar", ("a.jpg", b"1234"), ("a.txt", b"words"))
     origin, _ = read_shards([shard], into=tmp_path / "out")
     assert origin.records[0].picture is None

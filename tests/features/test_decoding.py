@@ -19,7 +19,7 @@ import pytest
 from PIL import Image, features
 
 from rmsh.core.errors import DataError, ImageLimitError, RmshError
-from rmsh.features import decoding, pixels
+from rmsh.features import decoding, decoding_worker
 from rmsh.features.decoding import Decoder
 from rmsh.features.images import ImageEncoder, ImageLike, read_image, read_pixels
 
@@ -210,8 +210,8 @@ def test_a_worker_does_not_receive_our_token(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_answer_of_the_wrong_size_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     program = decoding._PROGRAM.replace(
-        "main()", "from rmsh.features import decoding_worker as w, pixels; w.decode = lambda *a, **b: "
-        "pixels.Image.new('RGB', (500, 500)); main()"
+        "main()", "from rmsh.features import decoding_worker as w; w.decode = lambda *a, **b: "
+        "w.Image.new('RGB', (500, 500)); main()"
     )  # fmt: skip
     monkeypatch.setattr(decoding, "_PROGRAM", program)
     decoder = Decoder(workers=1)
@@ -246,7 +246,7 @@ def test_strips_change_no_pixel(mode: str, monkeypatch: pytest.MonkeyPatch) -> N
         image = image.convert("RGB").convert("P") if mode == "P" else image.convert(mode)
     image.info |= {"transparency": 3} if mode == "P" else {}
     whole = np.asarray(read_image(image))
-    monkeypatch.setattr(pixels, "_STRIP", 100)
+    monkeypatch.setattr(decoding_worker, "_STRIP", 100)
     np.testing.assert_array_equal(np.asarray(read_image(image)), whole)
 
 

@@ -123,7 +123,7 @@ OURS = sorted({*GRIDS.glob("*.yaml")} - {GRIDS / name for name in NO_GRIDS})
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_our_own_grids_name_methods_and_options_that_exist(path: Path) -> None:
-    from rmsh.compare.references import method_of
+    from rmsh.compare.run import method_of
 
     for run in read_grid(path).runs():
         assert method_of(run).config.seed == run.seed

@@ -9,8 +9,8 @@ import pytest
 from rmsh.codes import Codes
 from rmsh.index.filters import parse
 from rmsh.library import Item, Library
-from rmsh.library.facets import MOST_VALUES, State, facets_of, label_hints, state_of
-from rmsh.library.photos import insert_photos, read_photos
+from rmsh.library.duplicates import state_of
+from rmsh.library.photos import MOST_VALUES, facets_of, insert_photos, label_hints, read_photos
 from rmsh.library.queries import LabelEntry
 
 DOGS = {name: LabelEntry(place, name, 1, 1) for place, name in enumerate(["dog", "Dogs", "cat", "two words"])}
@@ -64,7 +64,7 @@ def test_the_state_changes_with_items_and_with_facts_alone(photographs: Path, co
     assert len(set(states)) == 3
 
 
-def _state(library: Library) -> State:
+def _state(library: Library) -> tuple[int, str, int]:
     with library.reading() as connection:
         return state_of(connection)
 

@@ -15,7 +15,7 @@ from rmsh.core.errors import RmshError
 from rmsh.features.images import read_photo
 from rmsh.library import Item, Library
 from rmsh.library.backup import backup, restore
-from rmsh.library.image_folders import image_folders, set_folder
+from rmsh.library.folder import image_folders, set_folder
 from rmsh.library.photos import ImageFile
 from rmsh.library.verify import verify
 from rmsh.model import Model

@@ -13,7 +13,7 @@ from rmsh.core.errors import ConfigError
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods.rmsh import RMSH, Objective, RMSHConfig, positive_weights
 from rmsh.training.loop import TrainingSet
-from rmsh.training.triplets import draw
+from rmsh.training.losses import draw
 
 DELTA = 3.0
 ROWS = np.arange(7)

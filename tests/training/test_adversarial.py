@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from rmsh.training.adversarial import discriminator, discriminator_loss, generator_loss
+from rmsh.training.networks import discriminator, discriminator_loss, generator_loss
 
 
 def _judge() -> nn.Linear:

@@ -14,8 +14,7 @@ from torch import nn
 from rmsh.core.errors import FormatError, TrainingError
 from rmsh.core.progress import Progress
 from rmsh.training import loop
-from rmsh.training.checkpoint import save_checkpoint
-from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet, rate_at, train
+from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet, rate_at, save_checkpoint, train
 from rmsh.training.networks import dropout_mask
 
 SCHEDULE = Schedule(epochs=4, batch=8, rate=0.01, shape="one-cycle")

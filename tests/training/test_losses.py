@@ -11,16 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmsh.training.losses import (
+    Order,
     classification_loss,
     half_products,
+    margin_triplet_loss,
+    order_by,
     pairwise_loss,
     quantisation_loss,
     share_a_label,
     signs,
+    squared_distances,
     target_shares,
     triplet_loss,
 )
-from rmsh.training.triplets import Order, margin_triplet_loss, order_by, squared_distances
 
 
 def _order(near: float, far: float) -> Order:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmsh.training.triplets import draw, order_by, pairs_of, similarity
+from rmsh.training.losses import draw, order_by, pairs_of, similarity
 
 
 @given(n=st.integers(3, 40), per_item=st.integers(1, 6))

@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rmsh.builder.source import Source, encode_source, read_raw, with_classes, with_files, with_texts
-from rmsh.core.cache import cache_folder
 from rmsh.core.errors import DataError, InputError
-from rmsh.core.files import make_folder
+from rmsh.core.files import cache_folder, make_folder
 from rmsh.core.progress import OnProgress, Progress, counter, ignore
 from rmsh.data.readers.folder import is_image, is_image_folder, read_folders
-from rmsh.data.readers.parquet_images import tables_in
+from rmsh.data.readers.packed_images import tables_in
 from rmsh.data.records import METADATA_SUFFIXES, count_skipped, refuse_skipped, to_pairs
 from rmsh.library import Library
-from rmsh.library.folder import MANIFEST, read_report
-from rmsh.library.image_folders import image_folders, set_folder
+from rmsh.library.folder import MANIFEST, image_folders, read_report, set_folder
 from rmsh.library.photos import read_photos
 from rmsh.library.queries import count_items, has_vectors, rows_of_ids
 from rmsh.pipeline import codes_of, restore_encoders

@@ -36,8 +36,7 @@ from rmsh.data.records import count_skipped, write_skipped
 from rmsh.features.extract import check_encoder
 from rmsh.library import Library
 from rmsh.library.database import translate_errors
-from rmsh.library.folder import MANIFEST, REPORT, read_report
-from rmsh.library.image_folders import set_folder
+from rmsh.library.folder import MANIFEST, REPORT, read_report, set_folder
 from rmsh.library.maintenance import bytes_per_item
 from rmsh.methods import create
 from rmsh.model import Model, load

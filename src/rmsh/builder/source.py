@@ -1,4 +1,4 @@
-"""The items of a build: read, labelled by the data or by words of the texts, and encoded to features.
+"""The items of a build: read with the facts of their files, labelled by the data or by words, and encoded.
 
 Labels of the data are learned from. Classes found in the texts only serve as filters, and the pairs are learned from,
 unless the method needs labels or the user wants otherwise. If there are no pairs, or few, nothing is learned, and the
@@ -7,8 +7,11 @@ bundled model is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import hashlib
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,18 +19,22 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from pydantic import Field
 
-from rmsh.builder.photos import read_files
 from rmsh.builder.stages import digest
 from rmsh.codes import MAX_BITS
 from rmsh.core.config import Config
-from rmsh.core.errors import DataError
-from rmsh.core.progress import OnProgress, ignore
+from rmsh.core.errors import DataError, FormatError
+from rmsh.core.files import make_folder, open_regular, read_json, write_json
+from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.core.types import Store  # noqa: TC001 (pydantic reads it)
 from rmsh.data.labels import label_texts, mine_classes
 from rmsh.data.open import open_pairs
-from rmsh.data.records import Skipped, refuse_skipped, to_pairs
+from rmsh.data.records import Origin, Skipped, locate, refuse_skipped, to_pairs
+from rmsh.features.decoding import processors
 from rmsh.features.extract import encode_pairs, file_state
+from rmsh.features.images import read_photo
+from rmsh.features.photo import Photo
 from rmsh.library import Item
+from rmsh.library.photos import ImageFile
 from rmsh.methods import DEFAULT_METHOD, method_class
 from rmsh.pipeline import DEFAULT_ENCODERS
 
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
     from rmsh.data.records import Origin
     from rmsh.features.base import Encoder
     from rmsh.features.executors import Executor
-    from rmsh.library.photos import ImageFile
+
 
 Signal: TypeAlias = Literal["labels", "pairs", "nothing"]  # what a model learns from
 
@@ -275,3 +282,63 @@ def encode_source(
     record_of |= {one.id: replace(record_of[one.id], picture=None) for one in skipped}
     origin = replace(source.origin, records=tuple(record_of.values()), skipped=(*source.origin.skipped, *skipped))
     return replace(encoded, origin=origin).take(np.flatnonzero(pairs.has_image | pairs.has_text))
+
+
+def read_files(
+    origin: Origin,
+    names: Iterable[str],
+    *,
+    known: Mapping[str, ImageFile] | Path,
+    place: bool = True,
+    on_progress: OnProgress = ignore,
+) -> dict[str, ImageFile]:
+    """The image files of data by name; those that cannot be read are left out, because their encoder reports them.
+
+    ``known`` are files as they were before, or a JSON file of them, which is updated; a file with the same size and
+    time of change is not read again. ``place`` keeps where an image was taken.
+    """
+    names, before = list(names), _load(known) if isinstance(known, Path) else known
+    report = counter(on_progress, "read files", len(names), "file")
+
+    def read(name: str) -> ImageFile | None:
+        folder, path = locate(name, origin.folder, origin.others)
+        state, earlier = file_state(path), before.get(name)
+        if state is None or (earlier is not None and [earlier.size, earlier.modified] == state):
+            return earlier if state else None
+        try:
+            with open_regular(path, inside=folder) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if earlier is not None and earlier.hash == digest:
+                return replace(earlier, size=state[0], modified=state[1])
+            return ImageFile(state[0], state[1], digest, read_photo(path))
+        except (DataError, OSError):
+            return None
+
+    found = {}
+    with ThreadPoolExecutor(processors(), thread_name_prefix="rmsh-files") as pool:
+        for count, (name, file) in enumerate(zip(names, pool.map(read, names), strict=True), start=1):
+            if file is not None:
+                found[name] = file
+            report(count)
+    if isinstance(known, Path) and found != before:
+        make_folder(known.parent, mode=0o700)
+        write_json(known, {name: _to_json(file) for name, file in found.items()})
+    return found if place else {name: replace(f, photo=replace(f.photo, place=None)) for name, f in found.items()}
+
+
+def _to_json(file: ImageFile) -> dict[str, Any]:
+    return asdict(file) | {"photo": asdict(file.photo) | {"look": file.photo.look.hex()}}
+
+
+def _load(path: Path) -> dict[str, ImageFile]:
+    """Files as they were written; an unusable list is made again."""
+    if not path.is_file():
+        return {}
+    with suppress(FormatError, AttributeError, KeyError, TypeError, ValueError):
+        return {
+            str(name): ImageFile(
+                int(file["size"]), int(file["modified"]), str(file["hash"]), Photo.parse(file["photo"])
+            )
+            for name, file in read_json(path).items()
+        }
+    return {}

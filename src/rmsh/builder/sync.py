@@ -20,15 +20,14 @@ import numpy as np
 from rmsh.builder.add import is_present, read_followed, write_items
 from rmsh.builder.source import Source, encode_source
 from rmsh.builder.stages import digest
-from rmsh.core.cache import cache_folder
 from rmsh.core.errors import InputError
-from rmsh.core.files import read_json, write_json
+from rmsh.core.files import cache_folder, read_json, write_json
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import LIBRARY_FILES
 from rmsh.data.records import Record, Skipped, folder_name
 from rmsh.features.extract import file_state
-from rmsh.library.image_folders import forget_folder, image_folders
+from rmsh.library.folder import forget_folder, image_folders
 from rmsh.library.photos import has_photos, insert_photos, read_photos
 from rmsh.library.queries import has_vectors, items_of_rows, rows_of
 from rmsh.pipeline import restore_encoders

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rmsh.cli.bounds import code_lengths
 from rmsh.cli.console import Console, duration, table
+from rmsh.cli.train import code_lengths
 from rmsh.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ def compare(
     retry_failed: Annotated[bool, typer.Option(help="Retry failed runs.")] = False,
     time_limit: Annotated[float | None, typer.Option(min=1, metavar="SECONDS", help="Time limit of a run.")] = None,
 ) -> None:
-    from rmsh.compare.references import REFERENCES
-    from rmsh.compare.run import Run
+    from rmsh.compare.run import REFERENCES, Run
     from rmsh.compare.runner import make_runs, missing_runs, stale_runs
     from rmsh.compare.table import summarise
     from rmsh.data.splits import PROTOCOLS

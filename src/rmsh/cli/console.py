@@ -26,7 +26,6 @@ from rmsh.core.files import printable
 if TYPE_CHECKING:
     from rmsh.core.progress import OnProgress, Progress
 
-
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither notes nor progress.")]
 ExecutorName: TypeAlias = Annotated[

@@ -19,10 +19,8 @@ from rmsh.core.files import printable
 
 # Modules and their commands, which are functions of the same name; the help is the docstring of either.
 MODULES = {
-    "build": ("build", "add", "remove", "recode"),
-    "photos": ("sync", "duplicates"),
-    "bounds": ("bounds",),
-    "train": ("methods", "train", "encode"),
+    "build": ("build", "add", "remove", "recode", "sync", "duplicates"),
+    "train": ("bounds", "methods", "train", "encode"),
     "evaluate": ("evaluate", "audit"),
     "compare": ("compare",),
     "search": ("search", "serve"),

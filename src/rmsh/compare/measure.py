@@ -12,8 +12,8 @@ import numpy as np
 from rmsh import pipeline
 from rmsh.codes import Codes
 from rmsh.compare.provenance import code_hash, forget_peak_memory, machine, peak_memory_mb, versions
-from rmsh.compare.references import method_of, unit_rows
 from rmsh.compare.result import Result, compact, head, pack_scores
+from rmsh.compare.run import method_of, unit_rows
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES, Direction, Modality

@@ -10,8 +10,7 @@ import numpy as np
 
 from rmsh import __version__
 from rmsh.compare.provenance import code_hash, commit, versions
-from rmsh.compare.references import class_of, method_of
-from rmsh.compare.run import Run
+from rmsh.compare.run import Run, class_of, method_of
 from rmsh.core.errors import FormatError
 from rmsh.core.files import read_json, write_text
 

@@ -22,8 +22,8 @@ from typing import Any
 from rmsh.compare.measure import measure, split_of
 from rmsh.compare.result import Result, changed_options, failure, read_result, stale_reason, write_result
 from rmsh.compare.run import Run
-from rmsh.core.cache import cache_folder
 from rmsh.core.errors import ConfigError, RmshError
+from rmsh.core.files import cache_folder
 from rmsh.core.locks import try_lock
 from rmsh.data.open import open_pairs
 from rmsh.methods import METHODS

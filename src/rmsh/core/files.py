@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import platformdirs
+
 from rmsh.core.errors import DataError, FormatError, RmshError
 
 # Control characters except tab and line feed, marks that reverse the direction of writing, and lone surrogates.
@@ -168,3 +170,8 @@ def sha256(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def cache_folder() -> Path:
+    """The folder named by ``RMSH_CACHE``, or ``rmsh`` in the user's cache folder."""
+    return Path(os.environ.get("RMSH_CACHE") or platformdirs.user_cache_path("rmsh", appauthor=False))

@@ -17,7 +17,7 @@ from rmsh.core.errors import DataError, ImageLimitError
 from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.features.base import Unreadable, refuse
 from rmsh.features.decoding import processors, shared_decoder
-from rmsh.features.pixels import FORMATS, check_pixels, fitted, to_rgb
+from rmsh.features.decoding_worker import FORMATS, check_pixels, fitted, to_rgb
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -35,11 +35,12 @@ from rmsh.library.folder import (
     NEXT_MODEL,
     check_is_library,
     find_model,
+    image_folders,
     install_model,
     new_folder,
+    set_folder,
     write_manifest,
 )
-from rmsh.library.image_folders import image_folders, set_folder
 from rmsh.library.maintenance import upgrade
 from rmsh.library.queries import count_items, generation_of, last_change, library_id
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot

@@ -11,6 +11,7 @@ Nothing is deleted, here or anywhere: groups are reported, the best image first.
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ from rmsh.core.errors import InputError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.features.photo import LOOK_BITS
 from rmsh.index.scan import Scan
-from rmsh.library.photos import read_photos
-from rmsh.library.queries import items_of_rows
+from rmsh.library.photos import count_photos, read_photos
+from rmsh.library.queries import items_of_rows, last_change
 
 if TYPE_CHECKING:
     from rmsh.core.types import BitArray, IntArray, PackedArray
@@ -51,6 +52,11 @@ class Group:
 
     kind: Kind
     ids: tuple[str, ...]
+
+
+def state_of(connection: sqlite3.Connection) -> tuple[int, str, int]:
+    """Changes whenever facets and duplicates may change; `rmsh sync` can add facts to items that stay as they are."""
+    return *last_change(connection), count_photos(connection)
 
 
 def groups_in(library: Library, *, seconds: float = BURST_SECONDS, on_progress: OnProgress = ignore) -> list[Group]:

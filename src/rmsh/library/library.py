@@ -21,10 +21,9 @@ from rmsh.core.types import MODALITIES
 from rmsh.data.readers.folder import read_credit
 from rmsh.index.filters import to_mask
 from rmsh.library import database, queries, writing
-from rmsh.library.facets import label_hints
-from rmsh.library.folder import create_folder, find_model, read_manifest, read_report, update_files
-from rmsh.library.image_folders import image_folders
+from rmsh.library.folder import create_folder, find_model, image_folders, read_manifest, read_report, update_files
 from rmsh.library.items import Batch, CandidateQuery, Candidates, Hit, Item, check_modality, checked_ids, image_path
+from rmsh.library.photos import label_hints
 from rmsh.library.schema import RESTORE, check_version
 from rmsh.library.snapshot import SnapshotWriter
 from rmsh.library.views import Views

@@ -12,8 +12,7 @@ from rmsh.core.errors import FormatError, InputError
 from rmsh.data.records import folder_name, locate
 from rmsh.library import queries, schema
 from rmsh.library.database import DATABASE, connect_writer, translate_errors, write_acknowledged
-from rmsh.library.folder import update_files
-from rmsh.library.image_folders import image_folders, set_folder
+from rmsh.library.folder import image_folders, set_folder, update_files
 from rmsh.library.snapshot import SNAPSHOT, Snapshot, open_snapshot
 from rmsh.library.verify import find_damage, is_text_index_intact
 

@@ -1,23 +1,30 @@
-"""The image files of a library: their state on disk, and what they tell about themselves.
+"""The image files of a library: their state on disk, what they tell about themselves, and facets of these facts.
 
 The table ``photos`` is additional: libraries that were made without it work as before, and `rmsh sync` fills it. A row
 follows from its file, so a damaged one is ignored, and the next `rmsh sync` reads the file again. Facts are columns, so
 that filters can compare them.
+
+Facets count how many items have each label, camera, keyword and rating, and were taken in each month; every number is
+what a filter by the same value finds. A filter by a label that no item has gets a hint.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rmsh.features.photo import Photo
+from rmsh.index.filters import And, Label, Not, Or
 from rmsh.library.items import checksum_of, is_intact
 
 if TYPE_CHECKING:
-    from rmsh.index.filters import Fact
+    from rmsh.index.filters import Fact, Filter
+    from rmsh.library.queries import LabelEntry
 
 _CREATE = """
 CREATE TABLE IF NOT EXISTS photos (
@@ -122,3 +129,64 @@ def rows_with_fact(connection: sqlite3.Connection, fact: Fact) -> tuple[str, str
     else:
         test = f"{fact.name} {fact.sign} CAST(? AS REAL)"
     return f"SELECT row FROM photos WHERE {test}", fact.value  # noqa: S608  # name and sign are checked by Fact
+
+
+MOST_VALUES = 100  # of a facet, the most frequent ones
+_MOST_MONTHS = 1_200  # the last ones
+_MOST_HINTS = 3
+_MOST_COMPARED = 10_000  # labels that a misspelt one is compared with
+
+_LABELS = "SELECT name, count FROM labels WHERE count > 0 ORDER BY 2 DESC, 1"
+_FACTS = {  # cameras and keywords are compared regardless of case, as filters do
+    "camera": "SELECT min(camera), count(*) FROM photos WHERE typeof(camera) = 'text' GROUP BY lower(camera)",
+    "keyword": "SELECT min(value), count(DISTINCT row) FROM photos, json_each(keywords) GROUP BY lower(value)",
+    "rating": "SELECT CAST(rating AS TEXT), count(*) FROM photos WHERE rating IS NOT NULL GROUP BY rating",
+}
+_MONTHS = "SELECT substr(date, 1, 7), count(*) FROM photos WHERE typeof(date) = 'text' GROUP BY 1 ORDER BY 1 DESC"
+
+
+def count_photos(connection: sqlite3.Connection) -> int:
+    """The number of image files whose facts are known."""
+    return int(connection.execute("SELECT count(*) FROM photos").fetchone()[0]) if has_photos(connection) else 0
+
+
+def facets_of(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
+    """The number of items by value, for each facet that has values: label, camera, keyword, rating and month.
+
+    The most frequent values come first, at most :data:`MOST_VALUES` and one more if there are more; of the months, such
+    as "2024-06", the last ones.
+    """
+    statements = {"label": _LABELS}
+    if has_photos(connection):
+        statements |= {name: f"{counted} ORDER BY 2 DESC, 1" for name, counted in _FACTS.items()} | {"month": _MONTHS}
+    limits = {"month": _MOST_MONTHS}
+    found = {
+        name: dict(connection.execute(f"{statement} LIMIT ?", (limits.get(name, MOST_VALUES + 1),)))
+        for name, statement in statements.items()
+    }
+    return {name: counts for name, counts in found.items() if counts}
+
+
+def label_hints(labels: Mapping[str, LabelEntry], where: Filter) -> list[str]:
+    """A sentence for each label of a filter that no item has, with labels that it may mean.
+
+    Example:
+        >>> label_hints({"dog": None, "cat": None}, Label("dogg"))
+        ['No item has the label dogg; did you mean dog?']
+    """
+    unknown = dict.fromkeys(name for name in _labels_in(where) if name not in labels)
+    return [_hint(name, labels) for name in islice(unknown, _MOST_HINTS)]
+
+
+def _labels_in(where: Filter) -> Iterator[str]:
+    if isinstance(where, Label):
+        yield where.value
+    parts = where.parts if isinstance(where, (And, Or)) else (where.part,) if isinstance(where, Not) else ()
+    for part in parts:
+        yield from _labels_in(part)
+
+
+def _hint(name: str, labels: Mapping[str, LabelEntry]) -> str:
+    known = {label.lower(): label for label in islice(labels, _MOST_COMPARED)}
+    near = " or ".join(known[each] for each in difflib.get_close_matches(name.lower(), known, n=3))
+    return f"No item has the label {name}; did you mean {near}?" if near else f"No item has the label {name}."

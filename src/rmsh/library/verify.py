@@ -31,8 +31,7 @@ from rmsh.features.decoding import processors
 from rmsh.features.images import read_photo
 from rmsh.library import queries
 from rmsh.library.database import connect_reader, connect_writer, primary_code, read_acknowledged, translate_errors
-from rmsh.library.folder import check_is_library, find_model, read_manifest
-from rmsh.library.image_folders import image_folders
+from rmsh.library.folder import check_is_library, find_model, image_folders, read_manifest
 from rmsh.library.photos import damaged_photos, has_photos
 from rmsh.library.schema import RESTORE, check_version, is_code_row_intact
 from rmsh.library.snapshot import open_snapshot

@@ -23,18 +23,20 @@ from rmsh.coding.bounds import check_delta, choose_delta
 from rmsh.data.labels import class_frequency
 from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
 from rmsh.training.loop import Batch, Losses, Shape, TrainingSet
-from rmsh.training.losses import classification_loss, quantisation_loss, signs
-from rmsh.training.networks import Scaling  # noqa: TC001  # pydantic reads it
-from rmsh.training.triplets import (
+from rmsh.training.losses import (
     MEMBERS_OF_PAIR,
     Order,
+    classification_loss,
     draw,
     margin_triplet_loss,
     order_by,
     pairs_of,
+    quantisation_loss,
+    signs,
     similarity,
     squared_distances,
 )
+from rmsh.training.networks import Scaling  # noqa: TC001  # pydantic reads it
 
 if TYPE_CHECKING:
     from typing import Self

@@ -32,10 +32,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
-from rmsh.training.adversarial import discriminator, discriminator_loss, generator_loss
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import half_products, pairwise_loss, quantisation_loss, share_a_label, signs
-from rmsh.training.networks import HashNetwork, LabelNetwork
+from rmsh.training.networks import HashNetwork, LabelNetwork, discriminator, discriminator_loss, generator_loss
 
 
 class SSAHConfig(NetworkConfig):

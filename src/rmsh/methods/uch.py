@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from rmsh.core.types import MODALITIES, Modality
 from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
-from rmsh.training.adversarial import discriminator, discriminator_loss, generator_loss
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import quantisation_loss, signs
+from rmsh.training.networks import discriminator, discriminator_loss, generator_loss
 
 _OTHER: dict[Modality, Modality] = {"image": "text", "text": "image"}
 

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rmsh.core.errors import InputError
-from rmsh.library.duplicates import KINDS, groups_in
-from rmsh.library.facets import MOST_VALUES, count_photos, facets_of, state_of
+from rmsh.library.duplicates import KINDS, groups_in, state_of
 from rmsh.library.library import Library
-from rmsh.library.photos import read_photos
+from rmsh.library.photos import MOST_VALUES, count_photos, facets_of, read_photos
 from rmsh.library.queries import intact_items, rows_of_ids
 from rmsh.serve.limits import ProblemError, Turns
 from rmsh.serve.schemas import Duplicates, Facets, Grouping
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rmsh.library.duplicates import Group
-    from rmsh.library.facets import State
     from rmsh.search.searcher import ItemStore
 
 T = TypeVar("T")
@@ -37,7 +35,7 @@ class _PerState(Generic[T]):
     def __init__(self, make: Callable[[Library], T]) -> None:
         self._make = make
         self._turns = Turns(1, _WAITING)
-        self._kept: tuple[State, T] | None = None
+        self._kept: tuple[tuple[int, str, int], T] | None = None
 
     def of(self, library: Library) -> T:
         with library.reading() as connection:

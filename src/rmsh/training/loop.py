@@ -8,6 +8,7 @@ as well.
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,17 +18,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import safetensors
+import safetensors.torch
 import torch
 
-from rmsh.core.errors import TrainingError
+from rmsh.core.errors import FormatError, TrainingError
+from rmsh.core.files import atomic
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.data.pairs import dense_rows
-from rmsh.training.checkpoint import History, load_checkpoint, save_checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor, nn
+    from torch.optim import Optimizer
 
     from rmsh.core.types import BitArray, Features, IntArray, LabelArray
 
@@ -250,3 +254,48 @@ def _epoch(
         for name, value in {**values, **watched}.items():
             sums[name] = sums.get(name, 0.0) + value / steps
     return sums
+
+
+_FORMAT = 1
+History = list[dict[str, float]]  # mean loss terms, one entry per finished epoch
+
+
+def save_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer, *, history: History, fingerprint: str) -> None:
+    """Write everything needed to resume with bit-identical results; the fingerprint identifies the run."""
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    for index, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{name}": value for name, value in state.items()}
+    meta = {"format": _FORMAT, "epoch": len(history), "history": history, "fingerprint": fingerprint}
+    contiguous = {name: value.detach().contiguous() for name, value in tensors.items()}
+    with atomic(path) as file:
+        file.write(safetensors.torch.save(contiguous, {"rmsh": json.dumps(meta)}))
+
+
+def load_checkpoint(path: Path, model: nn.Module, optimizer: Optimizer, *, fingerprint: str) -> History:
+    """Restore model and optimiser, and return the history; FormatError if it is damaged, newer or of another run."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            meta: dict[str, Any] = json.loads(file.metadata()["rmsh"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
+    except (safetensors.SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise FormatError(f"{path} is not a readable checkpoint ({error}); delete it to start again.") from error
+    if meta["format"] > _FORMAT:
+        raise FormatError(f"{path} has format {meta['format']}; this rmsh reads up to {_FORMAT}: upgrade rmsh.")
+    if meta["fingerprint"] != fingerprint:
+        raise FormatError(
+            f"{path} belongs to a run with other options, other data or another version of the method; delete it "
+            "to start again, or use another folder."
+        )
+    weights: dict[str, Tensor] = {}
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        kind, _, rest = name.partition(".")
+        if kind == "model":
+            weights[rest] = value
+        else:
+            index, _, key = rest.partition(".")
+            state.setdefault(int(index), {})[key] = value
+    model.load_state_dict(weights)
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    history: History = meta["history"]
+    return history

@@ -1,7 +1,7 @@
 """Networks shared by the methods, from features to relaxed codes, and their export to plain arrays for numpy.
 
 A hash network scales its input and maps it D -> hidden -> K. Scaling and batch normalisation are affine, so a trained
-network is exported as two matrix products.
+network is exported as two matrix products. Adversarial methods also have a discriminator and its two losses.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812  # its customary name
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from rmsh.data.pairs import moments
 from rmsh.hash_function import Activation, HashFunction, Layer
@@ -161,3 +162,24 @@ def _linear(inputs: int, outputs: int) -> nn.Linear:
 
 def _layer(weight: Tensor, bias: Tensor, activation: Activation) -> Layer:
     return Layer(np.ascontiguousarray(weight.numpy().T), bias.numpy().copy(), activation)
+
+
+def discriminator(inputs: int, *, widths: tuple[int, ...], slope: float) -> nn.Sequential:
+    """A network with hidden layers of these widths and leaky ReLU; its logit is positive for real rows."""
+    layers: list[nn.Module] = []
+    for width in widths:
+        layers += [nn.Linear(inputs, width), nn.LeakyReLU(slope)]
+        inputs = width
+    return nn.Sequential(*layers, nn.Linear(inputs, 1))
+
+
+def discriminator_loss(network: nn.Module, real: Tensor, generated: Tensor) -> Tensor:
+    """Cross-entropy of classifying rows as real or generated; only the discriminator receives a gradient."""
+    real_logits, generated_logits = network(real.detach()), network(generated.detach())
+    return F.softplus(-real_logits).mean() + F.softplus(generated_logits).mean()
+
+
+def generator_loss(network: nn.Module, generated: Tensor) -> Tensor:
+    """Non-saturating loss of generated rows that the discriminator rejects; only the generator receives a gradient."""
+    frozen = {name: parameter.detach() for name, parameter in network.named_parameters()}
+    return F.softplus(-functional_call(network, frozen, (generated,))).mean()

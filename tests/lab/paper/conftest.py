@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from lab.paper.results import Experiment, RunResult
-from rmsh.compare.references import class_of
 from rmsh.compare.result import FORMAT, failure
-from rmsh.compare.run import Run
+from rmsh.compare.run import Run, class_of
 
 MakeResult: TypeAlias = Callable[..., RunResult]
 CHANCE = 0.13

@@ -16,7 +16,7 @@ from lab.tuning import trials as module
 from lab.tuning.halving import Halving, Trials, key_of
 from lab.tuning.trials import read_records, read_trials, seconds_left, trials_text, tune, write_chosen
 from rmsh.compare.measure import measure
-from rmsh.compare.references import method_of
+from rmsh.compare.run import method_of
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.core.locks import try_lock
 from rmsh.data.open import Opened, open_pairs

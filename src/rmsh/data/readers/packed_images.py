@@ -1,0 +1,232 @@
+"""Images packed into files: tar shards in the webdataset layout, and Parquet files as Hugging Face writes them.
+
+In a tar shard, members with the same name up to the first dot form one item. A member with the suffix of an image is
+the item's image; ``.txt`` is its text; ``.json`` has ``text`` or ``caption``, ``labels`` and ``id``; ``.cls`` is a
+label. Only regular members are read: links, devices and sparse files, which can claim any size, are skipped.
+
+In a Parquet file, the column ``image`` has the bytes of an image file, or a struct of ``bytes`` and ``path``; the other
+columns are those of a metadata file. At most one group of rows, as the file has them, is in memory.
+
+Images are unpacked because encoders and the search page read files. A file is written only under a checked relative
+name.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from rmsh.core.errors import DataError
+from rmsh.core.files import make_folder, open_regular
+from rmsh.data.readers.folder import IMAGE_SUFFIXES, LARGEST_TEXT, check_parquet, is_image
+from rmsh.data.records import KNOWN_COLUMNS, Origin, Record, Skipped, check_records, leads_out, record_from_cells
+
+LARGEST_IMAGE = 256 << 20  # bytes
+
+
+def shards_in(path: Path) -> list[Path]:
+    """The path itself if it is a shard, or the shards directly in a folder."""
+    if path.is_dir():
+        return sorted(file for file in path.iterdir() if file.suffix.lower() == ".tar")
+    return [path] if path.suffix.lower() == ".tar" else []
+
+
+def shards_key(shards: Sequence[Path]) -> str:
+    """A name for the folder of unpacked images, which changes when a shard does."""
+    facts = [(str(shard.resolve()), (stat := shard.stat()).st_size, stat.st_mtime_ns) for shard in shards]
+    return sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def read_shards(
+    shards: Sequence[Path], *, into: Path, inside: Path | None = None, several: bool = False
+) -> tuple[Origin, list[str]]:
+    """The checked records of uncompressed shards ``inside`` a folder, and notes; images are unpacked unless there.
+
+    If there are ``several``, here or elsewhere, the name of a shard goes before the names in it.
+    """
+    records: list[Record] = []
+    skipped: list[Skipped] = []
+    make_folder(into, mode=0o700)
+    for shard in shards:
+        prefix = f"{shard.stem}/" if several or len(shards) > 1 else ""
+        with open_regular(shard, inside=inside) as file:
+            samples, problems = _read_members(shard, file, into, prefix=prefix)
+        skipped += problems
+        for row, (key, cells) in enumerate(samples.items(), start=1):
+            try:
+                records.append(record_from_cells(cells, file=shard.name, row=row, key=key))
+            except ValueError as error:
+                skipped.append(Skipped(shard.name, row, key, "item", str(error)))
+    kept, more = check_records(records, into)
+    notes = [f"{len(shards):,} shards, {len(records):,} items"]
+    return Origin(into, tuple(kept), (*skipped, *more), unpacked=True), notes
+
+
+def _read_members(
+    shard: Path, opened: IO[bytes], into: Path, *, prefix: str
+) -> tuple[dict[str, dict[str, Any]], list[Skipped]]:
+    """The cells of each item by its key, and the members that were skipped."""
+    samples: dict[str, dict[str, Any]] = {}
+    skipped: list[Skipped] = []
+    try:
+        with tarfile.open(fileobj=opened, mode="r:") as archive:
+            for member in archive:
+                if member.isdir():
+                    continue
+                path = PurePosixPath(member.name.removeprefix("./"))
+                stem, dot, ending = path.name.partition(".")
+                key, suffix = prefix + str(path.with_name(stem) if stem else path), (dot + ending).lower()
+                problem = _member_problem(member, suffix)
+                if problem is None and (file := archive.extractfile(member)) is not None:
+                    cells = samples.setdefault(key, {})
+                    if suffix in IMAGE_SUFFIXES:
+                        problem = add_image(cells, file, f"{prefix}{path}", size=member.size, into=into)
+                    else:
+                        problem = _add_text(cells, file, suffix)
+                if problem:
+                    skipped.append(Skipped(shard.name, None, key, "item", f"{member.name!r}: {problem}"))
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise DataError(f"{shard} cannot be read as an uncompressed tar file ({error}); decompress it.") from error
+    return samples, skipped
+
+
+def _member_problem(member: tarfile.TarInfo, suffix: str) -> str | None:
+    if not member.isreg() or member.issparse():
+        return "it is a link, a device or a sparse file; only regular files are read"
+    if "\\" in member.name or leads_out(member.name):
+        return "its name leads out of the folder"
+    limit = LARGEST_IMAGE if suffix in IMAGE_SUFFIXES else LARGEST_TEXT
+    return f"it has {member.size:,} bytes, {limit:,} are allowed" if member.size > limit else None
+
+
+def add_image(cells: dict[str, Any], file: IO[bytes], name: str, *, size: int, into: Path) -> str | None:
+    """Unpack an image unless a file of its size is there, or return the reason why it was skipped."""
+    if "file_name" in cells:
+        return f"its item already has the image {cells['file_name']!r}"
+    cells["file_name"], path = name, into / name
+    try:
+        if path.is_file() and path.stat().st_size == size:
+            return None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(f".{path.name}.tmp")
+        unfinished.write_bytes(file.read())
+        os.replace(unfinished, path)
+    except (OSError, ValueError) as error:
+        return f"it cannot be written ({error})"
+    return None
+
+
+def _add_text(cells: dict[str, Any], file: IO[bytes], suffix: str) -> str | None:
+    """Add the content of a member to its item, or return the reason why it was skipped."""
+    try:
+        content = file.read().decode("utf-8-sig")
+        if suffix == ".json":
+            cells |= {name: value for name, value in dict(json.loads(content)).items() if name != "file_name"}
+        elif suffix == ".txt":
+            cells["text"] = content
+        elif suffix == ".cls":
+            cells["labels"] = [content]
+    except (ValueError, TypeError, RecursionError) as error:
+        return f"it cannot be read ({error})"
+    return None
+
+
+_COLUMN = "image"
+_BATCH = 16  # rows decoded at once
+_MOST_UNPACKED = 100  # times the size of the file
+_SUFFIXES = {b"\x89PNG": ".png", b"GIF8": ".gif", b"RIFF": ".webp", b"II*\0": ".tif", b"MM\0*": ".tif"}
+
+
+def tables_in(path: Path) -> list[Path]:
+    """The Parquet files with images that a path names, or that are directly in a folder or in its folder "data"."""
+    files = [*path.glob("*.parquet"), *path.glob("data/*.parquet")] if path.is_dir() else [path]
+    return sorted(file for file in files if file.suffix.lower() == ".parquet" and _has_images(file))
+
+
+def _has_images(path: Path) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with suppress(pa.ArrowException, OSError, DataError, KeyError), open_regular(path) as file:
+        kind = pq.read_schema(file).field(_COLUMN).type
+        inner = [kind.field(place) for place in range(kind.num_fields)]
+        kinds = [kind, *(field.type for field in inner if field.name == "bytes")]
+        return any(pa.types.is_binary(one) or pa.types.is_large_binary(one) for one in kinds)
+    return False
+
+
+def read_tables(tables: Sequence[Path], *, into: Path, several: bool = False) -> tuple[Origin, list[str]]:
+    """The checked records of Parquet files, and notes; images are unpacked unless there. ``several``: as tar shards."""
+    records: list[Record] = []
+    skipped: list[Skipped] = []
+    names: set[str] = set()
+    make_folder(into, mode=0o700)
+    for table in tables:
+        most, size = _MOST_UNPACKED * table.stat().st_size, 0
+        prefix = f"{table.stem}/" if several or len(tables) > 1 else ""
+        with open_regular(table) as file:
+            for row, (content, name, cells) in enumerate(_rows(file, table), start=1):
+                size += len(content)
+                if size > most:
+                    raise DataError(f"{table} has more than {most:,} bytes of images; it would fill the disk.")
+                key = name if name and name not in names else f"{prefix}{row}"
+                names.add(key)
+                problem = "its image has no bytes"
+                if len(content) > LARGEST_IMAGE:
+                    problem = f"its image has {len(content):,} bytes, {LARGEST_IMAGE:,} are allowed"
+                elif content:
+                    path = f"{prefix}{row}{_suffix(name, content)}"
+                    problem = add_image(cells, io.BytesIO(content), path, size=len(content), into=into) or ""
+                if problem:
+                    skipped.append(Skipped(table.name, row, key, "picture", problem))
+                try:
+                    records.append(record_from_cells(cells, file=table.name, row=row, key=key))
+                except ValueError as error:
+                    skipped.append(Skipped(table.name, row, key, "item", str(error)))
+    kept, more = check_records(records, into)
+    notes = [f"{len(tables):,} Parquet files with {len(records):,} rows"]
+    return Origin(into, tuple(kept), (*skipped, *more), unpacked=True), notes
+
+
+def _rows(binary: IO[bytes], path: Path) -> Iterator[tuple[bytes, str, dict[str, Any]]]:
+    """The image, its name and the other cells of each row."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        # With pre_buffer, later groups of rows would be read ahead.
+        with pq.ParquetFile(binary, pre_buffer=False, buffer_size=1 << 20) as file:
+            check_parquet(file.metadata, path)
+            classes = _class_names(file.schema_arrow.metadata or {})
+            columns = [name for name in file.schema_arrow.names if name in KNOWN_COLUMNS | {_COLUMN}]
+            for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
+                for cells in batch.to_pylist():
+                    for column, known in classes.items():
+                        if isinstance(number := cells.get(column), int) and 0 <= number < len(known):
+                            cells[column] = known[number]
+                    cells.pop("file_name", None)
+                    image = cells.pop(_COLUMN)
+                    image = image if isinstance(image, dict) else {"bytes": image}
+                    yield image.get("bytes") or b"", str(image.get("path") or ""), cells
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path} cannot be read as parquet ({error}); check it, or write it again.") from error
+
+
+def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
+    """The class names of columns that have numbers of classes, as Hugging Face describes them."""
+    with suppress(ValueError, KeyError, AttributeError, TypeError):
+        columns = json.loads(metadata[b"huggingface"])["info"]["features"]
+        return {name: column["names"] for name, column in columns.items() if column.get("_type") == "ClassLabel"}
+    return {}
+
+
+def _suffix(name: str, content: bytes) -> str:
+    known = next((suffix for start, suffix in _SUFFIXES.items() if content.startswith(start)), ".jpg")
+    return PurePosixPath(name).suffix.lower() if is_image(name) else known
