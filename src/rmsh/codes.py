@@ -16,16 +16,12 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from rmsh.core.errors import CodesError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from rmsh.core.types import BitArray, FloatArray, IdArray, IntArray, PackedArray, WordArray
+from rmsh.core.types import BitArray, FloatArray, IdArray, IntArray, PackedArray, WordArray
 
 MAX_BITS = 512
 

@@ -5,20 +5,16 @@ Most layers are a matrix product and an activation; a kernel layer compares its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
 from scipy import sparse
 from scipy.special import log_expit
 
 from rmsh.core.errors import DataError, FormatError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rmsh.core.types import Features, FloatArray
+from rmsh.core.types import Features, FloatArray
 
 Activation = Literal["none", "relu", "tanh", "root-sigmoid"]
 

@@ -12,23 +12,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import safetensors
 import safetensors.numpy
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from rmsh.codes import Codes
 from rmsh.core.errors import FormatError, InputError
 from rmsh.core.files import atomic, read_json, write_json, write_text
-from rmsh.core.types import MODALITIES, Modality
+from rmsh.core.types import MODALITIES, Features, FloatArray, Modality
 from rmsh.hash_function import HashFunction, JointLayer
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from rmsh.core.types import Features, FloatArray
 
 _FORMAT = 1
 _MOST_FEATURES = 1024  # of a text, to store them

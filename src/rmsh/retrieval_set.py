@@ -16,6 +16,7 @@ from scipy import sparse
 from rmsh.codes import MAX_BITS, Codes
 from rmsh.codes_file import CodesFile, is_codes_file
 from rmsh.core.errors import CodesError, ConfigError, DataError
+from rmsh.core.types import Direction
 from rmsh.data.pairs import checked_labels
 from rmsh.data.readers.matrix_files import MatrixKey, Part, list_matrices, matrix_files, read_matrix
 from rmsh.data.splits import Split, random_split
@@ -24,8 +25,6 @@ from rmsh.metrics.histogram import LabelledCodes
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from rmsh.core.types import Direction
 
 
 @dataclass(frozen=True, eq=False)

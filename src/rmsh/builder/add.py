@@ -19,16 +19,14 @@ from rmsh.core.files import cache_folder, make_folder
 from rmsh.core.progress import OnProgress, Progress, counter, ignore
 from rmsh.data.readers.folder import is_image, is_image_folder, read_folders
 from rmsh.data.readers.packed_images import tables_in
-from rmsh.data.records import METADATA_SUFFIXES, count_skipped, refuse_skipped, to_pairs
+from rmsh.data.records import METADATA_SUFFIXES, Skipped, count_skipped, refuse_skipped, to_pairs
 from rmsh.library import Library
 from rmsh.library.folder import MANIFEST, image_folders, read_report, set_folder
-from rmsh.library.photos import read_photos
+from rmsh.library.photos import ImageFile, read_photos
 from rmsh.library.queries import count_items, has_vectors, rows_of_ids
 from rmsh.pipeline import codes_of, restore_encoders
 
 if TYPE_CHECKING:
-    from rmsh.data.records import Skipped
-    from rmsh.library.photos import ImageFile
     from rmsh.model import Model
     from rmsh.shards import Shards
 

@@ -31,6 +31,7 @@ from rmsh.core.errors import ConfigError, InputError, RmshError
 from rmsh.core.files import check_space, flush_folder, make_folder, write_json, write_text
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, ignore
+from rmsh.core.types import Modality
 from rmsh.data.readers.folder import CREDIT, read_credit
 from rmsh.data.records import count_skipped, write_skipped
 from rmsh.features.extract import check_encoder
@@ -44,7 +45,6 @@ from rmsh.models import wheel_model
 from rmsh.pipeline import DEFAULT_ENCODERS, prepare_encoders, restore_encoders
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Modality
     from rmsh.data.pairs import Pairs
     from rmsh.data.splits import Split
     from rmsh.features.base import Encoder

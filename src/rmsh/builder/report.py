@@ -14,11 +14,11 @@ import numpy as np
 
 from rmsh.builder.scores import FIRST_PAGE, RECALL
 from rmsh.core.errors import DataError
+from rmsh.core.types import Direction, IdArray
 from rmsh.features.images import thumbnail
 from rmsh.metrics.directions import modalities
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Direction, IdArray
     from rmsh.library import Item, Library
 
 DIRECTION_NAMES = {"t2i": "Text to image", "i2t": "Image to text", "i2i": "Image to image", "t2t": "Text to text"}

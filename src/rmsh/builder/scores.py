@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmsh.builder.source import LEAST_ITEMS
+from rmsh.builder.source import LEAST_ITEMS, Source
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, ignore
-from rmsh.core.types import DIRECTIONS
+from rmsh.core.types import DIRECTIONS, BitArray, Direction, IdArray, IntArray, Modality, Store
 from rmsh.data.splits import Split
 from rmsh.features.bag_of_words import words_of
 from rmsh.library import Item, Library
@@ -31,8 +31,6 @@ from rmsh.retrieval_set import default_query_count
 from rmsh.search import Searcher
 
 if TYPE_CHECKING:
-    from rmsh.builder.source import Source
-    from rmsh.core.types import BitArray, Direction, IdArray, IntArray, Modality, Store
     from rmsh.data.pairs import Pairs
     from rmsh.model import Model
 

@@ -25,8 +25,12 @@ from rmsh.core.config import Config
 from rmsh.core.errors import DataError, FormatError
 from rmsh.core.files import make_folder, open_regular, read_json, write_json
 from rmsh.core.progress import OnProgress, counter, ignore
-from rmsh.core.types import Store  # noqa: TC001 (pydantic reads it)
-from rmsh.data.labels import label_texts, mine_classes
+from rmsh.core.types import (
+    IntArray,
+    Modality,
+    Store,
+)
+from rmsh.data.labels import Classes, label_texts, mine_classes
 from rmsh.data.open import open_pairs
 from rmsh.data.records import Origin, Skipped, locate, refuse_skipped, to_pairs
 from rmsh.features.decoding import processors
@@ -39,10 +43,7 @@ from rmsh.methods import DEFAULT_METHOD, method_class
 from rmsh.pipeline import DEFAULT_ENCODERS
 
 if TYPE_CHECKING:
-    from rmsh.core.types import IntArray, Modality
-    from rmsh.data.labels import Classes
     from rmsh.data.pairs import Pairs
-    from rmsh.data.records import Origin
     from rmsh.features.base import Encoder
     from rmsh.features.executors import Executor
 

@@ -28,13 +28,12 @@ from rmsh.data.readers.folder import LIBRARY_FILES
 from rmsh.data.records import Record, Skipped, folder_name
 from rmsh.features.extract import file_state
 from rmsh.library.folder import forget_folder, image_folders
-from rmsh.library.photos import has_photos, insert_photos, read_photos
+from rmsh.library.photos import ImageFile, has_photos, insert_photos, read_photos
 from rmsh.library.queries import has_vectors, items_of_rows, rows_of
 from rmsh.pipeline import restore_encoders
 
 if TYPE_CHECKING:
     from rmsh.library import Item, Library
-    from rmsh.library.photos import ImageFile
 
 _STATE = "sync.json"
 

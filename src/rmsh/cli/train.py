@@ -15,11 +15,11 @@ from rmsh.codes import check_bits
 from rmsh.coding.bounds import choose_delta
 from rmsh.coding.entropy import LabelStatistics
 from rmsh.core.errors import ConfigError, DataError
+from rmsh.core.types import Modality
 from rmsh.data.open import open_pairs
 from rmsh.methods import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Modality
     from rmsh.data.records import Skipped
     from rmsh.model import Model
 

@@ -22,18 +22,15 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rmsh.codes import check_bits
 from rmsh.coding.entropy import LabelEntropyForm, LabelStatistics, SimilarityForm, check_form, inverse_binary_entropy
 from rmsh.core.errors import ConfigError, InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from rmsh.core.types import LabelArray
+from rmsh.core.types import LabelArray
 
 BallForm: TypeAlias = Literal["entropy", "gilbert-varshamov"]
 UpperForm: TypeAlias = tuple[LabelEntropyForm, BallForm]

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import entr
 
 from rmsh.core.errors import ConfigError, DataError, InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from rmsh.core.types import IntArray, LabelArray, ScoreArray
+from rmsh.core.types import IntArray, LabelArray, ScoreArray
 
 LabelEntropyForm: TypeAlias = Literal["independent", "joint"]
 SimilarityForm: TypeAlias = Literal["size", "log2", "literal"]

@@ -13,7 +13,7 @@ from rmsh import pipeline
 from rmsh.codes import Codes
 from rmsh.compare.provenance import code_hash, forget_peak_memory, machine, peak_memory_mb, versions
 from rmsh.compare.result import Result, compact, head, pack_scores
-from rmsh.compare.run import method_of, unit_rows
+from rmsh.compare.run import Run, method_of, unit_rows
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES, Direction, Modality
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rmsh.compare.run import Run
     from rmsh.data.open import Opened
     from rmsh.methods.base import Method
 

@@ -13,12 +13,12 @@ from rmsh.compare.provenance import code_hash, commit, versions
 from rmsh.compare.run import Run, class_of, method_of
 from rmsh.core.errors import FormatError
 from rmsh.core.files import read_json, write_text
+from rmsh.core.types import ScoreArray
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rmsh.core.types import ScoreArray
 
 Result: TypeAlias = dict[str, Any]
 

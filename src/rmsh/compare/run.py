@@ -22,13 +22,13 @@ import numpy as np
 from rmsh.codes import MAX_BITS
 from rmsh.core.errors import ConfigError
 from rmsh.core.registry import Registry
+from rmsh.core.types import Features, FloatArray, Modality
 from rmsh.data.splits import PROTOCOLS
 from rmsh.methods import method_class
 from rmsh.methods.cca_itq import CCAITQ
 from rmsh.metrics.evaluate import UNSEEN_RANKS
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Features, FloatArray, Modality
     from rmsh.methods.base import Method
 
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from rmsh.core.errors import DataError
-
-if TYPE_CHECKING:
-    from rmsh.core.types import LabelArray, PackedArray, ScoreArray
+from rmsh.core.types import LabelArray, PackedArray, ScoreArray
 
 
 def pack_labels(labels: LabelArray) -> PackedArray:

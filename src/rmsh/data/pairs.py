@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from rmsh.core.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rmsh.core.types import BitArray, Features, FloatArray, IdArray, IntArray, LabelArray, Modality
+from rmsh.core.types import BitArray, Features, FloatArray, IdArray, IntArray, LabelArray, Modality
 
 # One modality of all items: features (dense float32 or CSR), or raw strings (paths of images, texts).
 Column: TypeAlias = "Features | NDArray[np.str_]"

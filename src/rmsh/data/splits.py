@@ -7,15 +7,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rmsh.core.errors import DataError, FormatError
 from rmsh.core.files import checked_format, read_json, write_json
-
-if TYPE_CHECKING:
-    from rmsh.core.types import IdArray, IntArray
+from rmsh.core.types import IdArray, IntArray
 
 FORMAT, VERSION = "rmsh-split", 1
 PARTS = ("database", "query", "train")

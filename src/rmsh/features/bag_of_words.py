@@ -7,14 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, counter, ignore
+from rmsh.core.types import Features, Modality
 from rmsh.data.pairs import bag_of_words
-
-if TYPE_CHECKING:
-    from rmsh.core.types import Features, Modality
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _VOCABULARY = 2000  # words

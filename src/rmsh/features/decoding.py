@@ -19,16 +19,14 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, TypeAlias, cast
+from typing import IO, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rmsh.core.errors import DataError, ImageLimitError, RmshError
 from rmsh.features.decoding_worker import ANSWER, DESCRIBED, MEASURED, PIXELS, READY, REFUSED, REQUEST, UNREADABLE
 from rmsh.features.photo import Photo
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _Pixels: TypeAlias = "NDArray[np.uint8]"
 

@@ -24,17 +24,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from rmsh.core.errors import ImageLimitError, MissingExtraError, install_command
 from rmsh.core.files import open_regular
+from rmsh.core.types import FloatArray
 from rmsh.features.photo import describe
-
-if TYPE_CHECKING:
-    from rmsh.core.types import FloatArray
 
 REQUEST = struct.Struct("<BBIIIQQ")  # wanted kind, path or content, width, height, fit, most pixels, length
 ANSWER = struct.Struct("<BBII")  # kind, whether this process ends now, width or length of the text, height

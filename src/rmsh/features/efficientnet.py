@@ -9,18 +9,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rmsh.core.errors import require
+from rmsh.core.types import FloatArray
 from rmsh.features.images import ImageEncoder, ImageLike, read_pixels
 from rmsh.features.weights import PackagedEncoder, locate, read_tensors
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rmsh.core.types import FloatArray
 
 SIDE = 224  # pixels
 DIM = 1280

@@ -24,6 +24,7 @@ from rmsh.core.errors import ConfigError, FormatError, InputError
 from rmsh.core.files import atomic, read_json, write_json
 from rmsh.core.locks import try_lock
 from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.core.types import Features, IntArray, Modality
 from rmsh.data.records import Part, Skipped
 from rmsh.features import ENCODERS
 from rmsh.features.base import Encoder, Unreadable, refuse
@@ -31,7 +32,6 @@ from rmsh.features.executors import Executor, Task, run
 from rmsh.features.weights import locate
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Features, IntArray, Modality
     from rmsh.data.pairs import Pairs
 
 OnSkipped: TypeAlias = Callable[[Sequence[Skipped]], None]

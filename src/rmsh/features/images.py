@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from rmsh.core.errors import DataError, ImageLimitError
 from rmsh.core.progress import OnProgress, counter, ignore
+from rmsh.core.types import FloatArray, Modality
 from rmsh.features.base import Unreadable, refuse
 from rmsh.features.decoding import processors, shared_decoder
 from rmsh.features.decoding_worker import FORMATS, check_pixels, fitted, to_rgb
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rmsh.core.types import FloatArray, Modality
     from rmsh.features.photo import Photo
 
 ImageLike: TypeAlias = "str | Path | bytes | Image.Image"  # a path, the content of a file, or an open image

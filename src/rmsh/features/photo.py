@@ -13,14 +13,13 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from xml.etree import ElementTree
 
 import numpy as np
 from PIL import ExifTags, Image
 
-if TYPE_CHECKING:
-    from rmsh.core.types import FloatArray
+from rmsh.core.types import FloatArray
 
 LOOK_BITS = 64
 _SIDE = 32  # of the grey square that the frequencies are computed from

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from hashlib import sha256 as hash_bytes
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
+from typing import IO, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rmsh.core.errors import FormatError, MissingExtraError, install_command
 from rmsh.core.files import sha256
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)

@@ -28,18 +28,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from rmsh.codes import check_bits
+from rmsh.codes import Codes, check_bits
 from rmsh.core.errors import CodesError, InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from rmsh.codes import Codes
-    from rmsh.core.types import BitArray, IntArray, WordArray
+from rmsh.core.types import BitArray, IntArray, WordArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rmsh.core.types import BitArray, IntArray, WordArray
 from rmsh.index.base import Hits, Neighbours, StoredIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from rmsh.core.types import BitArray, IntArray, WordArray
 
 
 class Brute(StoredIndex):

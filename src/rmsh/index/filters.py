@@ -21,14 +21,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
+from typing import ClassVar, NoReturn, cast
 
 import numpy as np
 
 from rmsh.core.errors import InputError
-
-if TYPE_CHECKING:
-    from rmsh.core.types import BitArray
+from rmsh.core.types import BitArray
 
 BARE = re.compile(r"""[^\s()"'\\]+""")  # a value written without quotes
 

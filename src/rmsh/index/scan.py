@@ -11,16 +11,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from rmsh.core.errors import ConfigError
-from rmsh.index.base import StoredIndex, read_only, to_hits, to_neighbours
-
-if TYPE_CHECKING:
-    from rmsh.core.types import BitArray, IntArray, WordArray
-    from rmsh.index.base import Hits, Neighbours
+from rmsh.core.types import BitArray, IntArray, WordArray
+from rmsh.index.base import Hits, Neighbours, StoredIndex, read_only, to_hits, to_neighbours
 
 T = TypeVar("T")
 

@@ -26,15 +26,14 @@ from scipy.sparse.csgraph import connected_components
 from rmsh.codes import Codes
 from rmsh.core.errors import InputError
 from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.core.types import BitArray, IntArray, PackedArray
 from rmsh.features.photo import LOOK_BITS
 from rmsh.index.scan import Scan
-from rmsh.library.photos import count_photos, read_photos
+from rmsh.library.photos import ImageFile, count_photos, read_photos
 from rmsh.library.queries import items_of_rows, last_change
 
 if TYPE_CHECKING:
-    from rmsh.core.types import BitArray, IntArray, PackedArray
     from rmsh.library import Library
-    from rmsh.library.photos import ImageFile
 
 Kind: TypeAlias = Literal["copies", "similar", "burst"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

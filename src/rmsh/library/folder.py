@@ -22,19 +22,16 @@ from typing import TYPE_CHECKING, Any
 
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import checked_format, flush_folder, read_json, temporary_path, write_json
-from rmsh.core.types import STORES
+from rmsh.core.types import STORES, Store
 from rmsh.library import database
 from rmsh.library.items import checksum_of, is_intact
-from rmsh.library.queries import generation_of, image_folder, last_change, library_id
+from rmsh.library.queries import Generation, generation_of, image_folder, last_change, library_id
 from rmsh.library.schema import RESTORE, VERSION, create_tables
-from rmsh.model import load
+from rmsh.model import Model, load
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from rmsh.core.types import Store
-    from rmsh.library.queries import Generation
-    from rmsh.model import Model
 
 MANIFEST = "manifest.json"
 REPORT = "report.json"

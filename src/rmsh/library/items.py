@@ -16,17 +16,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rmsh.codes import check_unique_ids
+from rmsh.codes import Codes, check_unique_ids
 from rmsh.core.errors import CodesError, InputError
-from rmsh.core.types import MODALITIES
+from rmsh.core.types import MODALITIES, BitArray, IntArray, Modality, PackedArray
 from rmsh.data.records import locate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rmsh.codes import Codes
-    from rmsh.core.types import BitArray, IntArray, Modality, PackedArray
     from rmsh.index.filters import Filter
     from rmsh.library.photos import ImageFile
 

@@ -15,30 +15,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rmsh.core.errors import FormatError, InputError, RmshError
-from rmsh.core.types import MODALITIES
+from rmsh.core.types import MODALITIES, BitArray, IntArray, Modality, Store
 from rmsh.data.readers.folder import read_credit
-from rmsh.index.filters import to_mask
+from rmsh.index.filters import Filter, to_mask
 from rmsh.library import database, queries, writing
 from rmsh.library.folder import create_folder, find_model, image_folders, read_manifest, read_report, update_files
 from rmsh.library.items import Batch, CandidateQuery, Candidates, Hit, Item, check_modality, checked_ids, image_path
-from rmsh.library.photos import label_hints
+from rmsh.library.photos import ImageFile, label_hints
 from rmsh.library.schema import RESTORE, check_version
 from rmsh.library.snapshot import SnapshotWriter
-from rmsh.library.views import Views
-from rmsh.model import load
+from rmsh.library.views import View, Views
+from rmsh.model import Model, load
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rmsh.codes import Codes
-    from rmsh.core.types import BitArray, IntArray, Modality, Store
-    from rmsh.index.filters import Filter
-    from rmsh.library.photos import ImageFile
     from rmsh.library.queries import Generation
-    from rmsh.library.views import View
-    from rmsh.model import Model
 
 T = TypeVar("T")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rmsh.core.errors import FormatError, InputError
+from rmsh.core.types import Store
 from rmsh.data.records import folder_name, locate
 from rmsh.library import queries, schema
 from rmsh.library.database import DATABASE, connect_writer, translate_errors, write_acknowledged
@@ -17,7 +18,6 @@ from rmsh.library.snapshot import SNAPSHOT, Snapshot, open_snapshot
 from rmsh.library.verify import find_damage, is_text_index_intact
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Store
     from rmsh.library.library import Library
 
 _COUNTS = {

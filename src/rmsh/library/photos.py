@@ -19,11 +19,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rmsh.features.photo import Photo
-from rmsh.index.filters import And, Label, Not, Or
+from rmsh.index.filters import And, Fact, Filter, Label, Not, Or
 from rmsh.library.items import checksum_of, is_intact
 
 if TYPE_CHECKING:
-    from rmsh.index.filters import Fact, Filter
     from rmsh.library.queries import LabelEntry
 
 _CREATE = """

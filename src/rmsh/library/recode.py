@@ -22,12 +22,11 @@ from rmsh.library.folder import find_model, install_model, stage_model
 from rmsh.library.items import Batch, Item
 from rmsh.library.queries import Generation, count_items, generation_of, items_of_rows, select_codes, store_of
 from rmsh.library.writing import insert_codes, log_new_codes
-from rmsh.model import load
+from rmsh.model import Model, load
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.library.library import Library
-    from rmsh.model import Model
 
 _PENDING_ROWS = """
     SELECT row FROM items WHERE row > ?

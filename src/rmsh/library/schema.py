@@ -29,14 +29,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from zlib import crc32
 
 from rmsh.core.errors import FormatError
+from rmsh.core.types import Store
 from rmsh.library.items import checksum_of
-
-if TYPE_CHECKING:
-    from rmsh.core.types import Store
 
 VERSION = 3
 RESTORE = "restore a backup with `rmsh library restore`"  # the advice if damage cannot be repaired

@@ -26,17 +26,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rmsh.codes import to_words
 from rmsh.core.errors import DataError, FormatError, RmshError
 from rmsh.core.files import atomic, open_regular
-from rmsh.core.types import MODALITIES
+from rmsh.core.types import MODALITIES, IntArray, Modality, WordArray
 from rmsh.library import queries
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rmsh.core.types import IntArray, Modality, WordArray
     from rmsh.library.database import Readers
 
 SNAPSHOT = "codes.snapshot"

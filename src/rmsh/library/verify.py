@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from rmsh.codes import to_words
 from rmsh.core.errors import DataError, FormatError, RmshError
 from rmsh.core.files import open_regular
 from rmsh.core.progress import OnProgress, counter, ignore
-from rmsh.core.types import MODALITIES
+from rmsh.core.types import MODALITIES, Modality
 from rmsh.data.pairs import listed
 from rmsh.data.records import locate
 from rmsh.features.decoding import processors
@@ -35,12 +34,8 @@ from rmsh.library.folder import check_is_library, find_model, image_folders, rea
 from rmsh.library.photos import damaged_photos, has_photos
 from rmsh.library.schema import RESTORE, check_version, is_code_row_intact
 from rmsh.library.snapshot import open_snapshot
-from rmsh.library.views import Views
+from rmsh.library.views import View, Views
 from rmsh.model import load
-
-if TYPE_CHECKING:
-    from rmsh.core.types import Modality
-    from rmsh.library.views import View
 
 _MAX_REPORTED = 10  # problems of one kind
 _BLOCK = 1 << 14  # items in memory at once

@@ -7,18 +7,14 @@ import secrets
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmsh.core.errors import InputError
-from rmsh.library.items import checksum_of
+from rmsh.library.items import Batch, Blobs, checksum_of
 from rmsh.library.photos import insert_photos
 from rmsh.library.queries import IN_LIST, generation_of, last_change, rows_of_ids, store_of
 from rmsh.library.schema import codes_checksum
-
-if TYPE_CHECKING:
-    from rmsh.library.items import Batch, Blobs
 
 
 def replace(connection: sqlite3.Connection, batch: Batch) -> int:

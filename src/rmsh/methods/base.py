@@ -12,22 +12,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field
 
-from rmsh.codes import MAX_BITS
+from rmsh.codes import MAX_BITS, Codes
 from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.core.progress import OnProgress, ignore
-from rmsh.core.types import MODALITIES
+from rmsh.core.types import MODALITIES, BitArray, Features, FloatArray, Modality
 from rmsh.model import Model
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import ArrayLike
-
-    from rmsh.codes import Codes
-    from rmsh.core.types import BitArray, Features, FloatArray, Modality
     from rmsh.data.pairs import Pairs
     from rmsh.hash_function import HashFunction
 

@@ -18,12 +18,11 @@ import numpy as np
 from pydantic import Field
 from scipy.linalg import cholesky, solve_triangular
 
-from rmsh.core.types import MODALITIES
+from rmsh.core.types import MODALITIES, ScoreArray
 from rmsh.methods.base import HashFunctions, Method, MethodConfig, Run
 from rmsh.training.closed_form import ITERATIONS, Centred, cross_products, iterative_quantisation, ridge
 
 if TYPE_CHECKING:
-    from rmsh.core.types import ScoreArray
     from rmsh.data.pairs import Pairs
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field
 
-from rmsh.core.types import MODALITIES
+from rmsh.core.types import MODALITIES, Features, FloatArray, Modality, ScoreArray
 from rmsh.hash_function import HashFunction
 from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
 from rmsh.training.closed_form import ITERATIONS, Centred, cross_products, iterative_quantisation
@@ -26,7 +26,6 @@ from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import classification_loss
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Features, FloatArray, Modality, ScoreArray
     from rmsh.data.pairs import Pairs
     from rmsh.methods.base import HashFunctions, Run
 

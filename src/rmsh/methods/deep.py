@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,13 +19,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from rmsh.core.types import MODALITIES
-from rmsh.data.pairs import dense_rows
+from rmsh.data.pairs import Pairs, dense_rows
 from rmsh.methods.base import HashFunctions, Method, MethodConfig, Run
 from rmsh.training.loop import Batch, Schedule, Shape, TrainingSet, batch_size, enough_epochs, train
 from rmsh.training.networks import HashNetwork, InputScaling, Scaling
-
-if TYPE_CHECKING:
-    from rmsh.data.pairs import Pairs
 
 # Rows that pass the networks at once outside of training steps.
 _BLOCK = 4096

@@ -22,6 +22,7 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
+from rmsh.core.types import BitArray, Features, IntArray
 from rmsh.hash_function import HashFunction, JointLayer, Layer, RootLayer
 from rmsh.methods.deep import DeepConfig, DeepMethod, HashObjective
 from rmsh.training.label_noise import fit_label_model, probability_correct
@@ -32,7 +33,6 @@ from rmsh.training.networks import HashNetwork, InputScaling, dropout_mask
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rmsh.core.types import BitArray, Features, IntArray
     from rmsh.data.pairs import Pairs
     from rmsh.methods.base import HashFunctions, Run
 

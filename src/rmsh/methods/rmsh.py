@@ -12,7 +12,7 @@ Where the paper is silent, an option decides; DISCREPANCIES.md lists these optio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from rmsh.coding.bounds import check_delta, choose_delta
+from rmsh.core.types import FloatArray, LabelArray
 from rmsh.data.labels import class_frequency
 from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
 from rmsh.training.loop import Batch, Losses, Shape, TrainingSet
@@ -37,11 +38,6 @@ from rmsh.training.losses import (
     squared_distances,
 )
 from rmsh.training.networks import Scaling  # noqa: TC001  # pydantic reads it
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from rmsh.core.types import FloatArray, LabelArray
 
 
 class RMSHConfig(NetworkConfig):

@@ -18,13 +18,12 @@ import numpy as np
 from pydantic import Field
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from rmsh.core.types import MODALITIES
+from rmsh.core.types import MODALITIES, ScoreArray
 from rmsh.data.labels import unit_labels
 from rmsh.methods.base import HashFunctions, Method, MethodConfig, Run
 from rmsh.training.closed_form import Centred, cross_products, ridge, signs
 
 if TYPE_CHECKING:
-    from rmsh.core.types import ScoreArray
     from rmsh.data.pairs import Pairs
 
 

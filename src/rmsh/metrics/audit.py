@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmsh.codes import Codes, unpack
+from rmsh.core.types import IntArray, ScoreArray
 from rmsh.metrics.evaluate import Scores, evaluate
 
 if TYPE_CHECKING:
-    from rmsh.core.types import IntArray, ScoreArray
     from rmsh.metrics.histogram import LabelledCodes
 
 NEARLY_CONSTANT = 0.98  # a bit with the same value on a larger share of the items than this

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rmsh.core.errors import CodesError, ConfigError
+from rmsh.core.types import FloatArray, IntArray, ScoreArray
 from rmsh.metrics.evaluate import Score
 
 if TYPE_CHECKING:
     from rmsh.codes import Codes
-    from rmsh.core.types import FloatArray, IntArray, ScoreArray
 
 RECALL_RANKS = (1, 5, 10)
 _BLOCK = 256  # queries at a time

@@ -8,20 +8,19 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from rmsh.core.config import Config
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.core.types import FloatArray, LabelArray, ScoreArray
 from rmsh.metrics import ranking
 from rmsh.metrics.histogram import HistogramArray, histograms, random_ranking, shared_labels
 from rmsh.metrics.ranking import ORDERS, Curve, Normaliser  # pydantic reads Normaliser when the class is created
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
     from rmsh.codes import Codes
-    from rmsh.core.types import FloatArray, LabelArray, ScoreArray
 
 UNSEEN_RANKS = (10, 100)  # of NDCG in the protocol unseen: what a user looks at, and a rank that fits its database
 _KINDS = ("ndcg", "map", "precision", "within")

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rmsh.codes import Codes, pack, to_words
 from rmsh.core.errors import CodesError, DataError
+from rmsh.core.types import BitArray, IntArray, LabelArray, ScoreArray, WordArray
 from rmsh.data.pairs import checked_labels
-
-if TYPE_CHECKING:
-    from rmsh.core.types import BitArray, IntArray, LabelArray, ScoreArray, WordArray
 
 HistogramArray: TypeAlias = NDArray[np.int32]  # (queries, bits + 1, R + 1)
 

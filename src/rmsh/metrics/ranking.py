@@ -25,16 +25,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from rmsh.core.errors import ConfigError
+from rmsh.core.types import IntArray, ScoreArray
 from rmsh.metrics.histogram import gains
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rmsh.core.types import IntArray, ScoreArray
-
     Histograms = NDArray[np.integer]  # (Q, distances, R + 1)
 
 Normaliser: TypeAlias = Literal["relevant", "min(relevant,k)", "hits"]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rmsh.core.types import Modality  # noqa: TC001 (pydantic reads it)
+from rmsh.core.types import Modality
 from rmsh.library.duplicates import Kind as DuplicateKind  # noqa: TC001
 from rmsh.serve.limits import MOST_HITS, MOST_SKIPPED, MOST_TEXT, MOST_WHERE
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy import sparse
 
+from rmsh.core.types import Features, FloatArray, ScoreArray
 from rmsh.hash_function import HashFunction, Layer
-
-if TYPE_CHECKING:
-    from rmsh.core.types import Features, FloatArray, ScoreArray
 
 _ROWS = 2048  # rows per block
 ITERATIONS = 50  # of iterative quantisation, as in the original

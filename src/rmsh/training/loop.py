@@ -25,6 +25,7 @@ import torch
 from rmsh.core.errors import FormatError, TrainingError
 from rmsh.core.files import atomic
 from rmsh.core.progress import OnProgress, Progress, ignore
+from rmsh.core.types import BitArray, Features, IntArray, LabelArray
 from rmsh.data.pairs import dense_rows
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
-    from rmsh.core.types import BitArray, Features, IntArray, LabelArray
 
 Shape: TypeAlias = Literal["constant", "one-cycle", "linear"]
 

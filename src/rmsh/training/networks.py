@@ -7,7 +7,7 @@ network is exported as two matrix products. Adversarial methods also have a disc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -15,11 +15,9 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from rmsh.core.types import Features
 from rmsh.data.pairs import moments
 from rmsh.hash_function import Activation, HashFunction, Layer
-
-if TYPE_CHECKING:
-    from rmsh.core.types import Features
 
 Scaling = Literal["standardise", "norm"]
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rmsh.core.errors import DataError
+from rmsh.core.types import FloatArray, IdArray, LabelArray
 from rmsh.data.labels import unpack_labels
 from rmsh.data.pairs import Pairs, listed
 from rmsh.data.readers.matrix_files import list_matrices, read_matrix
 from rmsh.data.splits import Split, fingerprint_ids
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rmsh.core.types import FloatArray, IdArray, LabelArray
 
 PAIRS, LABELS, IMAGE_FEATURES = "pairs.tsv", "labels.npz", "image_features.u8.npy"
 HEADER = ("id", "split", "caption")

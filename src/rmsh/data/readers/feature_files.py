@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from rmsh.core.errors import DataError
 from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels
 from rmsh.data.readers.matrix_files import MatrixKey, Part, list_matrices, read_matrix
 from rmsh.data.splits import Split
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Role: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names"]
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -7,15 +7,11 @@ with separate noise, so that retrieval across modalities works, but not without 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from rmsh.core.errors import DataError
+from rmsh.core.types import LabelArray, ScoreArray
 from rmsh.data.pairs import Pairs
-
-if TYPE_CHECKING:
-    from rmsh.core.types import LabelArray, ScoreArray
 
 SCENES = (
     ("person", "dog", "ball", "tree", "bench", "kite"),
