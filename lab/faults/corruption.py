@@ -199,7 +199,7 @@ class Judge:
 
     def _repair(self, library: Path, case: Case) -> None:
         """Repair a library; unless changes are lost, it answers as a clean one, without what could not be saved."""
-        result = ask(lambda: repair(library, backup=self.root / "backup"))
+        result = ask(lambda: repair(library))
         if isinstance(result, list) or any("has lost acknowledged" in each for each in result.lost):
             return
         with warnings_of_library() as warned:
@@ -209,13 +209,13 @@ class Judge:
             case.note("wrong", *wrong, f"after repair: {problems[:1]} {result.restored[:2]} {result.lost[:2]}")
 
     def _damaged_backup(self, work: Path, case: Case) -> None:
-        """Repair a damaged library from a damaged backup, and restore another one from it."""
+        """Repair a damaged library, and restore another one from a damaged backup."""
         library, whole = (shutil.copytree(self.root / "killed", work / name) for name in ("library", "whole"))
         copy = shutil.copytree(self.root / "backup", work / "backup")
         apply_damage(copy / case.file, case)
         _damage_rows(library)
         with warnings_of_library() as warned:
-            ask(lambda: repair(library, backup=copy))
+            ask(lambda: repair(library))
             problems = verify(library).problems
             self._compare(case, fresh_answers(library), [*warned, *problems], problems, "killed")
         is_refused = isinstance(ask(lambda: restore(copy, whole)), list)
@@ -226,7 +226,7 @@ class Judge:
 
 
 def _damage_rows(library: Path) -> None:
-    """Damage two items and the codes of two others, of which only a backup has copies."""
+    """Damage two items and the codes of two others, of which no copy is left."""
     with closing(connect_writer(library, timeout=0)) as connection:
         connection.execute("DROP TRIGGER item_kept")
         connection.execute("UPDATE items SET text = 'damaged' WHERE row IN (3, 4)")

@@ -276,17 +276,6 @@ def test_damaged_and_lost_vectors_are_reported_and_repaired(
     assert verify(folder).problems == ()
 
 
-def test_damaged_vectors_are_restored_from_a_backup(with_vectors: Library, folder: Path, tmp_path: Path) -> None:
-    backup(with_vectors, tmp_path / "copy")
-    _spoil(with_vectors, "UPDATE vectors SET text = x'0102' WHERE row = 2")
-    assert any(
-        "vectors of row 2 were restored" in sentence for sentence in repair(folder, backup=tmp_path / "copy").restored
-    )
-    vectors = with_vectors.codes(["a", "b"], "text").vectors
-    assert vectors is not None
-    assert vectors.tolist() == [[1, 2], [3, 4]]
-
-
 def test_repairing_vectors_does_not_vouch_for_a_damaged_code(with_vectors: Library, folder: Path) -> None:
     _spoil(with_vectors, "UPDATE codes SET text = x'00', vectors = 5 WHERE row = 2")
     assert any("(row 2)" in sentence for sentence in repair(folder).lost)

@@ -66,7 +66,7 @@ def test_a_count_from_a_damaged_index_is_refused_and_repaired(copy: Path, folder
             reader.count()
         assert reader.get("c") == Item("c", text="text of c", labels=("c",))
     assert verify(folder).problems
-    assert repair(folder, backup=copy).lost == []
+    assert repair(folder).lost == []
     with Library.open(folder) as reader:
         assert reader.count() == 4
 
@@ -85,7 +85,7 @@ def test_an_export_without_a_lost_row_is_refused(table: str, *, copy: Path, fold
     with Library.open(folder) as reader, pytest.raises(FormatError, match=r"row 4"):
         export_parquet(reader, tmp_path / "out.parquet")
     assert any("row 4" in problem for problem in verify(folder).problems)
-    assert repair(folder, backup=copy).lost == []
+    restore(copy, folder)
     with Library.open(folder) as reader:
         assert export_parquet(reader, tmp_path / "out.parquet") == 4
 
@@ -108,7 +108,7 @@ def test_a_damaged_definition_of_a_table_is_one_sentence_and_restored(
     _replace(folder, old, new)
     assert verify(folder).problems
     with pytest.raises(FormatError, match=r"is damaged \(") as refused:
-        repair(folder, backup=copy)
+        repair(folder)
     assert "\n" not in str(refused.value)
     restore(copy, folder)
     with Library.open(folder) as reader:
@@ -127,7 +127,7 @@ def test_a_row_that_is_not_a_number_is_reported(table: str, *, copy: Path, folde
 def test_a_name_without_a_checksum_is_not_repaired_but_restored(copy: Path, folder: Path) -> None:
     _spoil(folder, "UPDATE labels SET name = x'ff' WHERE name = 'b'")
     with pytest.raises(FormatError, match="user-defined function"):
-        repair(folder, backup=copy)
+        repair(folder)
     restore(copy, folder)
     assert verify(folder).problems == ()
 
@@ -159,7 +159,7 @@ def test_an_index_that_leads_to_another_item_does_not_change_what_is_found(
             (hits,) = reader.search(code(["q"]), 4, to="text", model=reader.generation().fingerprint, where=Id(name))
             assert [hit.item.id for hit in hits] == found
     assert verify(folder).problems
-    assert repair(folder, backup=copy).lost == []
+    assert repair(folder).lost == []
 
 
 def test_a_damaged_page_is_one_sentence_and_not_repaired(copy: Path, folder: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_damaged_page_is_one_sentence_and_not_repaired(copy: Path, folder: Pat
     assert problems
     assert not any("\n" in problem or "***" in problem for problem in problems)
     with pytest.raises(FormatError, match="cannot be repaired"):
-        repair(folder, backup=copy)
+        repair(folder)
 
 
 def test_a_damaged_manifest_is_rewritten_by_a_repair(copy: Path, folder: Path) -> None:

@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from rmsh.codes import Codes
-from rmsh.core.errors import FormatError, InputError
+from rmsh.core.errors import FormatError
 from rmsh.index.filters import Text
 from rmsh.library import Item, Library
-from rmsh.library.backup import backup
+from rmsh.library.backup import backup, restore
 from rmsh.library.database import read_acknowledged
 from rmsh.library.export import export_parquet
 from rmsh.library.maintenance import compact
 from rmsh.library.repair import repair
 from rmsh.library.snapshot import SNAPSHOT
 from rmsh.library.verify import verify
-from rmsh.model import Model
 
 Fill = Callable[..., None]
 Code = Callable[..., Codes]
@@ -117,7 +116,7 @@ def test_a_damaged_code_is_not_loaded_without_the_snapshot_and_the_rest_is_found
         "UPDATE items SET id = 'x' WHERE row = 2",
     ],
 )
-def test_a_damaged_item_is_left_out_and_repaired_from_a_backup(
+def test_a_damaged_item_is_left_out_reported_and_restored_from_a_backup(
     statement: str, *, stocked: Library, folder: Path, tmp_path: Path, code: Code, caplog: pytest.LogCaptureFixture
 ) -> None:
     backup(stocked, tmp_path / "copy")
@@ -127,7 +126,7 @@ def test_a_damaged_item_is_left_out_and_repaired_from_a_backup(
         assert "(row 2)" in caplog.text
         assert any("(row 2)" in problem for problem in verify(folder).problems)
         assert any("(row 2)" in sentence for sentence in repair(folder).lost)
-        assert repair(folder, backup=tmp_path / "copy").lost == []
+        restore(tmp_path / "copy", folder)
         assert verify(folder).problems == ()
         assert _found(reader, code(["b"]), 1) == ["b"]
         assert reader.get("b") == Item("b", text="text of b", labels=("b",))
@@ -137,13 +136,13 @@ def test_a_damaged_item_is_left_out_and_repaired_from_a_backup(
 def test_a_reader_without_the_snapshot_finds_a_repaired_code_at_once(
     stocked: Library, folder: Path, tmp_path: Path, code: Code
 ) -> None:
-    backup(stocked, tmp_path / "copy")
-    (folder / SNAPSHOT).unlink()
+    (folder / SNAPSHOT).rename(tmp_path / "aside")
     _spoil(stocked, FLIP_CODE)
     with Library.open(folder) as reader:
         assert _found(reader, code(["b"])) == ["a", "c"]
-        done = repair(folder, backup=tmp_path / "copy")
-        assert any("row 2 were restored from the backup" in sentence for sentence in done.restored)
+        (tmp_path / "aside").rename(folder / SNAPSHOT)
+        done = repair(folder)
+        assert any("row 2 were restored from the snapshot" in sentence for sentence in done.restored)
         assert _found(reader, code(["b"]), 1) == ["b"]
 
 
@@ -182,25 +181,17 @@ def test_a_lost_row_is_reported_and_restored_from_a_backup(stocked: Library, fol
         "DELETE FROM item_labels WHERE row = 3",
     )
     assert any("row 3" in sentence for sentence in repair(folder).lost)
-    assert repair(folder, backup=tmp_path / "copy").lost == []
+    restore(tmp_path / "copy", folder)
     assert verify(folder).problems == ()
     assert stocked.get("c") == Item("c", text="text of c", labels=("c",))
 
 
-def test_a_row_of_another_history_is_not_taken(stocked: Library, folder: Path, tmp_path: Path, fill: Fill) -> None:
-    """The copy went on by itself, and has another item under the same row."""
-    backup(stocked, tmp_path / "copy")
-    with Library.open(tmp_path / "copy", writable=True) as copy:
-        fill(copy, ["other"])
-    fill(stocked, ["d"])
-    _spoil(stocked, "UPDATE items SET text = 'no' WHERE row = 4")
-    assert any("'d' (row 4)" in sentence for sentence in repair(folder, backup=tmp_path / "copy").lost)
-
-
-def test_a_backup_of_another_library_is_refused(stocked: Library, folder: Path, tmp_path: Path, model: Model) -> None:
-    Library.create(tmp_path / "other", model).close()
-    with pytest.raises(InputError, match="other belongs to"):
-        repair(folder, backup=tmp_path / "other")
+def test_a_damaged_item_can_be_removed_and_added_again(stocked: Library, folder: Path, fill: Fill) -> None:
+    _spoil(stocked, FLIP_TEXT)
+    stocked.remove(["b"])
+    fill(stocked, ["b"])
+    assert verify(folder).problems == ()
+    assert stocked.get("b") == Item("b", text="text of b", labels=("b",))
 
 
 def test_a_damaged_snapshot_and_a_damaged_text_index_are_rewritten(stocked: Library, folder: Path) -> None:
@@ -234,9 +225,7 @@ def test_a_damaged_model_is_restored_from_a_backup(
     content[-9] ^= 1
     (folder / "model" / file).write_bytes(content)
     assert any("model is damaged" in sentence for sentence in repair(folder).lost)
-    result = repair(folder, backup=tmp_path / "copy")
-    assert result.lost == []
-    assert any("model was restored" in sentence for sentence in result.restored)
+    restore(tmp_path / "copy", folder)
     assert verify(folder).problems == ()
     assert stocked.model().fingerprint == stocked.generation().fingerprint
 

@@ -136,22 +136,21 @@ def restore(
     )
 
 
-def repair(
-    console: Console,
-    library: LibraryFolder,
-    *,
-    backup: Annotated[Path | None, typer.Option(help="Backup of the same library, to take intact rows from.")] = None,
-) -> None:
-    """Restore damaged rows from the snapshot or a backup; the exit code is 1 if some cannot be restored.
+def repair(console: Console, library: LibraryFolder) -> None:
+    """Restore damaged codes, indexes and lists from intact copies; the exit code is 1 if something is lost.
+
+    Damaged items are listed: remove them and add them again, or restore a backup.
 
     Example:
-        rmsh library repair photos --backup photos-copy
+        rmsh library repair photos
     """
     from rmsh.library.repair import repair as run
 
-    done = run(library, backup=backup)
-    nothing = [] if done.restored or done.lost else [f"{library} has no damaged rows."]
-    console.result(asdict(done), *done.restored, *(f"Not restored: {sentence}" for sentence in done.lost), *nothing)
+    done = run(library)
+    lost = [f"Not restored: {sentence}" for sentence in done.lost]
+    advice = "Remove damaged items and add them again (`rmsh remove`, `rmsh sync`), or restore a backup."
+    ending = [advice] if lost else [] if done.restored else [f"{library} has no damaged rows."]
+    console.result(asdict(done), *done.restored, *lost, *ending)
     if done.lost:
         raise typer.Exit(1)
 
