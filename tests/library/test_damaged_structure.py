@@ -126,8 +126,7 @@ def test_a_row_that_is_not_a_number_is_reported(table: str, *, copy: Path, folde
 
 def test_a_name_without_a_checksum_is_not_repaired_but_restored(copy: Path, folder: Path) -> None:
     _spoil(folder, "UPDATE labels SET name = x'ff' WHERE name = 'b'")
-    with pytest.raises(FormatError, match="user-defined function"):
-        repair(folder)
+    assert any("(row " in sentence for sentence in repair(folder).lost)
     restore(copy, folder)
     assert verify(folder).problems == ()
 
