@@ -11,8 +11,16 @@ import numpy as np
 
 from lab.benchmarks.published import TOPICS, Source
 from rmsh.core.errors import DataError
-from rmsh.data.readers.feature_files import Role, read_matrix_pairs, read_selected
-from rmsh.data.readers.matrix_files import SUFFIXES, MatrixKey, Part, list_matrices, matrix_files
+from rmsh.data.readers.matrix_files import (
+    SUFFIXES,
+    MatrixKey,
+    Part,
+    Role,
+    list_matrices,
+    matrix_files,
+    read_matrix_pairs,
+    read_selected,
+)
 
 if TYPE_CHECKING:
     from rmsh.core.types import IdArray, IntArray

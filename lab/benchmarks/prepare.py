@@ -26,7 +26,7 @@ from rmsh.data.splits import PARTS, Split
 
 if TYPE_CHECKING:
     from rmsh.core.types import IntArray
-    from rmsh.data.readers.feature_files import Role
+    from rmsh.data.readers.matrix_files import Role
 
 READERS = {"mirflickr25k": read_mirflickr25k, "nuswide": read_nuswide, "mscoco": read_mscoco}
 

@@ -11,13 +11,13 @@ from scipy import sparse
 
 from rmsh.core.errors import DataError
 from rmsh.data.pairs import Pairs
-from rmsh.data.readers.feature_files import (
+from rmsh.data.readers.matrix_files import (
+    MatrixKey,
     Role,
     Selection,
     read_matrix_pairs,
     select_matrices,
 )
-from rmsh.data.readers.matrix_files import MatrixKey
 from rmsh.data.splits import Split
 
 

@@ -21,8 +21,7 @@ from rmsh.core.files import printable
 MODULES = {
     "build": ("build", "add", "remove", "recode", "sync", "duplicates"),
     "train": ("bounds", "methods", "train", "encode"),
-    "evaluate": ("evaluate", "audit"),
-    "compare": ("compare",),
+    "evaluate": ("evaluate", "audit", "compare"),
     "search": ("search", "serve"),
     "doctor": ("doctor",),
 }

@@ -24,9 +24,8 @@ from rmsh.core.files import cache_folder, checked_format, read_json
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.pairs import Pairs, listed
 from rmsh.data.readers import coco66k
-from rmsh.data.readers.feature_files import Role, read_matrix_pairs
 from rmsh.data.readers.folder import check_parquet, is_image, is_image_folder, read_folder
-from rmsh.data.readers.matrix_files import SUFFIXES, list_matrices, matrix_files, read_matrix
+from rmsh.data.readers.matrix_files import SUFFIXES, Role, list_matrices, matrix_files, read_matrix, read_matrix_pairs
 from rmsh.data.readers.packed_images import read_shards, read_tables, shards_in, shards_key, tables_in
 from rmsh.data.records import METADATA_SUFFIXES, Origin, count_skipped, refuse_skipped, to_pairs
 from rmsh.data.splits import Split, random_split
