@@ -9,16 +9,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rmsh.builder import build
-    from rmsh.codes import Codes
-    from rmsh.coding.bounds import choose_delta
-    from rmsh.data.open import open_pairs
-    from rmsh.data.pairs import Pairs
-    from rmsh.index import create_index
-    from rmsh.methods import create
-    from rmsh.metrics.evaluate import evaluate
-    from rmsh.model import Model, load
-    from rmsh.search.searcher import Searcher
+    from rmsh.builder import build as build
+    from rmsh.codes import Codes as Codes
+    from rmsh.coding.bounds import choose_delta as choose_delta
+    from rmsh.data.open import open_pairs as open_pairs
+    from rmsh.data.pairs import Pairs as Pairs
+    from rmsh.index import create_index as create_index
+    from rmsh.methods import create as create
+    from rmsh.metrics.evaluate import evaluate as evaluate
+    from rmsh.model import Model as Model
+    from rmsh.model import load as load
+    from rmsh.search.searcher import Searcher as Searcher
 
 __version__ = "0.1.0"
 
@@ -37,20 +38,7 @@ _EXPORTS = {
     "open_pairs": "rmsh.data.open",
 }
 
-__all__ = [
-    "Codes",
-    "Model",
-    "Pairs",
-    "Searcher",
-    "__version__",
-    "build",
-    "choose_delta",
-    "create",
-    "create_index",
-    "evaluate",
-    "load",
-    "open_pairs",
-]
+__all__ = ["__version__", *_EXPORTS]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,6 @@ from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import MODALITIES, IntArray, Modality
 from rmsh.data.pairs import Pairs, is_raw
-from rmsh.data.readers.coco66k import check_held_out
 from rmsh.data.records import Record, Skipped, to_pairs
 from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, random_split, unseen_split
 from rmsh.features import extract
@@ -59,10 +58,7 @@ def for_protocol(opened: Opened, protocol: str, *, validation: bool = False) -> 
         raise DataError(f"{opened.name} has no split, which protocols are derived from; draw queries (--queries N).")
     if protocol == "paper":
         return replace(opened, split=hold_out_validation(opened.split))
-    split = unseen_split(opened.split, validation=validation)
-    if opened.name == "coco66k" and not validation:
-        check_held_out(opened.pairs.ids, split)
-    return replace(opened, split=split)
+    return replace(opened, split=unseen_split(opened.split, validation=validation))
 
 
 def training_rows(opened: Opened) -> IntArray:

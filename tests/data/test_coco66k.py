@@ -10,8 +10,8 @@ import pytest
 
 from rmsh.core.errors import DataError
 from rmsh.data.labels import pack_labels
-from rmsh.data.readers.coco66k import HELD_OUT, check_held_out, decompand, is_coco66k, read_coco66k
-from rmsh.data.splits import unseen_split
+from rmsh.data.readers.coco66k import decompand, is_coco66k, read_coco66k
+from rmsh.data.splits import fingerprint_ids, unseen_split
 
 ROWS = ["42\tdatabase\tA rack of shoes", "49\tdatabase\tTwo men", "7\tquery\tA clock tower"]
 LABELS = np.array([[1, 0, 0], [1, 0, 1], [0, 1, 0]], dtype=np.uint8)
@@ -117,7 +117,8 @@ def test_the_real_features_are_bytes_of_the_documented_size(coco66k_root: Path) 
 def test_the_pairs_held_out_of_the_real_data_are_the_fixed_ones(coco66k_root: Path) -> None:
     pairs, split = read_coco66k(coco66k_root, image_features=False)
     unseen = unseen_split(split)
-    check_held_out(pairs.ids, unseen)
+    # Recorded in every result of the protocol unseen; another version of numpy must not draw others.
+    held_out = {"count": 8000, "sha256": "2acbe11a21f9283e6822d5da4c36bb03ddd33cf7bd8e7a4bca020fcd8ef528a6"}
+    assert fingerprint_ids(pairs.ids[unseen.database]) == held_out
     assert (len(unseen.database), len(unseen.query), len(unseen.train)) == (8_000, 4_956, 46_947)
-    with pytest.raises(DataError, match=f"{HELD_OUT['sha256']}.*8000"):
-        check_held_out(pairs.ids, unseen_split(split, seed=1))
+    assert fingerprint_ids(pairs.ids[unseen_split(split, seed=1).database]) != held_out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -49,7 +49,7 @@ def methods(
         entry = describe(name, method_class(name))
         rows = [[o.name, o.allowed, "none" if o.default is None else o.default, o.description] for o in entry.options]
         console.result(
-            entry.to_json(),
+            asdict(entry),
             f"{entry.name}: {entry.summary}",
             f"{entry.reference}; {'needs labels' if entry.supervised else 'needs no labels'}.",
             f"Presets: {', '.join(entry.presets) or 'none'}.",
@@ -60,7 +60,7 @@ def methods(
     console.note(*missing)
     rows = [[e.name, "labels" if e.supervised else "no labels", e.summary, e.reference] for e in entries]
     console.result(
-        {"methods": [entry.to_json() for entry in entries], "missing": missing},
+        {"methods": [asdict(entry) for entry in entries], "missing": missing},
         table("Methods", _METHOD_COLUMNS, rows, words=_METHOD_COLUMNS),
         "Options (--bits, --seed; others as --set NAME=VALUE); `rmsh methods NAME` explains them:",
         *(f"{e.name}: {', '.join(option.name for option in e.options)}" for e in entries),

@@ -1,4 +1,4 @@
-"""Atomic writes, and reading the JSON files that rmsh writes.
+"""Atomic writes, reading the JSON files that rmsh writes, and the folder for files that can be recomputed.
 
 A file is written under a temporary name in the same folder, flushed to disk and renamed; then the folder is flushed, so
 that the rename itself survives a power cut.
@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
-
-import platformdirs
 
 from rmsh.core.errors import DataError, FormatError, RmshError
 
@@ -173,5 +171,7 @@ def sha256(path: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """The folder named by ``RMSH_CACHE``, or ``rmsh`` in the user's cache folder."""
+    """The folder for files that can be recomputed: that of ``RMSH_CACHE``, or ``rmsh`` in the user's cache folder."""
+    import platformdirs
+
     return Path(os.environ.get("RMSH_CACHE") or platformdirs.user_cache_path("rmsh", appauthor=False))

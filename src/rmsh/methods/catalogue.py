@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -33,10 +33,6 @@ class Entry:
     supervised: bool
     presets: tuple[str, ...]
     options: tuple[Option, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 def catalogue() -> tuple[list[Entry], list[str]]:
