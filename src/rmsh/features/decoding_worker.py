@@ -90,17 +90,14 @@ def _processor_time(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _opened(content: bytes, is_path: bool) -> IO[bytes]:
-    return open_regular(Path(os.fsdecode(content))) if is_path else io.BytesIO(content)
-
-
 def _answer(head: bytes, requests: IO[bytes], answers: IO[bytes], seconds: float) -> bool:
     """Answer one request; False if this process should be replaced."""
     kind, is_path, width, height, fit, most_pixels, length = REQUEST.unpack(head)
     content, text, exhausted = requests.read(length), "", False
     image: Image.Image | None = None
     try:
-        with _processor_time(seconds), _opened(content, is_path) as file:
+        opened: IO[bytes] = open_regular(Path(os.fsdecode(content))) if is_path else io.BytesIO(content)
+        with _processor_time(seconds), opened as file:
             if kind == PIXELS:
                 size = (width, height) if width else None
                 image = decode(file, size=size, fit=fit or None, most_pixels=most_pixels)
@@ -242,24 +239,23 @@ def _orientation(image: Image.Image) -> int:
 
 def to_rgb(image: Image.Image, size: tuple[int, int] | None = None) -> Image.Image:
     """An open image as upright RGB, resized if a size is given; without changes, the image itself."""
-    colours = _as_rgb(_upright(image))
+    if _orientation(image) != 1:  # exif_transpose would copy an upright one
+        with suppress(Exception):  # the rest of the EXIF data may be damaged
+            image = ImageOps.exif_transpose(image)
+    colours = _as_rgb(image)
     # Hamming shrinks as well as bicubic in two thirds of the time.
     return colours if size is None else colours.resize(size, Image.Resampling.HAMMING)
-
-
-def _upright(image: Image.Image) -> Image.Image:
-    if _orientation(image) == 1:
-        return image  # exif_transpose would copy it
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # the rest of the EXIF data is damaged
-        return image
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith(("I", "F")):
         low, high = _range(image)
-        return _by_strips(image, lambda strip: Image.fromarray(_eight_bits(strip, low, high)).convert("RGB"))
+        scale = 255 / max(high - low, 1e-12)
+
+        def to_grey(strip: Image.Image) -> Image.Image:
+            return Image.fromarray(np.round((_values(strip) - low) * scale).astype(np.uint8)).convert("RGB")
+
+        return _by_strips(image, to_grey)
     if image.has_transparency_data:
         return _by_strips(image, _on_white)
     return image if image.mode == "RGB" else image.convert("RGB")
@@ -281,10 +277,6 @@ def _range(image: Image.Image) -> tuple[float, float]:
 def _values(image: Image.Image) -> FloatArray:
     values: FloatArray = np.nan_to_num(np.asarray(image, dtype=np.float32))
     return values
-
-
-def _eight_bits(image: Image.Image, low: float, high: float) -> Any:
-    return np.round((_values(image) - low) * (255 / max(high - low, 1e-12))).astype(np.uint8)
 
 
 def _by_strips(image: Image.Image, convert: Callable[[Image.Image], Image.Image]) -> Image.Image:

@@ -233,7 +233,8 @@ class Writer:
         with self.exclusive() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                self._check_not_restored()
+                if not os.path.samestat((self._folder / DATABASE).stat(), self._file):
+                    raise RmshError(f"The library {self._folder} was restored from a backup meanwhile; open it again.")
                 before = last_change(connection)
                 yield connection
                 change = last_change(connection)
@@ -246,11 +247,6 @@ class Writer:
                     write_acknowledged(self._folder, *change)
                 except OSError as error:  # the change itself is on the disk
                     _log.warning("%s cannot be written (%s)", self._folder / ACKNOWLEDGED, error)
-
-    def _check_not_restored(self) -> None:
-        """Refuse to write to a database whose file was replaced by a restore."""
-        if not os.path.samestat((self._folder / DATABASE).stat(), self._file):
-            raise RmshError(f"The library {self._folder} was restored from a backup meanwhile; open it again.")
 
     @contextmanager
     def exclusive(self) -> Iterator[sqlite3.Connection]:

@@ -173,8 +173,14 @@ def label_hints(labels: Mapping[str, LabelEntry], where: Filter) -> list[str]:
         >>> label_hints({"dog": None, "cat": None}, Label("dogg"))
         ['No item has the label dogg; did you mean dog?']
     """
-    unknown = dict.fromkeys(name for name in _labels_in(where) if name not in labels)
-    return [_hint(name, labels) for name in islice(unknown, _MOST_HINTS)]
+    known = {label.lower(): label for label in islice(labels, _MOST_COMPARED)}
+    hints = []
+    for name in islice(dict.fromkeys(name for name in _labels_in(where) if name not in labels), _MOST_HINTS):
+        near = " or ".join(known[each] for each in difflib.get_close_matches(name.lower(), known, n=3))
+        hints.append(
+            f"No item has the label {name}; did you mean {near}?" if near else f"No item has the label {name}."
+        )
+    return hints
 
 
 def _labels_in(where: Filter) -> Iterator[str]:
@@ -183,9 +189,3 @@ def _labels_in(where: Filter) -> Iterator[str]:
     parts = where.parts if isinstance(where, (And, Or)) else (where.part,) if isinstance(where, Not) else ()
     for part in parts:
         yield from _labels_in(part)
-
-
-def _hint(name: str, labels: Mapping[str, LabelEntry]) -> str:
-    known = {label.lower(): label for label in islice(labels, _MOST_COMPARED)}
-    near = " or ".join(known[each] for each in difflib.get_close_matches(name.lower(), known, n=3))
-    return f"No item has the label {name}; did you mean {near}?" if near else f"No item has the label {name}."

@@ -52,7 +52,11 @@ def insert(connection: sqlite3.Connection, batch: Batch) -> int:
         [(*values[:4], checksum_of(*values)) for values in stored],
     )
     insert_codes(connection, generation.number, batch.code_rows(rows))
-    insert_labels(connection, [(name, row) for row, *_, labels in stored for name in labels])
+    labels = [(name, row) for row, *_, names in stored for name in names]
+    names = sorted({name for name, _ in labels})
+    connection.executemany("INSERT OR IGNORE INTO labels (name) VALUES (?)", [(name,) for name in names])
+    connection.executemany("INSERT INTO item_labels (row, label) SELECT ?2, label FROM labels WHERE name = ?1", labels)
+    _count_labels(connection, labels)
     insert_photos(connection, {row: batch.files[name] for row, name, *_ in stored if name in batch.files})
     log_change(connection, "add", rows)
     return len(rows)
@@ -79,14 +83,6 @@ def insert_codes(connection: sqlite3.Connection, generation: int, codes: Iterabl
         "SELECT row, ?, ?, ?, ? FROM items WHERE row = ?",
         of_vectors,
     )
-
-
-def insert_labels(connection: sqlite3.Connection, labels: Sequence[tuple[str, int]]) -> None:
-    """Add labels, given as name and row."""
-    names = sorted({name for name, _ in labels})
-    connection.executemany("INSERT OR IGNORE INTO labels (name) VALUES (?)", [(name,) for name in names])
-    connection.executemany("INSERT INTO item_labels (row, label) SELECT ?2, label FROM labels WHERE name = ?1", labels)
-    _count_labels(connection, labels)
 
 
 def _count_labels(connection: sqlite3.Connection, labels: Iterable[tuple[str, int]], *, sign: int = 1) -> None:

@@ -40,7 +40,13 @@ def read_coco66k(root: Path, *, image_features: bool = True) -> tuple[Pairs, Spl
             raise DataError(f"{root} has no {name}; coco66k is a folder with {PAIRS}, {LABELS} and {IMAGE_FEATURES}.")
     ids, parts, captions = _read_pairs(root / PAIRS)
     labels, names = _read_labels(root / LABELS, ids)
-    images = _read_images(root / IMAGE_FEATURES, len(ids)) if image_features else None
+    images = None
+    if image_features:
+        stored = read_matrix(*list_matrices(root / IMAGE_FEATURES))
+        if stored.dtype != np.uint8 or stored.ndim != 2 or len(stored) != len(ids):
+            found = f"{stored.dtype} of shape {stored.shape}; uint8 of shape ({len(ids)}, features) is expected"
+            raise DataError(f"{root / IMAGE_FEATURES} has {found}, as {PAIRS} has {len(ids)} rows.")
+        images = decompand(stored)
     pairs = Pairs(ids=ids, images=images, texts=captions, labels=labels, class_names=names, source=str(root))
     database, query = np.flatnonzero(parts == "database"), np.flatnonzero(parts == "query")
     return pairs, Split("coco66k", database, query, database)
@@ -77,12 +83,3 @@ def _read_labels(path: Path, ids: NDArray[np.str_]) -> tuple[LabelArray, tuple[s
         rows = (f"row {row} ({label_ids[row]}, not {ids[row]})" for row in differing)
         raise DataError(f"{path}, key 'ids' differs from {PAIRS} at {listed(rows)}; both must have the same order.")
     return unpack_labels(packed, len(names)), tuple(str(name) for name in names)
-
-
-def _read_images(path: Path, n: int) -> FloatArray:
-    (matrix,) = list_matrices(path)
-    stored = read_matrix(matrix)
-    if stored.dtype != np.uint8 or stored.ndim != 2 or len(stored) != n:
-        found = f"{stored.dtype} of shape {stored.shape}"
-        raise DataError(f"{path} has {found}; uint8 of shape ({n}, features) is expected, as {PAIRS} has {n} rows.")
-    return decompand(stored)
