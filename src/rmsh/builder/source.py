@@ -25,11 +25,7 @@ from rmsh.core.config import Config
 from rmsh.core.errors import DataError, FormatError
 from rmsh.core.files import make_folder, open_regular, read_json, write_json
 from rmsh.core.progress import OnProgress, counter, ignore
-from rmsh.core.types import (
-    IntArray,
-    Modality,
-    Store,
-)
+from rmsh.core.types import IntArray, Modality, Store
 from rmsh.data.labels import Classes, label_texts, mine_classes
 from rmsh.data.open import open_pairs
 from rmsh.data.records import Origin, Skipped, locate, refuse_skipped, to_pairs

@@ -15,12 +15,7 @@ from typing import NoReturn
 from rmsh.core.errors import FormatError, RmshError
 from rmsh.library import queries, verify
 from rmsh.library.database import Writer, connect_reader, read_acknowledged, translate_errors
-from rmsh.library.folder import (
-    check_is_library,
-    find_model,
-    read_manifest,
-    write_manifest,
-)
+from rmsh.library.folder import check_is_library, find_model, read_manifest, write_manifest
 from rmsh.library.photos import damaged_photos
 from rmsh.library.schema import COUNT_LABELS, RESTORE, check_version, is_code_row_intact
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
