@@ -68,3 +68,14 @@ def mixed_cosines(data: TrainingSet, image_share: float) -> Tensor:
     rows = np.arange(len(data))
     image, text = (F.normalize(torch.from_numpy(dense_rows(x, rows)), dim=1) for x in (data.images, data.texts))
     return image_share * image @ image.T + (1 - image_share) * text @ text.T
+
+
+def contrastive_loss(images: Tensor, texts: Tensor) -> Tensor:
+    """The cross-entropy of recognising item i as the counterpart of query i, the sum over both logits (n, m)."""
+    own = torch.arange(len(images))
+    return F.cross_entropy(images, own) + F.cross_entropy(texts, own)
+
+
+def lower_negatives(similarities: Tensor, *, margin: float, shift: float) -> Tensor:
+    """Similarities (n, n), less ``shift`` where they are more than ``margin`` below that of the row's own pair."""
+    return similarities - shift * (similarities < similarities.diagonal()[:, None] - margin)

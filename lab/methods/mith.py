@@ -17,10 +17,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from lab.methods.heads import HeadMethod, HeadObjective
+from lab.methods.heads import HeadMethod, HeadObjective, contrastive_loss
 from rmsh.methods.deep import NetworkConfig
 from rmsh.training.loop import Batch, Losses, TrainingSet
-from rmsh.training.losses import contrastive_loss, cosines, half_products, pairwise_loss, share_a_label, signs
+from rmsh.training.losses import cosines, half_products, pairwise_loss, share_a_label, signs
 
 
 class MITHConfig(NetworkConfig):

@@ -15,10 +15,10 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
-from lab.methods.heads import HeadMethod, HeadObjective
+from lab.methods.heads import HeadMethod, HeadObjective, lower_negatives
 from rmsh.methods.deep import NetworkConfig
 from rmsh.training.loop import Batch, Losses, TrainingSet
-from rmsh.training.losses import classification_loss, lower_negatives
+from rmsh.training.losses import classification_loss
 
 
 class SCBCHConfig(NetworkConfig):

@@ -16,10 +16,10 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor
 
-from lab.methods.heads import HeadMethod, HeadObjective
+from lab.methods.heads import HeadMethod, HeadObjective, contrastive_loss, lower_negatives
 from rmsh.methods.deep import NetworkConfig
 from rmsh.training.loop import Batch, Losses, TrainingSet
-from rmsh.training.losses import contrastive_loss, lower_negatives, signs
+from rmsh.training.losses import signs
 
 
 class UCCHConfig(NetworkConfig):

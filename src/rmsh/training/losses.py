@@ -95,17 +95,6 @@ def cosines(codes: Tensor, others: Tensor) -> Tensor:
     return F.normalize(codes, dim=1) @ F.normalize(others, dim=1).T
 
 
-def contrastive_loss(images: Tensor, texts: Tensor) -> Tensor:
-    """The cross-entropy of recognising item i as the counterpart of query i, the sum over both logits (n, m)."""
-    own = torch.arange(len(images))
-    return F.cross_entropy(images, own) + F.cross_entropy(texts, own)
-
-
-def lower_negatives(similarities: Tensor, *, margin: float, shift: float) -> Tensor:
-    """Similarities (n, n), less ``shift`` where they are more than ``margin`` below that of the row's own pair."""
-    return similarities - shift * (similarities < similarities.diagonal()[:, None] - margin)
-
-
 MEMBERS_OF_PAIR = ((0, 1), (0, 2), (1, 2))
 # Indices of the two pairs that contain member 1, 2 or 3.
 _PAIRS_OF_MEMBER = ((0, 1), (0, 2), (1, 2))
