@@ -127,9 +127,10 @@ def _restore_vectors(connection: sqlite3.Connection) -> Iterator[str]:
         stored = connection.execute(f"{queries.CODE_ROW} WHERE row = ? AND generation = ?", key).fetchone()
         if not is_code_row_intact(*stored):
             continue
-        found = connection.execute("SELECT image, text FROM vectors WHERE row = ? AND generation = ?", key).fetchone()
-        intact = found is not None and is_code_row_intact(row, generation, *found, None, stored[4])
+        select = "SELECT image, text FROM vectors WHERE row = ? AND generation = ?"
+        image, text = connection.execute(select, key).fetchone() or (None, None)
+        intact = is_code_row_intact(row, generation, image, text, None, stored[4])
         connection.execute("DELETE FROM vectors WHERE row = ? AND generation = ?", key)
-        insert_codes(connection, generation, [(row, *stored[2:4], *(found if intact else (None, None)))])
+        insert_codes(connection, generation, [(row, *stored[2:4], *((image, text) if intact else (None, None)))])
         deleted = f"Damaged vectors of row {row} were deleted; it is ranked by its code until `rmsh recode`."
         yield f"The vectors of row {row} were restored." if intact else deleted
