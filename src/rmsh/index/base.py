@@ -40,22 +40,15 @@ from rmsh.core.types import BitArray, IntArray, WordArray
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """The nearest items of Q queries, nearest first.
-
-    Args:
-        rows: int64 (Q, k).
-        distances: int32 (Q, k), increasing along each query; equal distances are ordered by row.
-
-    Raises:
-        InputError: the shapes differ, or the hits are not sorted.
+    """The nearest items of Q queries, nearest first; InputError if the shapes differ, or the hits are not sorted.
 
     Example:
         >>> Hits(np.array([[4, 7]]), np.array([[0, 2]])).distances
         array([[0, 2]], dtype=int32)
     """
 
-    rows: IntArray
-    distances: NDArray[np.int32]
+    rows: IntArray  # (Q, k)
+    distances: NDArray[np.int32]  # (Q, k), increasing along each query; equal distances are ordered by row
 
     def __post_init__(self) -> None:
         rows, distances = _as_integers(self.rows, self.distances, 2)
@@ -74,15 +67,7 @@ class Hits:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """All items within a radius of Q queries, concatenated query by query.
-
-    Args:
-        offsets: int64 (Q + 1,); the hits of query q are at ``offsets[q]:offsets[q + 1]``.
-        rows: int64 (hits,).
-        distances: int32 (hits,), sorted within each query as in :class:`Hits`.
-
-    Raises:
-        InputError: the shapes differ, or the hits are not sorted.
+    """All items within a radius of Q queries, concatenated query by query; InputError as for :class:`Hits`.
 
     Example:
         >>> found = Neighbours(np.array([0, 2, 2]), np.array([4, 7]), np.array([0, 1]))
@@ -90,9 +75,9 @@ class Neighbours:
         (2, (array([4, 7]), array([0, 1], dtype=int32)), 0)
     """
 
-    offsets: IntArray
-    rows: IntArray
-    distances: NDArray[np.int32]
+    offsets: IntArray  # (Q + 1,); the hits of query q are at offsets[q]:offsets[q + 1]
+    rows: IntArray  # (hits,)
+    distances: NDArray[np.int32]  # (hits,), sorted within each query as in Hits
 
     def __post_init__(self) -> None:
         rows, distances = _as_integers(self.rows, self.distances, 1)

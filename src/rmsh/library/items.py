@@ -35,26 +35,17 @@ _WINDOWS_DRIVE = re.compile("[a-zA-Z]:")
 
 @dataclass(frozen=True)
 class Item:
-    """An image, a text, or both, with an ID.
-
-    Args:
-        id: unique in a library.
-        text: any text, or None.
-        picture: path of the image relative to the image folder, with "/" between folders; or None.
-        labels: names; stored sorted and without duplicates.
-
-    Raises:
-        InputError: a value cannot be stored, or the image lies outside the image folder.
+    """An image, a text, or both, with an ID; InputError if a value cannot be stored, or leads out of the image folder.
 
     Example:
         >>> Item("7", text="a dog", picture="photos/7.jpg", labels=("dog", "animal")).labels
         ('animal', 'dog')
     """
 
-    id: str
+    id: str  # unique in a library
     text: str | None = None
-    picture: str | None = None
-    labels: tuple[str, ...] = ()
+    picture: str | None = None  # path of the image relative to the image folder, with "/" between folders
+    labels: tuple[str, ...] = ()  # names; stored sorted and without duplicates
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", _checked_name(self.id, "an ID"))

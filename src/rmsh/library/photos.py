@@ -48,19 +48,12 @@ CREATE TABLE IF NOT EXISTS photos (
 
 @dataclass(frozen=True)
 class ImageFile:
-    """An image file as it was when it was read last.
+    """An image file as it was when it was read last."""
 
-    Args:
-        size: number of bytes.
-        modified: time of the last change, in nanoseconds.
-        hash: SHA-256 of the content.
-        photo: what the file tells.
-    """
-
-    size: int
-    modified: int
-    hash: str
-    photo: Photo
+    size: int  # bytes
+    modified: int  # time of the last change, in nanoseconds
+    hash: str  # SHA-256 of the content
+    photo: Photo  # what the file tells
 
 
 def has_photos(connection: sqlite3.Connection) -> bool:
