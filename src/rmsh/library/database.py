@@ -173,7 +173,7 @@ class Readers:
     """A pool of connections for reading, one per concurrent thread."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder, self._path = folder, str(folder / DATABASE)
         self._idle: list[tuple[sqlite3.Connection, os.stat_result]] = []  # each with the file that it has open
         self._closed = False
 
@@ -183,7 +183,7 @@ class Readers:
         if self._closed:
             raise InputError(f"The library {self._folder} was closed; open it again.")
         with translate_errors(self._folder):
-            state, file = _file_state(self._folder), (self._folder / DATABASE).stat()
+            file = os.stat(self._path)
             connection = self._acquire(file)
             try:
                 connection.execute("BEGIN")
@@ -196,7 +196,8 @@ class Readers:
                     self._idle.append((connection, file))
                 if self._closed:
                     self.close()
-            if isinstance(connection, _Unlocked) and _file_state(self._folder) != state:
+            before = file.st_mtime_ns, file.st_size, 0  # a log that is not empty cannot be read without locks
+            if isinstance(connection, _Unlocked) and _file_state(self._folder) != before:
                 raise RmshError(f"{self._folder} was written to while it was read without locks; try again.")
 
     def _acquire(self, file: os.stat_result) -> sqlite3.Connection:

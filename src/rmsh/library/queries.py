@@ -11,6 +11,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -361,12 +362,30 @@ def intact_items(connection: sqlite3.Connection, rows: Iterable[int]) -> tuple[d
     """The intact items of some rows by row, and a message about each of the others."""
     wanted = sorted({int(row) for row in rows})
     items: dict[int, Item] = {}
-    for stored in stored_items(connection, wanted):
-        row, name, text, picture, labels, checksum = stored
-        if is_intact(stored[:5], checksum):
-            items[row] = Item.stored(name, text, picture, labels)
+    for read in (_stored_at_once, stored_items):
+        for row, name, text, picture, labels, checksum in read(connection, wanted):
+            if is_intact((row, name, text, picture, labels), checksum):
+                items[row] = Item.stored(name, text, picture, labels)
+        if not (damaged := [row for row in wanted if row not in items]):
+            return {row: items[row] for row in wanted}, {}
     what = "text, labels, image path or ID"
-    return items, {row: damage_message(connection, row, what) for row in wanted if row not in items}
+    return dict(sorted(items.items())), {row: damage_message(connection, row, what) for row in damaged}
+
+
+_AT_ONCE = f"""
+    SELECT json_group_array(json_array(row, id, text, picture, json((
+        SELECT json_group_array(name) FROM item_labels JOIN labels USING (label) WHERE item_labels.row = items.row
+    )), checksum)) FROM items WHERE row {IN_LIST}
+"""
+
+
+def _stored_at_once(connection: sqlite3.Connection, rows: Sequence[int]) -> Iterator[StoredItem]:
+    """As :func:`stored_items`, but in one step, during which other threads run; damaged items may be missing."""
+    with suppress(sqlite3.Error, ValueError):  # a value that cannot be in JSON
+        for row, name, text, picture, labels, checksum in json.loads(
+            connection.execute(_AT_ONCE, (json.dumps(rows),)).fetchone()[0]
+        ):
+            yield row, name, text, picture, sorted(labels, key=str), checksum
 
 
 def stored_items(connection: sqlite3.Connection, rows: Sequence[int]) -> Iterator[StoredItem]:

@@ -101,7 +101,7 @@ class KeptVectors:
         places, found = rows % _KEPT, {}
         with self._lock:
             known = self._rows[places] == rows
-            kept = {modality: vectors[places] for modality, vectors in self._vectors.items()}
+            kept = {modality: vectors.take(places, axis=0) for modality, vectors in self._vectors.items()}
         if known.all():
             return {modality: kept.get(modality, np.zeros((len(rows), 0), np.int8)) for modality in MODALITIES}
         missing = rows[~known].tolist()

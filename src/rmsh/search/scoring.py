@@ -74,6 +74,11 @@ def forms(word: str) -> tuple[str, ...]:
     return tuple(form for form in (word, f"{word}s", f"{word}es", f"{word[:-1]}ies") if stem(form) == word)
 
 
+@lru_cache(maxsize=1 << 8)
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in words_of(text))
+
+
 def labels_in_text(labels: Collection[str], text: str) -> set[str]:
     """The labels whose words all occur in a text.
 
@@ -81,8 +86,8 @@ def labels_in_text(labels: Collection[str], text: str) -> set[str]:
         >>> sorted(labels_in_text(["dog", "traffic light", "cat"], "Two dogs at traffic lights"))
         ['dog', 'traffic light']
     """
-    known = {stem(word) for word in words_of(text)}
-    return {label for label in labels if (words := {stem(word) for word in words_of(label)}) and words <= known}
+    known = _stems(text)
+    return {label for label in labels if (words := _stems(label)) and words <= known}
 
 
 def keywords(text: str) -> list[str]:

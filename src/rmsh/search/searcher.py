@@ -5,6 +5,7 @@ The items are in a library folder or in a collection on a Milvus server. Nothing
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -255,22 +256,22 @@ class Searcher:
         low = scoring.is_weak(scores, standard[own][places], standard[other][places], items=found.total)
         compared = query.modality == "text" and query.vector is not None and any(v.size for v in found.vectors.values())
         words, hits = scoring.keywords(query.words.text), []
-        for (_, distance, place, item, matched), score, is_low in zip(best, scores.tolist(), low.tolist(), strict=True):
-            image, caption = (_rounded(similar[modality][place]) for modality in MODALITIES)
+        columns = (values.tolist() for values in (scores, low, *(similar[modality][places] for modality in MODALITIES)))
+        for (_, distance, place, item, matched), score, is_low, image, caption in zip(best, *columns, strict=True):
             labels = tuple(sorted(scoring.labels_in_text(item.labels, query.words.text)))
             # Bits alone are not calibrated, and an item that has all the words is no weak one.
             weak = compared and is_low and (not words or len(matched) < len(words))
-            match = Match(round(score, 4), image, caption, matched, labels, weak)
+            match = Match(round(score, 4), _rounded(image), _rounded(caption), matched, labels, weak)
             hits.append(Hit(item, distance, int(found.rows[place]), match))
         return hits[:wanted], len(hits) > wanted
 
     def run(self, make: Callable[[], Query], use: Callable[[Query], T]) -> T:
         """Make a query and use it; retries once if the library was recoded in between."""
-        fingerprint = self.store.generation().fingerprint
+        loaded = self._loaded
         try:
             return use(make())
         except CodesError:
-            if self.store.generation().fingerprint == fingerprint:
+            if loaded is not None and self.store.generation().fingerprint == loaded[0]:
                 raise
             return use(make())
 
@@ -376,4 +377,4 @@ def _possible_share(words: Sequence[str], found: Candidates) -> ScoreArray:
 
 
 def _rounded(similarity: float) -> float | None:
-    return None if np.isnan(similarity) else round(float(similarity), 4)
+    return None if math.isnan(similarity) else round(similarity, 4)
