@@ -26,11 +26,14 @@ PINNED_BY = ("pyproject.toml", "constraints.txt")
 # What an install brings: download and disk space of x86-64 Linux with torch's CPU build.
 DEMO = "train,encoders,scenes,serve"
 RAY = "train,encoders,scenes,ray"
+HUB = "train,encoders,scenes,serve,hub"
 SIZES = {
     DEMO: "numpy, scipy, numba, pyarrow, torch, onnxruntime, two encoders, icons, a small server and what they need: "
     "about 560 MB to download, 1.9 GB on disk",
     "dev": "rmsh with every extra, and the tools that check it: about 730 MB to download, 2.5 GB on disk",
     RAY: "rmsh with torch, two encoders and Ray: about 560 MB to download, 2.2 GB on disk",
+    HUB: "rmsh with torch, two encoders, timm, open_clip, sentence-transformers and transformers: about 560 MB to "
+    "download, 2.0 GB on disk",
 }
 CUDA = "On Linux, PyPI's torch brings CUDA libraries, several GB more, unless pip is set to an index of CPU builds."
 
@@ -75,6 +78,12 @@ TASKS = {
         RAY,
         (("tests", ("-m", "pytest", "-m", "ray", "tests/ray")),),
         venv=".venv-ray",
+    ),
+    "test-hub": Task(
+        "run the tests of encoders from timm, open_clip, sentence-transformers and transformers, on random weights",
+        HUB,
+        (("tests", ("-m", "pytest", "-m", "hub", "tests/hub")),),
+        venv=".venv-hub",
     ),
     "check": Task(
         "run the fast half of test: no slow tests", "dev", (*LINT, ("tests", ("-m", "pytest", "-m", "not slow")))
@@ -134,7 +143,7 @@ def install(project: Path, extra: str, name: str = ".venv") -> None:
         check_version(sys.version_info[:2])
         _run_or_stop(f"creating {name}", [sys.executable, "-m", "venv", str(venv)])
     (venv / STAMP).unlink(missing_ok=True)
-    packages = [f".[{extra}]", *(["pytest"] if extra == RAY else [])]
+    packages = [f".[{extra}]", *(["pytest"] if extra in (RAY, HUB) else [])]
     _run_or_stop("pip install", [str(python), "-m", "pip", "install", "-c", "constraints.txt", "-e", *packages])
     (venv / STAMP).write_text(json.dumps({"extra": extra, **fingerprint(project)}), encoding="utf-8")
 

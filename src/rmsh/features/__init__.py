@@ -6,7 +6,8 @@ from rmsh.core.registry import Registry
 
 __all__ = ["ENCODERS"]
 
-# "NAME" stands for the name of a model of that library, such as timm:resnet152.
+# "NAME" stands for the name of a model of that library, such as timm:resnet152, or for a file. If an encoder of texts
+# belongs to an encoder of images, it has its name with "-text".
 ENCODERS = Registry(
     "encoder",
     "rmsh.encoders",
@@ -18,5 +19,9 @@ ENCODERS = Registry(
         "open_clip:NAME": "rmsh.features.adapters:OpenClip",
         "open_clip-text:NAME": "rmsh.features.adapters:OpenClipText",
         "sentence-transformers:NAME": "rmsh.features.adapters:SentenceTransformers",
+        "transformers:NAME": "rmsh.features.adapters:Transformers",
+        "transformers-text:NAME": "rmsh.features.adapters:TransformersText",
+        "onnx:NAME": "rmsh.features.onnx_pair:OnnxImages",
+        "onnx-text:NAME": "rmsh.features.onnx_pair:OnnxTexts",
     },
 )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rmsh.core.errors import require
 from rmsh.core.types import FloatArray
 from rmsh.features.images import ImageEncoder, ImageLike, read_pixels
-from rmsh.features.weights import PackagedEncoder, locate, read_tensors
+from rmsh.features.weights import PackagedEncoder, locate, open_session, read_tensors
 
 SIDE = 224  # pixels
 DIM = 1280
@@ -134,11 +134,7 @@ class EfficientNet(PackagedEncoder, ImageEncoder):
 
     @cached_property
     def _session(self) -> Any:
-        runtime = require("onnxruntime", "encoders")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = 1  # the images are distributed over the processors
-        graph = _Graph(read_tensors(locate(self.name))).model()
-        return runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        return open_session(_Graph(read_tensors(locate(self.name))).model())
 
     def _read(self, image: ImageLike) -> NDArray[np.uint8]:
         return read_pixels(image, (SIDE, SIDE))

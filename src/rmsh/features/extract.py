@@ -42,18 +42,24 @@ _PAUSE = 0.1  # seconds between checks whether another process has finished
 
 def prepare(name: str, pairs: Pairs, *, modality: Modality, rows: IntArray) -> Encoder:
     """Create an encoder by name, prepared on training rows of a raw column; ConfigError if it cannot encode it."""
-    check_encoder(name, modality)
-    kind, model = _kind(name)
+    kind, model = check_encoder(name, modality)
     items = np.asarray(pairs.column(modality))[rows[pairs.has(modality)[rows]]]
     encoder: Encoder = kind(model) if model else kind.prepare(items.tolist())
     return encoder
 
 
-def check_encoder(name: str, modality: Modality) -> None:
-    """Raise a ConfigError unless there is such an encoder of images or of texts."""
-    kind = _kind(name)[0]
+def check_encoder(name: str, modality: Modality) -> tuple[Any, str]:
+    """The class of an encoder of images or of texts, and the name of its model; ConfigError if there is none.
+
+    The name of an image encoder is also that of the text encoder that belongs to it, as with CLIP.
+    """
+    kind, model = _kind(name)
+    other = f"{name.partition(':')[0]}-{modality}:NAME"
+    if kind.modality != modality and other in ENCODERS.names():
+        kind = ENCODERS.load(other)
     if kind.modality != modality:
         raise ConfigError(f"{name} encodes {kind.modality}s and cannot encode {modality}s; choose another encoder.")
+    return kind, model
 
 
 def restore(description: Mapping[str, Any]) -> Encoder:

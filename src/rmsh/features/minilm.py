@@ -18,7 +18,7 @@ import numpy as np
 from rmsh.core.errors import require
 from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.features.decoding import processors
-from rmsh.features.weights import PackagedEncoder, locate
+from rmsh.features.weights import PackagedEncoder, locate, open_session
 
 if TYPE_CHECKING:
     from rmsh.core.types import FloatArray, Modality
@@ -49,11 +49,11 @@ class MiniLM(PackagedEncoder):
 
     @cached_property
     def _session(self) -> Any:
-        return _open(str(_network()))
+        return open_session(str(_network()))
 
     @cached_property
     def _fast_session(self) -> Any:
-        return _open(quantised(_network()))
+        return open_session(quantised(_network()))
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> FloatArray:
         """Features, float32 (n, 384)."""
@@ -93,13 +93,6 @@ def _embed(session: Any, tokens: list[list[int]]) -> FloatArray:
 def _network() -> Path:
     locate("minilm-weights")  # checked here; onnxruntime opens it with the network file, which is in the same folder
     return locate("minilm-network")
-
-
-def _open(network: str | bytes) -> Any:
-    runtime = require("onnxruntime", "encoders")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = 1  # threads that share a query of a few words take longer than one alone
-    return runtime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
 
 
 def quantised(path: Path) -> bytes:

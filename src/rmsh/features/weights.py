@@ -18,7 +18,7 @@ from typing import IO, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rmsh.core.errors import FormatError, MissingExtraError, install_command
+from rmsh.core.errors import FormatError, MissingExtraError, install_command, require
 from rmsh.core.files import sha256
 
 
@@ -66,6 +66,17 @@ def locate(name: str) -> Path:
     if found != weight.sha256:
         raise FormatError(f"{path} has the SHA-256 {found[:12]}…, expected {weight.sha256[:12]}…; {advice}")
     return path
+
+
+def open_session(network: str | bytes) -> Any:
+    """An ONNX network, a path or its content, in one thread.
+
+    Images are distributed over the processors, and threads that share a query of a few words take longer than one.
+    """
+    runtime = require("onnxruntime", "encoders")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return runtime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
 
 
 class PackagedEncoder:
