@@ -81,10 +81,10 @@ class LabelGraph:
 def smooth(graph: LabelGraph, values: Tensor, *, strength: float) -> Tensor:
     """Solve (2 I + strength L) V = values for V (N, K), which draws the values of neighbours together.
 
-    L = I - D^-1/2 S D^-1/2 with the degrees d = S1. Summed over the n_u items of a label set, the system has one row per
-    set: (2 + strength) W_u - strength n_u sum over v of S_uv W_v / sqrt(d_u d_v) = sum of the set's values, where W_u is
-    the sum of its V. Divided by sqrt(n_u), with Y_u = W_u / sqrt(n_u), it is symmetric and positive definite. V follows
-    from W.
+    L = I - D^-1/2 S D^-1/2 with the degrees d = S1. Summed over the n_u items of a label set, the system has one row
+    per set: (2 + strength) W_u - strength n_u sum over v of S_uv W_v / sqrt(d_u d_v) = sum of the set's values, where
+    W_u is the sum of its V. Divided by sqrt(n_u), with Y_u = W_u / sqrt(n_u), it is symmetric and positive definite.
+    V follows from W.
     """
     known = graph.member < len(graph.sets)
     member, counts, level = graph.member[known], graph.counts[:, None], 2 + strength

@@ -20,6 +20,8 @@ the statistics that a model keeps are computed from all real items once training
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812  # its customary name
@@ -28,11 +30,13 @@ from torch import Tensor, nn
 
 from rmsh.core.types import MODALITIES, Modality
 from rmsh.data.pairs import dense_rows
-from rmsh.methods.base import HashFunctions
 from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
 from rmsh.training.adversarial import discriminator, discriminator_loss, generator_loss
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import quantisation_loss, signs
+
+if TYPE_CHECKING:
+    from rmsh.methods.base import HashFunctions
 
 _OTHER: dict[Modality, Modality] = {"image": "text", "text": "image"}
 _BLOCK = 4096  # rows that are normalised at a time
