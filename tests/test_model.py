@@ -85,7 +85,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     _model().save(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "format": 99}))
-    with pytest.raises(FormatError, match=r"format 99.* 1;"):
+    with pytest.raises(FormatError, match=r"format 99.* 2;"):
         load(tmp_path)
 
 

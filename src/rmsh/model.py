@@ -26,7 +26,7 @@ from rmsh.core.files import atomic, read_json, write_json, write_text
 from rmsh.core.types import MODALITIES, Features, FloatArray, Modality
 from rmsh.hash_function import HashFunction, JointLayer
 
-_FORMAT = 1
+_FORMAT = 2  # 1 without functions of database items
 _MOST_FEATURES = 1024  # of a text, to store them
 _KEYS = {"format", "fingerprint", "method", "options", "activations", "facts", "encoders"}  # of config.json
 
@@ -40,6 +40,8 @@ class Model:
     options: Mapping[str, Any]  # of the method
     facts: Mapping[str, Any] = field(default_factory=dict)  # results of training as plain JSON values, such as delta
     encoders: Mapping[Modality, Mapping[str, Any]] = field(default_factory=dict)  # empty if features were given
+    # Of "image", "text" or "labels": the sign of their sum is the code of a database item; empty: coded as a query.
+    database: Mapping[str, HashFunction] = field(default_factory=dict)
 
     @property
     def bits(self) -> int:
@@ -96,11 +98,16 @@ class Model:
         """The same model, saying how its features are made."""
         return replace(self, encoders=dict(encoders))
 
+    @property
+    def _all_functions(self) -> dict[str, HashFunction]:
+        """The functions by their name in a model file."""
+        return {**self.functions, **{f"database.{name}": function for name, function in self.database.items()}}
+
     def _tensor_bytes(self, *, compact: bool = False) -> bytes:
         """The weights as a safetensors file; ``compact`` stores those in half precision that lose nothing by it."""
         tensors: dict[str, Any] = {}
-        for modality, function in self.functions.items():
-            tensors |= function.tensors(modality)
+        for name, function in self._all_functions.items():
+            tensors |= function.tensors(name)
         if compact:
             with np.errstate(over="ignore"):
                 halves = {name: array.astype(np.float16) for name, array in tensors.items()}
@@ -114,12 +121,12 @@ class Model:
             file.write(self._tensor_bytes(compact=True))
         write_text(path / "card.md", _card(self))
         config = {
-            "format": _FORMAT,
+            "format": _FORMAT if self.database else 1,
             "fingerprint": self.fingerprint,
             "method": self.method,
             "bits": self.bits,
             "options": dict(self.options),
-            "activations": {m: f.kinds for m, f in self.functions.items()},
+            "activations": {name: f.kinds for name, f in self._all_functions.items()},
             "facts": dict(self.facts),
             "encoders": {m: dict(e) for m, e in self.encoders.items()},
         }
@@ -143,12 +150,10 @@ def load(folder: Path | str) -> Model:
     except (OSError, safetensors.SafetensorError) as error:
         raise FormatError(f"{path}/model.safetensors cannot be read ({error}); restore it or train again.") from error
     tensors = {name: array.astype(np.float32, copy=False) for name, array in stored.items()}
-    functions = {
-        modality: HashFunction.from_tensors(modality, tensors, config["activations"][modality])
-        for modality in MODALITIES
-        if modality in config["activations"]
-    }
-    model = Model(functions, config["method"], config["options"], config["facts"], config["encoders"])
+    stored_functions = {n: HashFunction.from_tensors(n, tensors, kinds) for n, kinds in config["activations"].items()}
+    functions = {m: stored_functions.pop(m) for m in MODALITIES if m in stored_functions}
+    database = {name.removeprefix("database."): function for name, function in stored_functions.items()}
+    model = Model(functions, config["method"], config["options"], config["facts"], config["encoders"], database)
     if model.fingerprint != config["fingerprint"]:
         raise FormatError(
             f"{path}/model.safetensors does not match the fingerprint in config.json; restore it or train again."

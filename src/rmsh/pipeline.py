@@ -19,6 +19,7 @@ from rmsh.data.records import Record, Skipped, to_pairs
 from rmsh.data.splits import PROTOCOLS, Split, hold_out_validation, random_split, unseen_split
 from rmsh.features import extract
 from rmsh.features.extract import OnSkipped, encode_pairs
+from rmsh.methods.database import database_codes
 
 if TYPE_CHECKING:
     from rmsh.data.open import Opened
@@ -136,6 +137,10 @@ def code(
         opened.pairs, encoders, cache=cache, executor=executor, on_skipped=on_skipped, on_progress=on_progress
     )
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
+    if model.database and opened.split is not None:
+        rows = opened.split.database
+        for modality, packed in codes.items():
+            packed[rows] = database_codes(model, pairs.take(rows), modality).packed
     if not codes:
         raise DataError(f"{opened.name}: there are neither images nor texts to encode.")
     roles = None

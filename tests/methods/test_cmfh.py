@@ -89,7 +89,7 @@ def test_unified_database_codes_take_both_modalities() -> None:
 def test_unified_codes_of_an_item_without_a_text_are_refused() -> None:
     pairs = generate_pairs(100)
     method = CMFH(bits=16, database_codes="unified").fit(pairs)
-    with pytest.raises(DataError, match=r"1 items.*view"):
+    with pytest.raises(DataError, match=r"1 database items have no text.*unified"):
         method.encode_database(replace(pairs, has_text=np.arange(100) > 0), "text")
 
 

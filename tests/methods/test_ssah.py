@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from rmsh.data.synthetic.generated import generate_pairs
-from rmsh.methods.ssah import Objective, SSAHConfig
+from rmsh.methods.ssah import SSAH, Objective, SSAHConfig
+from rmsh.metrics.audit import audit_bits
 from rmsh.training.loop import Batch, TrainingSet
 
 ROWS = np.arange(6)
@@ -30,11 +31,11 @@ def _batch() -> Batch:
     return _data().batch(ROWS)
 
 
-def _nll(own: np.ndarray, teacher: np.ndarray) -> float:
+def _nll(own: np.ndarray, teacher: np.ndarray, scale: float = 1.0) -> float:
     labels, total = _data().labels, 0.0
     for i in ROWS:
         for j in range(16):
-            theta = 0.5 * own[i] @ teacher[j]
+            theta = scale * 0.5 * own[i] @ teacher[j]
             total += np.log1p(np.exp(theta)) - theta * bool((labels[i] & labels[j]).any())
     return total / (len(ROWS) * 16)
 
@@ -51,9 +52,9 @@ def test_the_terms_of_each_network_equal_the_printed_sums(name: str, epoch: int)
         f = network.represent(inputs if name == "label" else network.scaling(inputs))
         code, predicted = network.code(f).numpy(), torch.sigmoid(objective.heads[name](f)).numpy()
     assert terms[f"{name} representation"] == pytest.approx(0.5 * _nll(f.numpy(), teacher[0]), rel=1e-4)
-    assert terms[f"{name} code"] == pytest.approx(_nll(code, teacher[1]), rel=1e-4)
+    assert terms[f"{name} code"] == pytest.approx(_nll(code, teacher[1], scale=64 / 3), rel=1e-4)
     signs = np.where(code >= 0, 1.0, -1.0)
-    assert terms[f"{name} quantisation"] == pytest.approx(2.0 * np.square(signs - code).sum() / 6, rel=1e-4)
+    assert terms[f"{name} quantisation"] == pytest.approx(2.0 * np.square(signs - code).mean(), rel=1e-4)
     errors = np.square(predicted - _data().labels[ROWS])
     assert terms[f"{name} labels"] == pytest.approx(3.0 * errors.sum() / 6, rel=1e-4)
 
@@ -76,6 +77,26 @@ def test_in_the_official_code_it_changes_the_discriminator_and_not_the_network()
     _, gradient = _gradients("official-code")
     assert gradient["network"] == 0
     assert gradient["judge"] > 0
+
+
+def test_a_discriminator_learns_in_a_share_of_the_steps_and_its_loss_is_always_reported() -> None:
+    for rate in (0.0, 1.0):
+        objective = _objective(discriminator_rate=rate)
+        objective.begin_epoch(1, _data())
+        terms = objective(_batch()).terms
+        sum(terms.values()).backward()
+        assert terms["image discriminator"].item() > 0
+        assert (objective.discriminators["image"][0].weight.grad is not None) == bool(rate)
+
+
+def test_discriminators_stay_undecided_and_bits_vary_in_long_codes() -> None:
+    pairs = generate_pairs(400)
+    method = SSAH(bits=128, hidden=32, batch=50, epochs=20, learning_rate=0.003).fit(pairs)
+    last = method.model.facts["history"][-1]
+    assert min(last["image discriminator"], last["text discriminator"]) > 0.1  # 0.008 if they learn in every step
+    for modality in ("image", "text"):
+        audit = audit_bits(method.encode(pairs.features(modality), modality))
+        assert len(audit.dead) + len(audit.nearly_constant) <= 0.05 * 128
 
 
 def test_the_label_network_learns_in_the_first_stage_only() -> None:

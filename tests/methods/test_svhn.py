@@ -79,5 +79,5 @@ def test_database_codes_come_from_the_modality_unless_labels_are_asked_for() -> 
 
 def test_codes_of_labels_need_labels() -> None:
     method = SVHN(bits=8, hidden=6, epochs=1, database_codes="labels").fit(PAIRS)
-    with pytest.raises(DataError, match=r"20 items.*modality"):
+    with pytest.raises(DataError, match=r"20 database items have no labels.*database_codes='labels'"):
         method.encode_database(replace(PAIRS, labels=None, class_names=()), "image")

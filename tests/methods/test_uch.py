@@ -67,6 +67,15 @@ def test_bits_stay_even_though_the_codes_of_both_modalities_are_drawn_together()
         assert np.minimum(ones, 1 - ones).min() > 0.2  # without normalisation it is 0.07
 
 
+def test_an_exported_model_is_normalised_by_the_statistics_of_real_items() -> None:
+    pairs = generate_pairs(300)
+    method = UCH(bits=16, hidden=32, epochs=4, learning_rate=1e-3).fit(pairs)
+    for modality in ("image", "text"):
+        values = np.arctanh(method.project(pairs.features(modality), modality).astype(np.float64))
+        np.testing.assert_allclose(values.mean(axis=0), 0, atol=1e-3)  # up to 0.8 with those of generated items
+        np.testing.assert_allclose(values.std(axis=0, ddof=1), 1, atol=1e-2)
+
+
 def test_labels_play_no_part() -> None:
     options = {"bits": 8, "hidden": 6, "epochs": 2}
     one, two = (UCH(**options).fit(pairs) for pairs in (PAIRS, replace(PAIRS, labels=None, class_names=())))

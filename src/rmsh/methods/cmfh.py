@@ -17,8 +17,7 @@ Departures from the original:
   depend on the scale.
 
 The original has two kinds of database codes: those of one modality, as for a query (the default here), and sgn(V),
-which uses both modalities of an item. With ``database_codes="unified"``, ``encode_database`` returns the second kind
-after ``fit``; a saved model codes one modality at a time.
+which uses both modalities of an item (``database_codes="unified"``).
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ import numpy as np
 from pydantic import Field
 from scipy.linalg import cho_factor, cho_solve, solve
 
-from rmsh.codes import Codes
-from rmsh.core.errors import DataError
 from rmsh.core.types import MODALITIES
-from rmsh.methods.base import HashFunctions, Method, MethodConfig, Run
+from rmsh.methods.base import HashFunctions, MethodConfig, Run
+from rmsh.methods.database import DatabaseMethod
 from rmsh.training.closed_form import Centred, cross_products
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Modality, ScoreArray
+    from rmsh.core.types import ScoreArray
     from rmsh.data.pairs import Pairs
+    from rmsh.hash_function import HashFunction
 
 
 class CMFHConfig(MethodConfig):
@@ -116,7 +115,7 @@ def _plus(matrix: ScoreArray, level: float) -> ScoreArray:
     return matrix + level * np.eye(len(matrix))
 
 
-class CMFH(Method):
+class CMFH(DatabaseMethod):
     """Collective matrix factorisation hashing."""
 
     name = "cmfh"
@@ -150,19 +149,8 @@ class CMFH(Method):
         self.joint_ = functions(last.p)
         return functions(last.w)
 
-    def encode_database(self, pairs: Pairs, modality: Modality) -> Codes:
-        """The codes of one modality, or sgn(V) of both; DataError if an item has only one of them."""
-        codes = super().encode_database(pairs, modality)
-        if self.config.database_codes == "view":
-            return codes
-        incomplete = int((~(pairs.has_image & pairs.has_text)).sum())
-        if incomplete:
-            raise DataError(
-                f"{pairs.source}: {incomplete} items lack an image or a text, and unified codes need both; leave them "
-                'out, or set database_codes="view".'
-            )
-        values = [function(pairs.features(m)) for m, function in self.joint_.items()]
-        return Codes.from_values(values[0] + values[1], pairs.ids)
+    def _database(self) -> Mapping[str, HashFunction]:
+        return self.joint_ if self.config.database_codes == "unified" else {}
 
 
 def _scaled_products(image: Centred, text: Centred) -> tuple[ScoreArray, list[slice], ScoreArray]:

@@ -5,7 +5,8 @@ B = sgn(F + G), it minimises
 
     -sum_ij (S_ij Theta_ij - log(1 + exp(Theta_ij))) + gamma (|B - F|^2 + |B - G|^2) + eta (|F'1|^2 + |G'1|^2),
 
-for a batch of one modality against the last outputs of all items of the other, divided by N times the batch size.
+for a batch of one modality against the last outputs of all items of the other. The likelihood is the mean over pairs,
+the quantisation loss the mean over items, and the balance |F'1 / N|^2.
 
 Departures from the original, besides those of deep.py:
 - Adam instead of plain SGD with a rate of 10^-1.5, at which others report chance level; the rate falls linearly, as in
@@ -14,7 +15,9 @@ Departures from the original, besides those of deep.py:
   by batch: with fewer and larger steps they would differ too much in age;
 - F'1 is estimated from the change of the batch: the original's sum of stored outputs lags, and larger steps would
   overshoot;
-- a batch is compared with ``partners`` random items, redrawn at every step, whose mean stands for that of all.
+- a batch is compared with ``partners`` random items, redrawn at every step, whose mean stands for that of all;
+- the original divides all terms by N times the batch size, which leaves an item's quantisation a weight of gamma / N:
+  with 50,000 items the pairs are learned and the sign loses them. Here the weight is per item, 0.1 by default.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from rmsh.training.losses import half_products, pairwise_loss, quantisation_loss
 class DCMHConfig(NetworkConfig):
     """Options of DCMH."""
 
-    gamma: float = Field(1.0, ge=0, description="weight of the quantisation loss")
+    gamma: float = Field(0.1, ge=0, description="weight of the quantisation loss of an item")
     eta: float = Field(1.0, ge=0, description="weight of the bit balance")
     partners: int = Field(2048, ge=1, description="items of the other modality that a batch is compared with")
 
@@ -40,6 +43,7 @@ class DCMH(NetworkMethod):
     """Deep cross-modal hashing."""
 
     name = "dcmh"
+    version = 2
     summary = "likelihood of shared labels between all images and texts, balanced bits"
     reference = "Jiang, Li: Deep Cross-Modal Hashing, CVPR 2017"
     Config = DCMHConfig
@@ -63,14 +67,14 @@ class Objective(SweepingObjective):
         self.register_buffer("labels", torch.from_numpy(data.labels).float(), persistent=False)
 
     def forward(self, batch: Batch) -> Losses:
-        config, items = self.config, len(self.labels)
+        config = self.config
         f = self.network(self.inputs(batch))
-        partners = torch.randperm(items)[: config.partners]
+        partners = torch.randperm(len(self.labels))[: config.partners]
         theta = half_products(f, self.outputs[1 - self.side, partners])
         b = signs(self.outputs[0, batch.rows] + self.outputs[1, batch.rows])
         terms = {
             "likelihood": pairwise_loss(theta, share_a_label(batch.labels, self.labels[partners])),
-            "quantisation": config.gamma * quantisation_loss(f, b).mean() / items,
+            "quantisation": config.gamma * quantisation_loss(f, b).mean(),
             "balance": config.eta * self.mean_output(batch.rows, f).square().sum(),
         }
         return Losses(self.prefixed(terms))

@@ -7,14 +7,15 @@ regression on a Gaussian kernel exp(-|x - z|^2 / width) with 500 anchors z predi
 
 Departures from the original: P and Q are N x N, so it learns from 5,000 pairs. So do we (``sample``), but neither
 matrix is stored: blocks of rows are computed as needed. Features are not centred, since the kernel depends on
-differences only. A database item is coded from one modality, as a query is; the original's product of both modalities'
-posteriors does not fit a search for texts by images.
+differences only. A database item is coded from one modality, as a query is; with ``database_codes="unified"`` it is
+coded as in the original, from the product of both modalities' posteriors divided by the prior of each bit.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from pydantic import Field
@@ -28,7 +29,8 @@ from rmsh.core.types import MODALITIES
 from rmsh.data.labels import unit_labels
 from rmsh.data.pairs import dense_rows
 from rmsh.hash_function import HashFunction, KernelLayer, Layer
-from rmsh.methods.base import HashFunctions, Method, MethodConfig, Run
+from rmsh.methods.base import HashFunctions, MethodConfig, Run
+from rmsh.methods.database import DatabaseMethod
 from rmsh.training.closed_form import signs
 
 if TYPE_CHECKING:
@@ -98,6 +100,9 @@ class SePHConfig(MethodConfig):
     anchors: Anchors = Field("k-means", description="k-means centres (SePH_km) or random items (SePH_rnd)")
     anchor_count: int = Field(500, ge=1, description="number of anchors of the kernel")
     penalty: float = Field(0.01, gt=0, description="weight of the hash functions' norm in the kernel space")
+    database_codes: Literal["view", "unified"] = Field(
+        "view", description="code of a database item: from one modality, or from the posteriors of both"
+    )
 
 
 class SemanticEmbedding:
@@ -177,7 +182,7 @@ def _clear_diagonal(block: FloatArray, start: int) -> None:
     block[rows, start + rows] = 0
 
 
-class SePH(Method):
+class SePH(DatabaseMethod):
     """Semantics-preserving hashing."""
 
     name = "seph"
@@ -194,7 +199,18 @@ class SePH(Method):
         h, losses = embedding.minimise(config.bits, iterations=config.iterations, step=config.step, rng=rng)
         facts |= {"sample": len(rows), "iterations": config.iterations, "loss": [losses[0], min(losses)]}
         codes = signs(h)
+        self.prior_ = codes.mean(axis=0)
         return {m: self._hash_function(dense_rows(pairs.features(m), rows), codes) for m in MODALITIES}
+
+    def _database(self) -> Mapping[str, HashFunction]:
+        """Each function is the logarithm of a posterior's odds; half that of the prior is subtracted from both."""
+        if self.config.database_codes == "view":
+            return {}
+        half = np.arctanh(np.clip(self.prior_, -0.999, 0.999)).astype(np.float32)  # log((1 + m) / (1 - m)) / 2
+        return {
+            m: HashFunction((f.layers[0], cast("Layer", f.layers[1])._replace(bias=-half)))
+            for m, f in self.model.functions.items()
+        }
 
     def _hash_function(self, features: FloatArray, codes: FloatArray) -> HashFunction:
         """The second step for one modality: features (n, d) of items with codes (n, K)."""

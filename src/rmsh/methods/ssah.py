@@ -18,8 +18,12 @@ Departures, besides those of deep.py:
 - the label network is trained in the first half of the passes, then the others together with the discriminators; the
   original alternates sweeps and divides the rates by sqrt(10) each time; here one rate falls linearly;
 - sums over all pairs are means over the batch and ``partners`` random items, redrawn at every step, and sums over items
-  are means over the batch. In this form the original's weights, all 1, become 1e-4 for beta, eta and delta: it had N =
-  10,000 training items, and N times as many pairs. With weights of 1, quantisation dominates and all bits are constant.
+  are means over the batch. The original's weights, all 1, correspond to 1e-4 here for sums over items: it had N =
+  10,000 training items, and N times as many pairs. With weights of 1, quantisation dominates and all bits are constant;
+- theta of codes is that of 64 bits, u.v 32 / K, and the quantisation loss is the mean over the bits: otherwise longer
+  codes are learned with steeper likelihoods, and some of their bits are constant;
+- a discriminator that learns in every step soon separates everything, and its gradient says nothing. It learns in a
+  fifth of the steps (``discriminator_rate``), and the adversarial weight is 0.01, so that the networks notice it.
 """
 
 from __future__ import annotations
@@ -36,15 +40,18 @@ from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import half_products, pairwise_loss, quantisation_loss, share_a_label, signs
 from rmsh.training.networks import HashNetwork, LabelNetwork, discriminator, discriminator_loss, generator_loss
 
+_LENGTH = 64  # bits for which theta of codes is as printed
+
 
 class SSAHConfig(NetworkConfig):
     """Options of SSAH."""
 
     alpha: float = Field(1.0, ge=0, description="weight of the similarity of representations")
     gamma: float = Field(1.0, ge=0, description="weight of the similarity of codes")
-    beta: float = Field(1e-4, ge=0, description="weight of the quantisation loss")
+    beta: float = Field(0.01, ge=0, description="weight of the quantisation loss of a bit")
     eta: float = Field(1e-4, ge=0, description="weight of the label prediction")
-    delta: float = Field(1e-4, ge=0, description="weight of the adversarial loss")
+    delta: float = Field(0.01, ge=0, description="weight of the adversarial loss")
+    discriminator_rate: float = Field(0.2, ge=0, le=1, description="share of the steps that train the discriminators")
     adversarial: Literal["paper", "official-code"] = Field("paper", description="form of the adversarial loss")
     partners: int = Field(512, ge=1, description="label sets that a batch is compared with")
 
@@ -53,10 +60,11 @@ class SSAH(NetworkMethod):
     """Self-supervised adversarial hashing."""
 
     name = "ssah"
+    version = 2
     summary = "a label network supervises representations and codes of both modalities, with discriminators"
     reference = "Li, Deng, Li, Liu, Gao, Tao: Self-Supervised Adversarial Hashing Networks, CVPR 2018"
     Config = SSAHConfig
-    default_epochs = 6
+    default_epochs = 20
     original_epochs = "not stated; 5 to 15 sweeps per network, repeated with falling rates"
     passes = 2
     config: SSAHConfig
@@ -103,10 +111,11 @@ class Objective(HashObjective):
     ) -> dict[str, Tensor]:
         config, (representation, code) = self.config, own
         predicted = torch.sigmoid(self.heads[name](representation))
+        theta = _LENGTH / config.bits * half_products(code, teacher[1])
         return {
             f"{name} representation": config.alpha * pairwise_loss(half_products(representation, teacher[0]), similar),
-            f"{name} code": config.gamma * pairwise_loss(half_products(code, teacher[1]), similar),
-            f"{name} quantisation": config.beta * quantisation_loss(code, signs(code)).mean(),
+            f"{name} code": config.gamma * pairwise_loss(theta, similar),
+            f"{name} quantisation": config.beta * quantisation_loss(code, signs(code)).mean() / config.bits,
             f"{name} labels": config.eta * (predicted - labels).square().sum(dim=1).mean(),
         }
 
@@ -116,8 +125,10 @@ class Objective(HashObjective):
             adversarial = generator_loss(network, generated)
         else:
             adversarial = F.softplus(-network(generated.detach())).mean()
+        judged = discriminator_loss(network, real, generated)
+        learns = torch.rand(()) < self.config.discriminator_rate
         return {
-            f"{name} discriminator": discriminator_loss(network, real, generated),
+            f"{name} discriminator": judged if learns else judged.detach(),
             f"{name} adversarial": self.config.delta * adversarial,
         }
 

@@ -13,8 +13,7 @@ of a normal distribution, from which z = mu + sigma * noise is drawn, and minimi
 the code is sgn(mu).
 
 The original codes the *database* by its ground-truth labels, through the label network. That is not retrieval of unseen
-items, so the default codes them by their own modality. With ``database_codes="labels"``, ``encode_database`` follows
-the original after ``fit``; a saved model codes one modality at a time.
+items, so the default codes them by their own modality; ``database_codes="labels"`` follows the original.
 
 Departures, besides those of deep.py:
 - one sample of z per item, and log sigma^2 as the output of the network (the paper states neither);
@@ -24,22 +23,21 @@ Departures, besides those of deep.py:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from rmsh.codes import Codes
-from rmsh.core.errors import DataError
+from rmsh.methods.database import DatabaseMethod
 from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
 from rmsh.training.loop import Batch, Losses, Shape, TrainingSet
 from rmsh.training.losses import half_products, pairwise_loss, quantisation_loss, share_a_label, signs
 from rmsh.training.networks import HashNetwork, LabelNetwork
 
 if TYPE_CHECKING:
-    from rmsh.core.types import Modality
-    from rmsh.data.pairs import Pairs
+    from rmsh.hash_function import HashFunction
 
 
 class SVHNConfig(NetworkConfig):
@@ -52,7 +50,7 @@ class SVHNConfig(NetworkConfig):
     database_codes: Literal["modality", "labels"] = Field("modality", description="source of a database item's code")
 
 
-class SVHN(NetworkMethod):
+class SVHN(DatabaseMethod, NetworkMethod):
     """Separated variational hashing networks."""
 
     name = "svhn"
@@ -69,18 +67,8 @@ class SVHN(NetworkMethod):
         self.label_network_ = objective.labels
         return objective
 
-    def encode_database(self, pairs: Pairs, modality: Modality) -> Codes:
-        """The codes of one modality, or of the items' labels; DataError if an item then has no label."""
-        codes = super().encode_database(pairs, modality)
-        if self.config.database_codes == "modality":
-            return codes
-        unlabelled = int((~pairs.labelled).sum())
-        if unlabelled or pairs.labels is None:
-            raise DataError(
-                f'{pairs.source}: {unlabelled} items have no label, and database_codes="labels" needs one for each; '
-                'leave them out, or set database_codes="modality".'
-            )
-        return Codes.from_values(self.label_network_.export()(pairs.labels), pairs.ids)
+    def _database(self) -> Mapping[str, HashFunction]:
+        return {"labels": self.label_network_.export()} if self.config.database_codes == "labels" else {}
 
 
 class Objective(HashObjective):

@@ -4,10 +4,10 @@ In a triplet (q, p, n), p shares a label with q and n does not. With theta_ab = 
 and texts, (N, K), and S_ij = 1 where items share a label, it minimises
 
     sum over triplets of l(F_q; G_p, G_n) + l(G_q; F_p, F_n) + l(F_q; F_p, F_n) + l(G_q; G_p, G_n)
-    + gamma (|B - F|^2 + |B - G|^2) + eta (|F'1|^2 + |G'1|^2) + beta tr(B' (diag(S1) - S) B),
+    + gamma (|B - F|^2 + |B - G|^2) + eta (|F'1|^2 + |G'1|^2) + beta tr(B' L B),
     l(q; p, n) = -log sigmoid(theta_qp - theta_qn - alpha),
 
-one network at a time, and then B = sgn((2 I + beta / gamma (diag(S1) - S))^-1 (F + G)).
+one network at a time, and then B = sgn((2 I + beta / gamma L)^-1 (F + G)), with the Laplacian L of the graph S.
 
 The printed formulas could not be confirmed; these are the abstract's structure in the form of its successors.
 Departures, besides those of deep.py:
@@ -15,7 +15,11 @@ Departures, besides those of deep.py:
 - triplets are drawn inside a batch, and the terms over all items are taken over the batch as well, with F'1 estimated
   as in DCMH;
 - the graph contains the ``label_sets`` most frequent label sets; an item with a rarer one has no neighbour;
-- F + G is centred before it is smoothed: smoothing shrinks everything but the mean, and bits would be constant.
+- F + G is centred before it is smoothed: smoothing shrinks everything but the mean, and bits would be constant;
+- L is normalised by degree, I - D^-1/2 S D^-1/2 instead of D - S with D = diag(S1): with a label on two thirds of the
+  items degrees are about N / 2, B consists of the most frequent labels, and the networks cannot follow it.
+
+``agreement`` in the history is the share of B that equals sgn(F + G).
 
 Items with the same label set have the same neighbours, so the N x N matrix S is represented by the U x U matrix of the
 distinct label sets, which is computed one block of rows at a time.
@@ -75,57 +79,49 @@ class LabelGraph:
 
 
 def smooth(graph: LabelGraph, values: Tensor, *, strength: float) -> Tensor:
-    """Solve (2 I + strength (diag(S1) - S)) V = values for V (N, K), which draws the values of neighbours together.
+    """Solve (2 I + strength L) V = values for V (N, K), which draws the values of neighbours together.
 
-    Summed over the n_u items of a label set, the system has one row per set: with d = S1,
-    (2 + strength d_u) W_u - strength n_u (S W)_u = sum of the set's values, where W_u is the sum of its V. Divided by
-    sqrt(n_u), with Y_u = W_u / sqrt(n_u), it is symmetric and positive definite. V follows from W.
+    L = I - D^-1/2 S D^-1/2 with the degrees d = S1. Summed over the n_u items of a label set, the system has one row
+    per set: (2 + strength) W_u - strength n_u sum over v of S_uv W_v / sqrt(d_u d_v) = sum of the set's values, where
+    W_u is the sum of its V. Divided by sqrt(n_u), with Y_u = W_u / sqrt(n_u), it is symmetric and positive definite.
+    V follows from W.
     """
     known = graph.member < len(graph.sets)
-    member, roots = graph.member[known], graph.counts.sqrt()[:, None]
-    diagonal = 2 + strength * graph.sum_over_neighbours(graph.counts[:, None])
-    sums = torch.zeros(len(graph.sets), values.shape[1]).index_add_(0, member, values[known])
+    member, counts, level = graph.member[known], graph.counts[:, None], 2 + strength
+    degrees = graph.sum_over_neighbours(counts).clamp_min(1)  # 0 for items without labels
+    roots = (counts / degrees).sqrt()
+    sums = torch.zeros(len(counts), values.shape[1]).index_add_(0, member, values[known])
     y = conjugate_gradient(
-        lambda y: diagonal * y - strength * roots * graph.sum_over_neighbours(roots * y),
-        sums / roots,
-        diagonal=diagonal,
+        lambda y: level * y - strength * roots * graph.sum_over_neighbours(roots * y), sums / counts.sqrt()
     )
     solved = values / 2
-    pulled = strength * graph.sum_over_neighbours(roots * y)
-    solved[known] = (values[known] + pulled[member]) / diagonal[member]
+    pulled = strength * graph.sum_over_neighbours(roots * y) / degrees.sqrt()
+    solved[known] = (values[known] + pulled[member]) / level
     return solved
 
 
 def conjugate_gradient(
-    product: Callable[[Tensor], Tensor],
-    right: Tensor,
-    *,
-    diagonal: Tensor,
-    tolerance: float = 1e-3,
-    at_most: int = 50,
+    product: Callable[[Tensor], Tensor], right: Tensor, *, tolerance: float = 1e-3, at_most: int = 50
 ) -> Tensor:
     """Solve A x = right for each column of (n, K), given x -> A x of a symmetric positive definite A.
 
-    Steps are preconditioned by the diagonal (n, 1) of A; they end when the residual is below ``tolerance`` times
-    ``right``.
+    Steps end when the residual is below ``tolerance`` times ``right``.
 
     Example:
         >>> matrix = torch.tensor([[4.0, 1.0], [1.0, 3.0]])
-        >>> conjugate_gradient(matrix.mm, torch.tensor([[1.0], [2.0]]), diagonal=matrix.diagonal()[:, None]).tolist()
+        >>> conjugate_gradient(matrix.mm, torch.tensor([[1.0], [2.0]])).tolist()
         [[0.0909...], [0.6363...]]
     """
     x, residual = torch.zeros_like(right), right.clone()
-    scaled = residual / diagonal
-    direction, size = scaled, (residual * scaled).sum(dim=0)
+    direction, size = residual, residual.square().sum(dim=0)
     for _ in range(at_most):
         if (residual.norm(dim=0) <= tolerance * right.norm(dim=0)).all():
             break
         image = product(direction)
         step = size / (direction * image).sum(dim=0).clamp_min(1e-30)
         x, residual = x + step * direction, residual - step * image
-        scaled = residual / diagonal
-        before, size = size, (residual * scaled).sum(dim=0)
-        direction = scaled + size / before.clamp_min(1e-30) * direction
+        before, size = size, residual.square().sum(dim=0)
+        direction = residual + size / before.clamp_min(1e-30) * direction
     return x
 
 
@@ -138,8 +134,8 @@ class TDHConfig(NetworkConfig):
     """Options of TDH."""
 
     alpha: float = Field(1.0, ge=0, description="margin of a triplet")
-    gamma: float = Field(100.0, gt=0, description="weight of the quantisation loss")
-    eta: float = Field(50.0, ge=0, description="weight of the bit balance")
+    gamma: float = Field(1.0, gt=0, description="weight of the quantisation loss")
+    eta: float = Field(0.5, ge=0, description="weight of the bit balance")
     beta: float = Field(1.0, ge=0, description="weight of the label graph")
     triplets: int = Field(128, ge=1, description="triplets drawn for each item of a batch")
     label_sets: int = Field(4000, ge=1, description="maximum number of distinct label sets in the graph")
@@ -149,6 +145,7 @@ class TDH(NetworkMethod):
     """Triplet-based deep hashing."""
 
     name = "tdh"
+    version = 2
     summary = "likelihood of triplets within and across modalities, codes smoothed over a graph of shared labels"
     reference = "Deng, Chen, Liu, Gao, Tao: Triplet-Based Deep Hashing Network for Cross-Modal Retrieval, TIP 2018"
     Config = TDHConfig
@@ -209,7 +206,8 @@ class Objective(SweepingObjective):
             "quantisation": config.gamma * quantisation_loss(f, self.codes[batch.rows]).mean(),
             "balance": config.eta * n * self.mean_output(batch.rows, f).square().sum(),
         }
-        return Losses(self.prefixed(terms))
+        together = self.codes[batch.rows] == signs(self.outputs[:, batch.rows].sum(dim=0))
+        return Losses(self.prefixed(terms), {"agreement": float(together.float().mean())})
 
     def _likelihood(self, theta: Tensor, triplets: Triplets) -> Tensor:
         q, p, n = triplets

@@ -14,22 +14,32 @@ Our choices, besides deep.py: errors are relative to the size of the target, bec
 representations and codes differ; representations are constant as targets, otherwise they would shrink; each decoder is
 one layer; discriminators and the rest step together, with Adam's usual moments; the adversarial weight is 0.1, because
 with 1 one direction stayed at chance level; codes are normalised over the batch before their tanh, because otherwise
-bits become constant (13 of 16 did).
+bits become constant (13 of 16 did). Generated representations are normalised as well, by statistics of their own, so
+the statistics that a model keeps are computed from all real items once training has ended.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
 import torch.nn.functional as F  # noqa: N812  # its customary name
 from pydantic import Field
 from torch import Tensor, nn
 
 from rmsh.core.types import MODALITIES, Modality
+from rmsh.data.pairs import dense_rows
 from rmsh.methods.deep import HashObjective, NetworkConfig, NetworkMethod
 from rmsh.training.loop import Batch, Losses, TrainingSet
 from rmsh.training.losses import quantisation_loss, signs
 from rmsh.training.networks import discriminator, discriminator_loss, generator_loss
 
+if TYPE_CHECKING:
+    from rmsh.methods.base import HashFunctions
+
 _OTHER: dict[Modality, Modality] = {"image": "text", "text": "image"}
+_BLOCK = 4096  # rows that are normalised at a time
 
 
 class UCHConfig(NetworkConfig):
@@ -48,6 +58,7 @@ class UCH(NetworkMethod):
     """Coupled cycle-GANs."""
 
     name = "uch"
+    version = 2
     summary = "two coupled cycle-GANs, one for representations and one for codes, without labels"
     reference = (
         "Li, Deng, Wang, Xie: Coupled CycleGAN: Unsupervised Hashing Network for Cross-Modal Retrieval, AAAI 2019"
@@ -67,6 +78,7 @@ class Objective(HashObjective):
 
     def __init__(self, data: TrainingSet, config: UCHConfig) -> None:
         super().__init__(data, config.bits, **config.network())
+        self.data = data
         for network in (self.image, self.text):
             if network.norm is not None:
                 network.norm.requires_grad_(False)  # a trainable offset would allow constant bits again
@@ -99,6 +111,17 @@ class Objective(HashObjective):
             terms[f"{m} quantisation"] = self.config.quantisation * quantised / bits
         terms["alignment"] = self.config.alignment * quantisation_loss(z["image"], z["text"]).mean() / bits
         return Losses(terms)
+
+    @torch.no_grad()
+    def export(self) -> HashFunctions:
+        """The hash functions, normalised by the mean and the variance of the values of all real items."""
+        for network, features in zip((self.image, self.text), self.data.present_features(), strict=True):
+            if network.norm is not None:
+                blocks = np.array_split(np.arange(features.shape[0]), -(-features.shape[0] // _BLOCK))
+                inputs = (torch.from_numpy(dense_rows(features, rows)) for rows in blocks)
+                values = torch.cat([network.output(network.represent(network.scaling(x))) for x in inputs])
+                network.norm.running_mean, network.norm.running_var = values.mean(dim=0), values.var(dim=0)
+        return super().export()
 
     def _cycle_terms(self, name: str, generated: Tensor, end: Tensor, back: Tensor, start: Tensor) -> dict[str, Tensor]:
         """The losses of one direction of one cycle: start -> generated (like end) -> back (like start)."""
