@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import threading
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 NAME = "speed/milvus_load"
 ITEMS, SHARDS = 1_000_000, 100
-ADDRESS = "https://127.0.0.1:19530/million"
 _KILLED_AT = 1 / 3  # of the shards
 _QUERIES = 50
 _CHECKED = 5_000  # items whose codes are compared
@@ -53,7 +53,7 @@ def main(
 ) -> None:
     """Measure, write the result and print it."""
     if not tables:
-        tool = _tool()
+        tool = server_tool()
         if not os.environ.get(_INSIDE):
             tool.install()
             words = [*tool.namespace(), sys.executable, "-m", "lab", *sys.argv[1:]]
@@ -64,7 +64,7 @@ def main(
     print(json.dumps(read_json(RESULTS / f"{NAME}.json"), indent=1))
 
 
-def _tool() -> ModuleType:
+def server_tool() -> ModuleType:
     """tools/milvus_server.py."""
     spec = importlib.util.spec_from_file_location("milvus_server", PROJECT / "tools" / "milvus_server.py")
     assert spec is not None  # noqa: S101
@@ -122,7 +122,7 @@ def measure(items: int, shards: int, tool: ModuleType) -> dict[str, Any]:
         os.environ.update(tool.client(certificate))
         address = f"{os.environ['MILVUS_URI']}/million"
         source, reached, memory = Shards.open(folder / "shards"), threading.Event(), list[int]()
-        times = [(time.perf_counter(), 0)]
+        times: list[tuple[float, int]] = []
 
         def look(progress: Progress) -> None:
             times.append((time.perf_counter(), progress.done))
@@ -132,7 +132,9 @@ def measure(items: int, shards: int, tool: ModuleType) -> dict[str, Any]:
 
         with ThreadPoolExecutor(1) as pool:
             with tool.running(folder / "server", certificate):
-                empty, begin = _server_mb(folder / "server"), time.perf_counter()
+                empty = {f"{name}_empty": size for name, size in _server_sizes(folder / "server").items()}
+                begin = time.perf_counter()
+                times.append((begin, 0))
                 loading = pool.submit(push, source, address, on_progress=look)
                 while not reached.wait(1) and not loading.done():
                     pass
@@ -144,11 +146,9 @@ def measure(items: int, shards: int, tool: ModuleType) -> dict[str, Any]:
                 seconds = time.perf_counter() - begin
                 print(f"loaded after {seconds:.0f} s", flush=True)
                 again = push(source, address)
-                found: dict[str, Any] = {"server_mb_empty": empty}
-                found |= {"written_again": again.written, "removed_again": again.removed}
+                found: dict[str, Any] = {"written_again": again.written, "removed_again": again.removed}
                 found |= _verify(source, address, folder / "shards" / "model", items)
-                found["server_mb"] = _server_mb(folder / "server")
-                found["disk_mb"] = sum(f.stat().st_size for f in (folder / "server").rglob("*") if f.is_file()) >> 20
+                found |= empty | _server_sizes(folder / "server")
     before = [(moment, count) for moment, count in times if moment < killed]
     rate = items / shards * (before[-1][1] - before[0][1]) / (before[-1][0] - before[0][0])
     outage = next(moment for moment, count in times if moment > restarted) - killed
@@ -160,7 +160,7 @@ def measure(items: int, shards: int, tool: ModuleType) -> dict[str, Any]:
         "bytes_per_item": round(sum(one["bytes"] for one in source.manifest["shards"]) / items),
         "seconds": round(seconds, 1),
         "items_per_second": round(rate),
-        "killed_after": round(killed - times[0][0], 1),
+        "killed_after": round(killed - begin, 1),
         "server_away": round(restarted - killed, 1),
         "no_progress": round(outage, 1),
         "written": done.written,
@@ -196,13 +196,14 @@ def _verify(source: Any, address: str, model: Path, items: int) -> dict[str, Any
     return {"count": count, "codes_equal": equal, "distances_equal": exact, "milliseconds": milliseconds}
 
 
-def _server_mb(data: Path) -> int:
-    """Resident memory of the server's processes."""
+def _server_sizes(data: Path) -> dict[str, int]:
+    """Resident memory of the server's processes, and the size of its data on disk."""
     total = 0
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if str(data) in (folder / "cmdline").read_text() or "milvus" in (folder / "comm").read_text():
+            if str(data) in (folder / "cmdline").read_text():
                 total += memory_mb(int(folder.name))
         except (OSError, IndexError):
             continue
-    return total
+    disk = int(subprocess.run(["du", "-sm", str(data / "data")], capture_output=True, text=True).stdout.split()[0])
+    return {"server_mb": total, "disk_mb": disk}

@@ -74,8 +74,7 @@ def capacity(sources: Sources) -> str:
     """Bytes and times for many items, from measured rates."""
     encoding, loading = sources.file("speed/executors"), sources.file("speed/milvus_load")
     rate = encoding["executors"]["Ray"]["per_second"] / 2  # of one worker
-    each = {"memory": (loading["server_mb"] - loading["server_mb_empty"]) * 2**20, "disk": loading["disk_mb"] * 2**20}
-    each = {name: size / loading["items"] for name, size in each.items()}
+    each = {n: (loading[n] - loading[f"{n}_empty"]) * 2**20 / loading["items"] for n in ("server_mb", "disk_mb")}
     huge = sources.file("speed/search")["huge 100000000 64"]["1 threads"]["queries/s"]
     scan = {batch: _BITS / 64 / huge[batch] / 10**8 for batch in ("1", "1000")}  # seconds per code
     of: dict[tuple[str, str], Callable[[int], str]] = {
@@ -86,9 +85,11 @@ def capacity(sources: Sources) -> str:
         (f"codes of {_BITS} bits alone", "linear"): lambda n: _size(n * _BITS / 8),
         ("train, processor time", "constant: a sample is enough"): lambda _: _training(sources),
         ("load Milvus, one client", "linear"): lambda n: _hours(n / loading["items_per_second"] / 3600),
-        ("memory of Milvus", "linear"): lambda n: _size(n * each["memory"]),
-        (f"its nodes of {_NODE_GB} GB", "linear"): lambda n: str(ceil(n * each["memory"] / (_NODE_GB * _USED * 1e9))),
-        ("disk of Milvus", "linear"): lambda n: _size(n * each["disk"]),
+        ("memory of Milvus", "linear"): lambda n: _size(n * each["server_mb"]),
+        (f"its nodes of {_NODE_GB} GB", "linear"): lambda n: str(
+            ceil(n * each["server_mb"] / (_NODE_GB * _USED * 1e9))
+        ),
+        ("disk of Milvus", "linear"): lambda n: _size(n * each["disk_mb"]),
         ("one machine, one thread: one query", "linear"): lambda n: _seconds(n * scan["1"]),
         ("one machine, one thread: a query of 1,000", "linear"): lambda n: _seconds(n * scan["1000"]),
     }
