@@ -87,7 +87,7 @@ class Table:
         self._consistency = consistency
         self.address = address
         self.patience = 0.0  # seconds during which a call that finds the server unavailable is repeated
-        self._away = False  # whether that was the last news of the server
+        self._silent_until = 0.0  # an outage is reported once
         columns = {*COLUMNS}
         if about is None:  # the collection exists, perhaps under an alias
             found = self._call("describe_collection")
@@ -122,15 +122,13 @@ class Table:
             try:
                 with translate_errors(str(self.address), self._settings):
                     call = getattr(self._client, method)
-                    found = call(name or self.address.name, *arguments, timeout=timeout, **options)
-                self._away = False
-                return found
+                    return call(name or self.address.name, *arguments, timeout=timeout, **options)
             except UnavailableError as error:
                 if time.monotonic() - begin >= self.patience:
                     raise
-                if not self._away:
+                if begin >= self._silent_until:
+                    self._silent_until = begin + self.patience
                     _log.warning("%s Trying again for %.0f minutes.", error, self.patience / 60)
-                self._away = True
                 time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  # so that not all calls come at once
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
