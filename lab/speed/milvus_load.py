@@ -51,7 +51,8 @@ def main(
     shards: Annotated[int, typer.Option(help="Number of shards.")] = SHARDS,
     tables: Tables = False,
 ) -> None:
-    """Measure, write the result and print it."""
+    """Measure, write the result and print it; that of another number of items has a file of its own."""
+    name = NAME if items == ITEMS else f"{NAME}_{items}"
     if not tables:
         tool = server_tool()
         if not os.environ.get(_INSIDE):
@@ -60,8 +61,8 @@ def main(
             os.execvpe(words[0], words, os.environ | {_INSIDE: "1"})  # noqa: S606
         tool.SERVER["COMMON_SESSION_TTL"] = "30"  # seconds that a server waits for the lease of one that was killed
         tool.raise_loopback()
-        write_measurement(NAME, measure(items, shards, tool))
-    print(json.dumps(read_json(RESULTS / f"{NAME}.json"), indent=1))
+        write_measurement(name, measure(items, shards, tool))
+    print(json.dumps(read_json(RESULTS / f"{name}.json"), indent=1))
 
 
 def server_tool() -> ModuleType:
