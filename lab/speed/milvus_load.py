@@ -115,6 +115,7 @@ def measure(items: int, shards: int, tool: ModuleType) -> dict[str, Any]:
     from rmsh.milvus.push import push
     from rmsh.shards import Shards
 
+    load = os.getloadavg()[0]  # of other programs
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_shards(folder / "shards", items, shards)
@@ -156,6 +157,7 @@ def measure(items: int, shards: int, tool: ModuleType) -> dict[str, Any]:
     tenths = [memory[min(len(memory) * tenth // 10, len(memory) - 1)] for tenth in range(11)]
     return {
         "machine": machine(),
+        "load_before": round(load, 1),
         "items": items,
         "shards": shards,
         "bytes_per_item": round(sum(one["bytes"] for one in source.manifest["shards"]) / items),

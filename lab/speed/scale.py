@@ -59,7 +59,15 @@ def milvus_load(sources: Sources) -> str:
         ["nearest ten, median", f"{found['milliseconds']['search']['p50']:.0f} ms"],
         ["candidates of a first page with vectors, median", f"{found['milliseconds']['candidates']['p50']:.0f} ms"],
     ]
-    return table(["measured", "value"], rows)
+    return table(["measured", "value"], rows) + _others(found)
+
+
+def _others(found: dict[str, Any]) -> str:
+    """A sentence if other programs used the processors during a measurement."""
+    load = found["load_before"]
+    return (
+        f"\n\nOther programs used the processors as well: the load was {load} before it began." if load >= 0.5 else ""
+    )
 
 
 def _hours(hours: float) -> str:
