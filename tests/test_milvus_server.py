@@ -66,7 +66,7 @@ def test_whatever_ends_the_block_ends_the_server_and_its_children(tool: ModuleTy
     assert not any(_ended(process, within=0) for process in processes)
     with pytest.raises(KeyboardInterrupt):
         block.gen.throw(KeyboardInterrupt)
-    assert all(_ended(process, within=30) for process in processes)
+    assert all(_ended(process, within=0) for process in processes)  # so their ports are free
 
 
 @linux

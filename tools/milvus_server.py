@@ -16,9 +16,10 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -132,6 +133,15 @@ def running(data: Path, certificate: Path | None) -> Iterator[None]:
     finally:
         os.killpg(server.pid, signal.SIGKILL)  # only the session started above
         server.communicate()
+        _wait_for_end(server.pid)
+
+
+def _wait_for_end(group: int) -> None:
+    """Wait, a minute at most, until a killed process group is gone: with much memory, it keeps its ports for a while."""
+    with suppress(ProcessLookupError):
+        for _ in range(600):
+            os.killpg(group, 0)
+            time.sleep(0.1)
 
 
 def is_healthy() -> bool:

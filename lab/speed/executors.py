@@ -70,6 +70,7 @@ def text(result: dict[str, Any]) -> str:
 
 def measure(scenes: int, rounds: int, shard: int) -> dict[str, Any]:
     """Rates as medians over rounds; AssertionError if the bytes differ."""
+    load = round(os.getloadavg()[0], 1)  # of other programs
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         paths = np.asarray(write_scenes(folder / "scenes", scenes).images).tolist()
@@ -82,7 +83,7 @@ def measure(scenes: int, rounds: int, shard: int) -> dict[str, Any]:
         with _cluster() as address:
             found = _measure(folder, rounds, shard, {"one": "1", "two": "2", "Ray": address})
     counts = {"scenes": scenes, "rounds": rounds, "shard": shard}
-    return {"machine": machine(), **counts, **found, "equal_bytes": True}
+    return {"machine": machine(), "load_before": load, **counts, **found, "equal_bytes": True}
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def executors(sources: Sources) -> str:
     return table(columns, rows) + (
         f"\n\n{found['scenes']:,} drawn scenes in {found['rounds']} rounds, shards of {found['shard']}; medians over "
         "rounds, in brackets the slowest and the fastest.\nAll executors wrote the same bytes: "
-        f"{found['bytes_per_item']:,} per image with its features."
+        f"{found['bytes_per_item']:,} per image with its features.{_others(found)}"
     )
 
 
