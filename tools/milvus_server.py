@@ -137,7 +137,7 @@ def running(data: Path, certificate: Path | None) -> Iterator[None]:
 
 
 def _wait_for_end(group: int) -> None:
-    """Wait, a minute at most, until a killed process group is gone: with much memory, it keeps its ports for a while."""
+    """Wait, a minute at most, until a killed process group is gone: with much memory, it keeps its ports longer."""
     with suppress(ProcessLookupError):
         for _ in range(600):
             os.killpg(group, 0)
