@@ -181,10 +181,10 @@ def _verify(source: Any, address: str, model: Path, items: int) -> dict[str, Any
     chosen = random.Random(0).sample(range(items), min(_CHECKED, items))  # noqa: S311
     with Collection.open(address, model, consistency="Strong") as collection:
         stored = collection.codes([coded[row].item.id for row in chosen], "image")
-        equal = bool((stored.packed == packed[chosen]).all()) and len(stored) == len(chosen)
-        count, fingerprint, rng = collection.count(), collection.generation().fingerprint, np.random.default_rng(1)
+        equal, count = bool((stored.packed == packed[chosen]).all()) and len(stored) == len(chosen), collection.count()
+    with Collection.open(address, model) as collection:  # as users do: it does not wait for the latest writes
+        fingerprint, rng, exact = collection.generation().fingerprint, np.random.default_rng(1), True
         times: dict[str, list[float]] = {"search": [], "candidates": []}
-        exact = True
         for query in rng.integers(0, 256, (_QUERIES, packed.shape[1]), dtype=np.uint8):
             code = Codes(query[None], collection.generation().bits, np.array(["q"]))
             begin = time.perf_counter()

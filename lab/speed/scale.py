@@ -114,7 +114,7 @@ def _candidate_seconds(sources: Sources, items: float) -> float:
     """The time for the candidates of a first page on a Milvus node: a constant, and a share of each item."""
     few, many = sources.file("speed/milvus_load_100000"), sources.file("speed/milvus_load")
     first, second = (found["milliseconds"]["candidates"]["p50"] / 1000 for found in (few, many))
-    each = (second - first) / (many["items"] - few["items"])
+    each = max(0, second - first) / (many["items"] - few["items"])
     return float(second + each * (items - many["items"]))
 
 
