@@ -29,10 +29,19 @@ def executors(sources: Sources) -> str:
     for name, title in titles.items():
         way = found["executors"][name]
         rate, spread = way["per_second"], sorted(found["scenes"] / found["rounds"] / s for s in way["seconds"])
-        cost = f"{way['empty_ms']:.1f} ms", f"{way['start']:.1f} s", f"{max(way['memory_mb'])} MB"
+        times = f"{way['cpu_ms']:.1f} ms", f"{way['empty_ms']:.1f} ms", f"{way['start']:.1f} s"
         rates = f"{rate:.1f} ({spread[0]:.1f} to {spread[-1]:.1f})", f"{rate / one:.2f}", f"{rate / two:.2f}"
-        rows.append([title, *rates, *cost])
-    columns = ["executor", "images/s", "of one process", "of two", "shard without work", "first answer", "worker"]
+        rows.append([title, *rates, *times, f"{max(way['memory_mb'])} MB"])
+    columns = [
+        "executor",
+        "images/s",
+        "of one process",
+        "of two",
+        "processor time per image",
+        "shard without work",
+        "first answer",
+        "worker",
+    ]
     return table(columns, rows) + (
         f"\n\n{found['scenes']:,} drawn scenes in {found['rounds']} rounds, shards of {found['shard']}; medians over "
         "rounds, in brackets the slowest and the fastest.\nAll executors wrote the same bytes: "
