@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import select
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,11 +17,17 @@ import pytest
 SCRIPT = Path(__file__).resolve().parent.parent / "tools" / "milvus_server.py"
 FAKE = """
 import os, subprocess, sys, time
-folder = sys.argv[sys.argv.index("--data") + 1]
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-open(os.path.join(folder, "pids"), "w").write(f"{os.getpid()} {child.pid}")
-print(os.environ.get("FAKE_SAYS", "Ctrl+C to exit ..."))
-time.sleep(600)
+
+class MilvusServerConfig:
+    pass
+
+def main():
+    folder, port = (sys.argv[sys.argv.index(word) + 1] for word in ("--data", "--proxy-port"))
+    MilvusServerConfig().try_bind_port(int(port)).close()
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    open(os.path.join(folder, "pids"), "w").write(f"{os.getpid()} {child.pid}")
+    print(os.environ.get("FAKE_SAYS", "Ctrl+C to exit ..."))
+    time.sleep(600)
 """
 
 
@@ -34,8 +41,12 @@ def tool(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     spec.loader.exec_module(module)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(sys.executable)
-    (tmp_path / "bin" / "milvus-server").write_text(FAKE)
+    (tmp_path / "bin" / "milvus-server").touch()
+    (tmp_path / "milvus.py").write_text(FAKE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(module, "VENV", tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(module, "PORT", server.getsockname()[1])
     return module
 
 
@@ -55,7 +66,23 @@ def test_whatever_ends_the_block_ends_the_server_and_its_children(tool: ModuleTy
     assert not any(_ended(process, within=0) for process in processes)
     with pytest.raises(KeyboardInterrupt):
         block.gen.throw(KeyboardInterrupt)
-    assert all(_ended(process, within=30) for process in processes)
+    assert all(_ended(process, within=0) for process in processes)  # so their ports are free
+
+
+@linux
+def test_a_port_of_former_connections_is_used_again_and_one_in_use_is_an_error(
+    tool: ModuleType, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", tool.PORT)) as server:
+        with pytest.raises(tool.ServerError, match="did not start"):
+            tool.running(tmp_path, None).__enter__()
+        client = socket.create_connection(("127.0.0.1", tool.PORT))
+        server.accept()[0].close()  # this side closes first, so the connection keeps the port for a minute
+        client.close()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", tool.PORT))
+    with tool.running(tmp_path, None):
+        pass
 
 
 @linux

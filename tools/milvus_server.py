@@ -16,9 +16,10 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -38,6 +39,14 @@ SERVER = {  # requires a token; short intervals in milliseconds, so that tests d
 }
 HEALTH = "http://127.0.0.1:9091/healthz"
 READY, INSIDE = "Ctrl+C to exit", "--inside"
+# The package binds a port to see whether it is free, and otherwise takes the next one without a word. Connections of a
+# server that was killed make this fail for a minute, so one started again would listen on another port.
+# `create_server` ignores them, and raises an error if the port is taken.
+LAUNCH = """
+import socket, milvus
+milvus.MilvusServerConfig.try_bind_port = lambda self, port: socket.create_server(("127.0.0.1", port))
+milvus.main()
+"""
 
 
 class ServerError(Exception):
@@ -108,9 +117,8 @@ def client(certificate: Path | None) -> dict[str, str]:
 @contextmanager
 def running(data: Path, certificate: Path | None) -> Iterator[None]:
     """Run a server during a block; the server and its children are killed when the block ends."""
-    command = [str(VENV / "bin" / "python"), "-u", str(VENV / "bin" / "milvus-server")]
     server = subprocess.Popen(
-        [*command, "--data", str(data), "--proxy-port", str(PORT)],
+        [str(VENV / "bin" / "python"), "-u", "-c", LAUNCH, "--data", str(data), "--proxy-port", str(PORT)],
         env=os.environ | SERVER | tls_of_server(certificate),
         stdout=subprocess.PIPE,
         text=True,
@@ -118,15 +126,22 @@ def running(data: Path, certificate: Path | None) -> Iterator[None]:
     )
     try:
         assert server.stdout is not None  # noqa: S101  # it is a pipe
-        for line in server.stdout:
-            if READY in line:
-                break
-            if "timeout" in line or "stopped" in line:
-                raise ServerError(f"the server did not start; end of its log:\n{_log_tail(data)}")
+        said = next((line for line in server.stdout if READY in line or "timeout" in line), "")  # or it has ended
+        if READY not in said:
+            raise ServerError(f"the server did not start; end of its log:\n{_log_tail(data)}")
         yield
     finally:
         os.killpg(server.pid, signal.SIGKILL)  # only the session started above
         server.communicate()
+        _wait_for_end(server.pid)
+
+
+def _wait_for_end(group: int) -> None:
+    """Wait, a minute at most, until a killed process group is gone: with much memory, it keeps its ports longer."""
+    with suppress(ProcessLookupError):
+        for _ in range(600):
+            os.killpg(group, 0)
+            time.sleep(0.1)
 
 
 def is_healthy() -> bool:

@@ -57,6 +57,7 @@ MILVUS_TESTS = (
     "tests/milvus/test_collection.py",
     "tests/milvus/test_push.py",
     "tests/milvus/test_ranking.py",
+    "tests/milvus/test_restart.py",
     "tests/milvus/test_table.py",
     "tests/serve/test_milvus.py",
     "tests/browser/test_milvus.py",

@@ -2,7 +2,8 @@
 
 Drawn scenes are encoded into shards, round after round, in each round by all executors in turns, with the workers
 running already; all must write the same bytes. Besides: the time that an executor spends on a shard without work, the
-time until its first answer, and the memory of a worker with its decoder. Needs the environment of `make test-ray`.
+time until its first answer, and the processor time and memory of a worker with its decoder. Needs the environment of
+`make test-ray`.
 """
 
 from __future__ import annotations
@@ -59,17 +60,18 @@ def main(
 
 def text(result: dict[str, Any]) -> str:
     """One line per executor."""
-    columns = ("images/s", "of one", "ms per shard", "first answer", "MB per worker")
+    columns = ("images/s", "of one", "CPU ms/image", "ms per shard", "first answer", "MB per worker")
     lines = ["           " + " ".join(f"{column:>13}" for column in columns)]
     for name, one in result["executors"].items():
         share = one["per_second"] / result["executors"]["one"]["per_second"]
-        values = (one["per_second"], share, one["empty_ms"], one["start"], max(one["memory_mb"]))
+        values = (one["per_second"], share, one["cpu_ms"], one["empty_ms"], one["start"], max(one["memory_mb"]))
         lines.append(f"{name:10} " + " ".join(f"{value:13.2f}" for value in values))
     return "\n".join(lines)
 
 
 def measure(scenes: int, rounds: int, shard: int) -> dict[str, Any]:
     """Rates as medians over rounds; AssertionError if the bytes differ."""
+    load = round(os.getloadavg()[0], 1)  # of other programs
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         paths = np.asarray(write_scenes(folder / "scenes", scenes).images).tolist()
@@ -82,7 +84,7 @@ def measure(scenes: int, rounds: int, shard: int) -> dict[str, Any]:
         with _cluster() as address:
             found = _measure(folder, rounds, shard, {"one": "1", "two": "2", "Ray": address})
     counts = {"scenes": scenes, "rounds": rounds, "shard": shard}
-    return {"machine": machine(), **counts, **found, "equal_bytes": True}
+    return {"machine": machine(), "load_before": load, **counts, **found, "equal_bytes": True}
 
 
 @contextmanager
@@ -127,8 +129,10 @@ def _measure(folder: Path, rounds: int, shard: int, ways: dict[str, str]) -> dic
     for name, executor in executors.items():
         found[name]["per_second"] = round(count / median(found[name]["seconds"]), 2)
         tasks = {str(n): {"number": n} for n in range(8)}
-        told = run(executor, "lab.speed.executors:memory", tasks, check="builtins:bool")
-        found[name]["memory_mb"] = sorted({process: size for _, (process, size) in told}.values())
+        told = run(executor, "lab.speed.executors:used", tasks, check="builtins:bool")
+        workers = {process: used for _, (process, *used) in told}.values()
+        found[name]["memory_mb"] = sorted(memory for memory, _ in workers)
+        found[name]["cpu_ms"] = round(1000 * sum(seconds for _, seconds in workers) / (rounds * count), 2)  # per image
         executor.close()
     return {"executors": found, "bytes_per_item": round(size / count)}
 
@@ -140,13 +144,15 @@ def _empty(executor: Executor, count: int) -> float:
     return time.perf_counter() - begin
 
 
-def memory(_task: Any) -> tuple[int, int]:
-    """In a worker: its process ID, and the resident memory of the process and its children in MB."""
+def used(_task: Any) -> tuple[int, int, float]:
+    """In a worker: its process ID, and what it and its children use: resident memory in MB, and processor seconds."""
     time.sleep(0.2)  # so that every worker gets a task
-    ids, total = [os.getpid()], 0
+    ids, total, seconds = [os.getpid()], 0, 0.0
     children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
     ids += [int(child) for file in children for child in file.read_text().split()]
     for process in ids:
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
         total += pages * os.sysconf("SC_PAGE_SIZE")
-    return os.getpid(), total >> 20
+        after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        seconds += sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")  # in the program and in the system
+    return os.getpid(), total >> 20, seconds

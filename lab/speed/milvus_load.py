@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import threading
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 NAME = "speed/milvus_load"
 ITEMS, SHARDS = 1_000_000, 100
-ADDRESS = "https://127.0.0.1:19530/million"
 _KILLED_AT = 1 / 3  # of the shards
 _QUERIES = 50
 _CHECKED = 5_000  # items whose codes are compared
@@ -51,20 +51,21 @@ def main(
     shards: Annotated[int, typer.Option(help="Number of shards.")] = SHARDS,
     tables: Tables = False,
 ) -> None:
-    """Measure, write the result and print it."""
+    """Measure, write the result and print it; that of another number of items has a file of its own."""
+    name = NAME if items == ITEMS else f"{NAME}_{items}"
     if not tables:
-        tool = _tool()
+        tool = server_tool()
         if not os.environ.get(_INSIDE):
             tool.install()
             words = [*tool.namespace(), sys.executable, "-m", "lab", *sys.argv[1:]]
             os.execvpe(words[0], words, os.environ | {_INSIDE: "1"})  # noqa: S606
         tool.SERVER["COMMON_SESSION_TTL"] = "30"  # seconds that a server waits for the lease of one that was killed
         tool.raise_loopback()
-        write_measurement(NAME, measure(items, shards, tool))
-    print(json.dumps(read_json(RESULTS / f"{NAME}.json"), indent=1))
+        write_measurement(name, measure(items, shards, tool))
+    print(json.dumps(read_json(RESULTS / f"{name}.json"), indent=1))
 
 
-def _tool() -> ModuleType:
+def server_tool() -> ModuleType:
     """tools/milvus_server.py."""
     spec = importlib.util.spec_from_file_location("milvus_server", PROJECT / "tools" / "milvus_server.py")
     assert spec is not None  # noqa: S101
@@ -114,6 +115,7 @@ def measure(items: int, shards: int, tool: ModuleType) -> dict[str, Any]:
     from rmsh.milvus.push import push
     from rmsh.shards import Shards
 
+    load = os.getloadavg()[0]  # of other programs
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_shards(folder / "shards", items, shards)
@@ -122,7 +124,7 @@ def measure(items: int, shards: int, tool: ModuleType) -> dict[str, Any]:
         os.environ.update(tool.client(certificate))
         address = f"{os.environ['MILVUS_URI']}/million"
         source, reached, memory = Shards.open(folder / "shards"), threading.Event(), list[int]()
-        times = [(time.perf_counter(), 0)]
+        times: list[tuple[float, int]] = []
 
         def look(progress: Progress) -> None:
             times.append((time.perf_counter(), progress.done))
@@ -132,7 +134,9 @@ def measure(items: int, shards: int, tool: ModuleType) -> dict[str, Any]:
 
         with ThreadPoolExecutor(1) as pool:
             with tool.running(folder / "server", certificate):
-                empty, begin = _server_mb(folder / "server"), time.perf_counter()
+                empty = {f"{name}_empty": size for name, size in _server_sizes(folder / "server").items()}
+                begin = time.perf_counter()
+                times.append((begin, 0))
                 loading = pool.submit(push, source, address, on_progress=look)
                 while not reached.wait(1) and not loading.done():
                     pass
@@ -144,23 +148,22 @@ def measure(items: int, shards: int, tool: ModuleType) -> dict[str, Any]:
                 seconds = time.perf_counter() - begin
                 print(f"loaded after {seconds:.0f} s", flush=True)
                 again = push(source, address)
-                found: dict[str, Any] = {"server_mb_empty": empty}
-                found |= {"written_again": again.written, "removed_again": again.removed}
+                found: dict[str, Any] = {"written_again": again.written, "removed_again": again.removed}
                 found |= _verify(source, address, folder / "shards" / "model", items)
-                found["server_mb"] = _server_mb(folder / "server")
-                found["disk_mb"] = sum(f.stat().st_size for f in (folder / "server").rglob("*") if f.is_file()) >> 20
+                found |= empty | _server_sizes(folder / "server")
     before = [(moment, count) for moment, count in times if moment < killed]
     rate = items / shards * (before[-1][1] - before[0][1]) / (before[-1][0] - before[0][0])
     outage = next(moment for moment, count in times if moment > restarted) - killed
     tenths = [memory[min(len(memory) * tenth // 10, len(memory) - 1)] for tenth in range(11)]
     return {
         "machine": machine(),
+        "load_before": round(load, 1),
         "items": items,
         "shards": shards,
         "bytes_per_item": round(sum(one["bytes"] for one in source.manifest["shards"]) / items),
         "seconds": round(seconds, 1),
         "items_per_second": round(rate),
-        "killed_after": round(killed - times[0][0], 1),
+        "killed_after": round(killed - begin, 1),
         "server_away": round(restarted - killed, 1),
         "no_progress": round(outage, 1),
         "written": done.written,
@@ -178,10 +181,10 @@ def _verify(source: Any, address: str, model: Path, items: int) -> dict[str, Any
     chosen = random.Random(0).sample(range(items), min(_CHECKED, items))  # noqa: S311
     with Collection.open(address, model, consistency="Strong") as collection:
         stored = collection.codes([coded[row].item.id for row in chosen], "image")
-        equal = bool((stored.packed == packed[chosen]).all()) and len(stored) == len(chosen)
-        count, fingerprint, rng = collection.count(), collection.generation().fingerprint, np.random.default_rng(1)
+        equal, count = bool((stored.packed == packed[chosen]).all()) and len(stored) == len(chosen), collection.count()
+    with Collection.open(address, model) as collection:  # as users do: it does not wait for the latest writes
+        fingerprint, rng, exact = collection.generation().fingerprint, np.random.default_rng(1), True
         times: dict[str, list[float]] = {"search": [], "candidates": []}
-        exact = True
         for query in rng.integers(0, 256, (_QUERIES, packed.shape[1]), dtype=np.uint8):
             code = Codes(query[None], collection.generation().bits, np.array(["q"]))
             begin = time.perf_counter()
@@ -196,13 +199,14 @@ def _verify(source: Any, address: str, model: Path, items: int) -> dict[str, Any
     return {"count": count, "codes_equal": equal, "distances_equal": exact, "milliseconds": milliseconds}
 
 
-def _server_mb(data: Path) -> int:
-    """Resident memory of the server's processes."""
+def _server_sizes(data: Path) -> dict[str, int]:
+    """Resident memory of the server's processes, and the size of its data on disk."""
     total = 0
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if str(data) in (folder / "cmdline").read_text() or "milvus" in (folder / "comm").read_text():
+            if str(data) in (folder / "cmdline").read_text():
                 total += memory_mb(int(folder.name))
         except (OSError, IndexError):
             continue
-    return total
+    disk = int(subprocess.run(["du", "-sm", str(data / "data")], capture_output=True, text=True).stdout.split()[0])
+    return {"server_mb": total, "disk_mb": disk}

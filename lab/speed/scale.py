@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lab.data import GRIDS
 from lab.grid import read_grid
@@ -29,14 +29,23 @@ def executors(sources: Sources) -> str:
     for name, title in titles.items():
         way = found["executors"][name]
         rate, spread = way["per_second"], sorted(found["scenes"] / found["rounds"] / s for s in way["seconds"])
-        cost = f"{way['empty_ms']:.1f} ms", f"{way['start']:.1f} s", f"{max(way['memory_mb'])} MB"
+        times = f"{way['cpu_ms']:.1f} ms", f"{way['empty_ms']:.1f} ms", f"{way['start']:.1f} s"
         rates = f"{rate:.1f} ({spread[0]:.1f} to {spread[-1]:.1f})", f"{rate / one:.2f}", f"{rate / two:.2f}"
-        rows.append([title, *rates, *cost])
-    columns = ["executor", "images/s", "of one process", "of two", "shard without work", "first answer", "worker"]
+        rows.append([title, *rates, *times, f"{max(way['memory_mb'])} MB"])
+    columns = [
+        "executor",
+        "images/s",
+        "of one process",
+        "of two",
+        "processor time per image",
+        "shard without work",
+        "first answer",
+        "worker",
+    ]
     return table(columns, rows) + (
         f"\n\n{found['scenes']:,} drawn scenes in {found['rounds']} rounds, shards of {found['shard']}; medians over "
         "rounds, in brackets the slowest and the fastest.\nAll executors wrote the same bytes: "
-        f"{found['bytes_per_item']:,} per image with its features."
+        f"{found['bytes_per_item']:,} per image with its features.{_others(found)}"
     )
 
 
@@ -59,7 +68,15 @@ def milvus_load(sources: Sources) -> str:
         ["nearest ten, median", f"{found['milliseconds']['search']['p50']:.0f} ms"],
         ["candidates of a first page with vectors, median", f"{found['milliseconds']['candidates']['p50']:.0f} ms"],
     ]
-    return table(["measured", "value"], rows)
+    return table(["measured", "value"], rows) + _others(found)
+
+
+def _others(found: dict[str, Any]) -> str:
+    """A sentence if other programs used the processors during a measurement."""
+    load = found["load_before"]
+    return (
+        f"\n\nOther programs used the processors as well: the load was {load} before it began." if load >= 0.5 else ""
+    )
 
 
 def _hours(hours: float) -> str:
@@ -74,33 +91,81 @@ def capacity(sources: Sources) -> str:
     """Bytes and times for many items, from measured rates."""
     encoding, loading = sources.file("speed/executors"), sources.file("speed/milvus_load")
     rate = encoding["executors"]["Ray"]["per_second"] / 2  # of one worker
-    each = {"memory": (loading["server_mb"] - loading["server_mb_empty"]) * 2**20, "disk": loading["disk_mb"] * 2**20}
-    each = {name: size / loading["items"] for name, size in each.items()}
-    huge = sources.file("speed/search")["huge 100000000 64"]["1 threads"]["queries/s"]
-    scan = {batch: _BITS / 64 / huge[batch] / 10**8 for batch in ("1", "1000")}  # seconds per code
+    each = {n: (loading[n] - loading[f"{n}_empty"]) * 2**20 / loading["items"] for n in ("server_mb", "disk_mb")}
     of: dict[tuple[str, str], Callable[[int], str]] = {
         ("encode, processor hours", "linear"): lambda n: f"{n / rate / 3600:,.0f}",
         (f"encode on {_CORES} processors", "linear"): lambda n: _hours(n / rate / 3600 / _CORES),
         ("shards with features", "linear"): lambda n: _size(n * encoding["bytes_per_item"]),
-        ("shards without", "linear"): lambda n: _size(n * loading["bytes_per_item"]),
+        ("shards without: codes, vectors, IDs", "linear"): lambda n: _size(n * loading["bytes_per_item"]),
         (f"codes of {_BITS} bits alone", "linear"): lambda n: _size(n * _BITS / 8),
-        ("train, processor time", "constant: a sample is enough"): lambda _: _training(sources),
+        ("train on a sample, one processor", "constant"): lambda _: f"{_training(sources)[0]:.0f} min",
         ("load Milvus, one client", "linear"): lambda n: _hours(n / loading["items_per_second"] / 3600),
-        ("memory of Milvus", "linear"): lambda n: _size(n * each["memory"]),
-        (f"its nodes of {_NODE_GB} GB", "linear"): lambda n: str(ceil(n * each["memory"] / (_NODE_GB * _USED * 1e9))),
-        ("disk of Milvus", "linear"): lambda n: _size(n * each["disk"]),
-        ("one machine, one thread: one query", "linear"): lambda n: _seconds(n * scan["1"]),
-        ("one machine, one thread: a query of 1,000", "linear"): lambda n: _seconds(n * scan["1000"]),
+        ("memory of Milvus", "linear"): lambda n: _size(n * each["server_mb"]),
+        (f"its nodes of {_NODE_GB} GB", "linear"): lambda n: str(_nodes(n, each["server_mb"])),
+        ("disk of Milvus", "linear"): lambda n: _size(n * each["disk_mb"]),
+        ("first page by Milvus on these nodes", "with items per node"): lambda n: _seconds(
+            _candidate_seconds(sources, n / _nodes(n, each["server_mb"]))
+        ),
+        ("first page by one machine", "linear, and a constant"): lambda n: _seconds(_first_page_seconds(sources, n)),
+        ("its scan alone, batches of 1,000 queries, one thread", "linear"): lambda n: _seconds(
+            n * _BITS / 64 / _huge(sources)["queries/s"]["1000"] / 10**8
+        ),
     }
     rows = [[what, *map(value, _ITEMS.values()), growth] for (what, growth), value in of.items()]
     return table(["", *_ITEMS, "grows"], rows)
+
+
+def _nodes(items: int, bytes_each: float) -> int:
+    return ceil(items * bytes_each / (_NODE_GB * _USED * 1e9))
+
+
+def _candidate_seconds(sources: Sources, items: float) -> float:
+    """The time for the candidates of a first page on a Milvus node: a constant, and a share of each item."""
+    few, many = sources.file("speed/milvus_load_100000"), sources.file("speed/milvus_load")
+    first, second = (found["milliseconds"]["candidates"]["p50"] / 1000 for found in (few, many))
+    each = max(0, second - first) / (many["items"] - few["items"])
+    return float(second + each * (items - many["items"]))
+
+
+def _first_page_seconds(sources: Sources, items: int) -> float:
+    """A text query over HTTP to a library on one machine, from that with ten million items; its search is linear."""
+    found = sources.file("speed/latency_images")
+    (row,), search = found["rows"], found["where_the_time_goes"]["search"]["mean_ms"]
+    return float((row["p50"] + search * (items / row["items"] - 1)) / 1000)
+
+
+def _huge(sources: Sources) -> dict[str, Any]:
+    return dict(sources.file("speed/search")["huge 100000000 64"]["1 threads"])
+
+
+def one_machine(sources: Sources) -> str:
+    """What a single machine does with 100 million items."""
+    huge, page = _huge(sources), _first_page_seconds(sources, 10**8)
+    alone, batches = (huge["queries/s"][batch] for batch in ("1", "1000"))
+    return (
+        f"**One machine is often the better answer.** The codes of 100 million images, {_BITS} bits each, are a file\n"
+        f"of {10**8 * _BITS / 8e9:.1f} GB. A memory-mapped file with as many codes of 64 bits opens in "
+        f"{1000 * huge['seconds to open']:.0f} ms, and one thread answers\n{alone:.0f} queries per second one by one "
+        f"and {batches:.0f} in batches of 1,000. A first page with vectors takes about {_seconds(page)} on two\n"
+        "processors, without a network or a cluster to look after."
+    )
+
+
+def training(sources: Sources) -> str:
+    """The sentence that training needs no cluster."""
+    minutes, pairs = _training(sources)
+    return (
+        "**Training takes minutes and needs no cluster**: its input is features, and a sample is enough. On one\n"
+        f"processor, {pairs:,} photographs with captions and labels take {minutes:.0f} minutes (NEST, {_BITS} bits), "
+        "however many images are\nencoded with the model afterwards."
+    )
 
 
 def _seconds(seconds: float) -> str:
     return f"{1000 * seconds:,.0f} ms" if seconds < 2 else f"{seconds:,.1f} s"
 
 
-def _training(sources: Sources) -> str:
-    runs = read_grid(GRIDS / "unseen.yaml").block("unseen: NEST")
-    seconds = fmean(result["seconds"]["fit_cpu"] for result in sources.runs(runs))
-    return f"{seconds / 60:.0f} min for 61,903 pairs"
+def _training(sources: Sources) -> tuple[float, int]:
+    """Minutes of one processor, and the number of pairs."""
+    results = sources.runs(read_grid(GRIDS / "unseen.yaml").block("unseen: NEST"))
+    return fmean(result["seconds"]["fit_cpu"] for result in results) / 60, results[0]["training_pairs"]

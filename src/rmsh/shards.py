@@ -57,7 +57,7 @@ _SIZE = 1000  # items of a folder per shard: less than a minute of work
 _PACKED = (".tar", ".parquet")
 _MODEL_FILES = ("model.safetensors", "card.md", "config.json")
 _NAME = re.compile(r"\w[\w .+()-]*")  # of a shard
-_ITEM = ("id", "text", "picture", "labels")
+_ITEM, _KINDS = ("id", "text", "picture", "labels"), ("code", "vector")
 
 _Input: TypeAlias = tuple[str, str, Task]  # the name of a shard, a string that changes when it does, what to read
 
@@ -99,9 +99,10 @@ def encode_shards(
         skipped += [Skipped(*one) for name in tasks for one in facts[name]["skipped"]]
         shards = [{"name": name} | {key: facts[name][key] for key in ("items", "bytes", "sha256")} for name in tasks]
         about = {"id": _digest(Place(data).name), "model": model.fingerprint, "bits": model.bits, "encoders": encoders}
-        manifest = {"format": FORMAT, "version": VERSION, **about, "items": sum(s["items"] for s in shards)}
-        _write_json(place, MANIFEST, manifest | {"shards": shards})
-    return manifest | {"shards": shards}, skipped
+        about |= {"items": sum(shard["items"] for shard in shards), "shards": shards}
+        manifest = {"format": FORMAT, "version": VERSION, **about}
+        _write_json(place, MANIFEST, manifest)
+    return manifest, skipped
 
 
 def _inputs(data: str, size: int, on_progress: OnProgress) -> tuple[list[_Input], list[Skipped]]:
@@ -173,7 +174,7 @@ def _model(out: str, fingerprint: str) -> Model:
 
 def check_worker(task: Task) -> bool:
     """Whether a worker reaches the output, and has the encoders of the model; InputError or FormatError if not."""
-    return all(map(restore_once, _model(task["out"], task["model"]).encoders.values()))
+    return all(restore_once(json.dumps(one)) for one in _model(task["out"], task["model"]).encoders.values())
 
 
 def encode_shard(task: Task) -> dict[str, Any]:
@@ -181,16 +182,15 @@ def encode_shard(task: Task) -> dict[str, Any]:
     model, place, name = _model(task["out"], task["model"]), Place(task["out"]), task["name"]
     # With several threads, sums of products may be rounded differently.
     with tempfile.TemporaryDirectory(prefix="rmsh-") as folder, threadpool_limits(1):
-        origin, skipped, unread = _read(task, Path(folder)), list[Skipped](), list[Skipped]()
+        origin, unread = _read(task, Path(folder)), list[Skipped]()
         pairs = Pairs(ids=np.empty(0, dtype=np.str_))
         if origin.records:
             pairs = to_pairs(origin.records, folder=origin.folder, source=name)
-        encoders = {modality: restore_once(model.encoders[modality]) for modality in restore_encoders(model, pairs)}
+        encoders = {m: restore_once(json.dumps(model.encoders[m])) for m in restore_encoders(model, pairs)}
         pairs = encode_pairs(pairs, encoders, on_skipped=unread.extend)
         records = {record.id: record for record in origin.records}
-        for one in unread:
-            reason, record = one.reason.replace(f"{folder}/", ""), records[one.id]
-            skipped.append(replace(one, file=record.file, row=record.row, reason=reason))
+        found = [(one, records[one.id], one.reason.replace(f"{folder}/", "")) for one in unread]
+        skipped = [replace(one, file=record.file, row=record.row, reason=reason) for one, record, reason in found]
         pairs = pairs.take(np.flatnonzero(pairs.has_image | pairs.has_text))
         content = _to_parquet(model, pairs, records, features=task["features"])
     place.write(f"{name}.parquet", content)
@@ -288,14 +288,13 @@ class Shards:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        entry, kinds = self.manifest["shards"][number], ("code", "vector")
+        entry, columns = self.manifest["shards"][number], [*_ITEM, *(f"{m}_{k}" for m in MODALITIES for k in _KINDS)]
         try:
             with tempfile.TemporaryDirectory(prefix="rmsh-") as folder:
                 path = self.place.fetch(f"{entry['name']}.parquet", Path(folder))
                 if sha256_of(path) != entry["sha256"]:
                     raise FormatError(f"{path} does not match its SHA-256; delete it, and run `rmsh encode` again.")
                 with pq.ParquetFile(path) as file:
-                    columns = [*_ITEM, *(f"{m}_{kind}" for m in MODALITIES for kind in kinds)]
                     for batch in file.iter_batches(ROWS, columns=columns):
                         yield [_coded(row) for row in batch.to_pylist()]
         except (pa.ArrowException, OSError) as error:
@@ -314,5 +313,5 @@ class Shards:
 
 
 def _coded(row: Mapping[str, Any]) -> Coded:
-    codes, vectors = ({m: row.get(f"{m}_{kind}") for m in MODALITIES} for kind in ("code", "vector"))
+    codes, vectors = ({m: row.get(f"{m}_{kind}") for m in MODALITIES} for kind in _KINDS)
     return Coded(Item(*(row[name] for name in _ITEM)), codes, vectors)

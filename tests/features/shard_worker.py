@@ -14,7 +14,7 @@ import numpy as np
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.core.types import FloatArray, Modality
 from rmsh.features.base import Unreadable
-from rmsh.features.extract import encode_in_shards
+from rmsh.features.extract import encode_items
 
 
 class Lengths:
@@ -64,4 +64,4 @@ def words(n: int) -> list[str]:
 
 if __name__ == "__main__":
     folder, count, stop_at = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    encode_in_shards(Lengths(folder / "log.txt", stop_at=stop_at), words(count), folder / "words.npy", shard=4)
+    encode_items(Lengths(folder / "log.txt", stop_at=stop_at), words(count), cache=folder, shard=4)

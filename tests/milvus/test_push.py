@@ -284,7 +284,12 @@ def test_shards_are_pushed_and_pushed_again_only_where_they_changed(
 
 
 def test_a_call_is_repeated_while_the_server_is_unavailable(
-    library: Library, fill: Fill, code: Callable[..., Codes], new_address: NewAddress, monkeypatch: pytest.MonkeyPatch
+    library: Library,
+    fill: Fill,
+    code: Callable[..., Codes],
+    new_address: NewAddress,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     from pymilvus import MilvusClient, MilvusException
 
@@ -301,6 +306,9 @@ def test_a_call_is_repeated_while_the_server_is_unavailable(
     address = new_address()
     assert push(library, address).written == 4
     assert not failures
+    (told,) = caplog.messages
+    assert "service unavailable" in told
+    assert "10 minutes" in told
     _assert_same(library, address, code)
 
 

@@ -221,5 +221,5 @@ def test_nothing_listens_beyond_loopback() -> None:
 
 
 def test_a_cluster_that_is_not_there_is_one_sentence() -> None:
-    with pytest.raises(RmshError, match=r"Cannot connect to Ray at 127\.0\.0\.1:1 .*--address"):
+    with pytest.raises(RmshError, match=r"No Ray cluster at 127\.0\.0\.1:1 .*--address"):
         Ray("127.0.0.1:1")

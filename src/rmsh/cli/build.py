@@ -69,9 +69,8 @@ def build(
     }
     encoders = {"image_encoder": image_encoder, "text_encoder": text_encoder}
     config = BuildConfig.parse(training | sources | encoders)
-    with open_executor(executor, address) as place, console.progress() as progress:
-        told: dict[str, Any] = {"tell": console.note, "on_progress": progress}
-        built = run(data, out, config=config, overwrite=overwrite, executor=place, **told)
+    with open_executor(executor, address) as place, console.progress() as bar:
+        built = run(data, out, config=config, overwrite=overwrite, executor=place, tell=console.note, on_progress=bar)
     report = built.report
     quality: list[Any] = [f"Warning. {report['warning']}"] if report.get("warning") else []
     quality += [report["no_scores"]] if report["no_scores"] else []

@@ -28,13 +28,8 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither notes nor progress.")]
-ExecutorName: TypeAlias = Annotated[
-    str | None, typer.Option("--executor", help="Where to encode: processes, processes:N or ray (default: here).")
-]
-RayAddress: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--address", metavar="HOST:PORT", help="Ray cluster to use (default: that of this machine)."),
-]
+ExecutorName: TypeAlias = Annotated[str | None, typer.Option("--executor", help="Use processes, processes:N or ray.")]
+RayAddress: TypeAlias = Annotated[str | None, typer.Option("--address", help="HOST:PORT of Ray (default: local).")]
 LibraryFolder: TypeAlias = Annotated[Path, typer.Argument(metavar="LIBRARY", help="Library folder.")]
 
 

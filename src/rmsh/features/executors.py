@@ -135,8 +135,7 @@ class Processes:
 
     def __init__(self, slots: int | None = None) -> None:
         self.slots = slots or processors()
-        self._idle = SimpleQueue[ProcessPoolExecutor]()
-        self._pools: set[ProcessPoolExecutor] = set()
+        self._idle, self._pools = SimpleQueue[ProcessPoolExecutor](), set[ProcessPoolExecutor]()
         for _ in range(self.slots):
             self._start()
 
@@ -199,8 +198,9 @@ class Ray:
             self._ray.init(address, log_to_driver=False, configure_logging=False)
         except (OSError, RuntimeError, ValueError) as error:
             reason = str(error).strip().partition("\n")[0]
-            hint = "give the address of a cluster (--address HOST:PORT), or start one"
-            raise RmshError(f"Cannot connect to Ray at {address} ({reason}); {hint}.") from error
+            raise RmshError(
+                f"No Ray cluster at {address} ({reason}); start one, or give --address HOST:PORT."
+            ) from error
         self.lost: tuple[type[BaseException], ...] = (self._ray.exceptions.RayError,)
         self._task = self._ray.remote(num_cpus=1, max_retries=0)(_answer_in_task)
 

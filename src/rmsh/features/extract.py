@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -127,15 +128,38 @@ def encode_items(
     items: Sequence[str | None],
     *,
     cache: Path | None = None,
+    shard: int | None = None,
     executor: Executor | None = None,
     on_progress: OnProgress = ignore,
 ) -> Encoded:
     """Encode items, of which None are missing and get zeros.
 
-    Dense features are kept in ``cache`` under a name derived from the encoder and the items.
+    Dense features are kept in ``cache``; if they are there, or another process makes them, nothing is encoded. A
+    ``shard`` is a number of items.
     """
     if cache is None or getattr(encoder, "sparse", False):
         return encode_now(encoder, items, on_progress=on_progress)
+    path, size, n = cache / file_name(encoder, items), shard or _ITEMS[encoder.modality], len(items)
+    folder, listed = path.with_suffix(".shards"), path.with_suffix(".unreadable.json")
+    shards = {
+        folder / f"{first:010}-{min(first + size, n):010}.npz": slice(first, min(first + size, n))
+        for first in range(0, n, size)
+    }
+    while not path.exists():
+        with try_lock(folder / "extraction.claim") as locked:
+            if not locked:
+                time.sleep(_PAUSE)  # another process encodes the same items
+            elif not path.exists():
+                missing = {file: rows for file, rows in shards.items() if not file.exists()}
+                _encode_missing(encoder, items, missing, executor, on_progress)
+                _concatenate(path, shards, listed, shape=(n, encoder.dim))
+    shutil.rmtree(folder, ignore_errors=True)
+    unreadable = [Unreadable(row, reason) for row, reason in (read_json(listed) if listed.exists() else [])]
+    return Encoded(np.load(path, mmap_mode="r"), unreadable)
+
+
+def file_name(encoder: Encoder, items: Sequence[str | None]) -> str:
+    """The name of the features of some items in a cache."""
     digest = sha256(encoder.fingerprint.encode())
     for item in items:
         identity = "\1" if item is None else item
@@ -143,8 +167,7 @@ def encode_items(
             path = Path(item).absolute()
             identity = " ".join(map(str, (path, *(file_state(path) or ("absent",)))))
         digest.update(identity.encode() + b"\0")
-    name = f"{encoder.name.replace(':', '-').replace('/', '-')}-{digest.hexdigest()[:16]}.npy"
-    return encode_in_shards(encoder, items, cache / name, executor=executor, on_progress=on_progress)
+    return f"{encoder.name.replace(':', '-').replace('/', '-')}-{digest.hexdigest()[:16]}.npy"
 
 
 def file_state(path: Path) -> list[int] | None:
@@ -172,38 +195,6 @@ def encode_now(encoder: Encoder, items: Sequence[str | None], *, on_progress: On
     return Encoded(moved @ features, [replace(one, row=rows[one.row]) for one in unreadable])
 
 
-def encode_in_shards(
-    encoder: Encoder,
-    items: Sequence[str | None],
-    path: Path,
-    *,
-    shard: int | None = None,
-    executor: Executor | None = None,
-    on_progress: OnProgress = ignore,
-) -> Encoded:
-    """Encode items into the file ``NAME.npy``; if it exists, or another process makes it, nothing is encoded.
-
-    The features are dense. A ``shard`` is a number of items.
-    """
-    size, n = shard or _ITEMS[encoder.modality], len(items)
-    folder, listed = path.with_suffix(".shards"), path.with_suffix(".unreadable.json")
-    shards = {
-        folder / f"{first:010}-{min(first + size, n):010}.npz": slice(first, min(first + size, n))
-        for first in range(0, n, size)
-    }
-    while not path.exists():
-        with try_lock(folder / "extraction.claim") as locked:
-            if not locked:
-                time.sleep(_PAUSE)  # another process encodes the same items
-            elif not path.exists():
-                missing = {file: rows for file, rows in shards.items() if not file.exists()}
-                _encode_missing(encoder, items, missing, executor, on_progress)
-                _concatenate(path, shards, listed, shape=(n, encoder.dim))
-    shutil.rmtree(folder, ignore_errors=True)
-    unreadable = [Unreadable(row, reason) for row, reason in (read_json(listed) if listed.exists() else [])]
-    return Encoded(np.load(path, mmap_mode="r"), unreadable)
-
-
 def _encode_missing(
     encoder: Encoder,
     items: Sequence[str | None],
@@ -223,27 +214,21 @@ def _encode_missing(
         return
     if encoder.modality == "image":  # workers may be in another folder
         items = [None if item is None else os.path.abspath(item) for item in items]
-    job, module = {"encoder": encoder.describe()}, "rmsh.features.extract"
-    tasks = {
-        file.name: {**job, "file": str(file.absolute()), "first": rows.start, "items": items[rows]}
-        for file, rows in missing.items()
-    }
+    job, module = {"encoder": json.dumps(encoder.describe())}, "rmsh.features.extract"
+    parts = {file.absolute(): {"first": rows.start, "items": items[rows]} for file, rows in missing.items()}
+    tasks = {file.name: {**job, **part, "file": str(file)} for file, part in parts.items()}
     for _, count in run(executor, f"{module}:encode_shard", tasks, check=f"{module}:check_worker"):
         report(Progress(f"encode {encoder.modality}s", count, total, encoder.modality, 0))
         done += count
 
 
-_kept: dict[str, Encoder] = {}
-
-
-def restore_once(description: Mapping[str, Any]) -> Encoder:
-    """Like :func:`restore`, for workers: the encoder, with the weights checked, is kept for the next shard."""
-    key = json.dumps(description, sort_keys=True)
-    if key not in _kept:
-        _kept[key] = restore(description)
-        for name in getattr(_kept[key], "weights", ()):
-            locate(name)
-    return _kept[key]
+@lru_cache
+def restore_once(description: str) -> Encoder:
+    """Like :func:`restore`, from JSON, for workers: the encoder, with checked weights, is kept for the next shard."""
+    encoder = restore(json.loads(description))
+    for name in getattr(encoder, "weights", ()):
+        locate(name)
+    return encoder
 
 
 def check_worker(task: Task) -> bool:

@@ -20,7 +20,7 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
@@ -163,15 +163,13 @@ def translate_errors(place: str, settings: Settings) -> Iterator[None]:
     try:
         yield
     except (pymilvus.MilvusException, grpc.RpcError, OSError) as error:
-        kind, sentence = _translated(error, grpc)
-        for secret in settings.secrets():
-            sentence = sentence.replace(secret, "***")
+        kind, sentence = _translated(error, grpc, settings.secrets())
         raise kind(f"{place}: {sentence}") from None
     finally:
         _in_our_call.reset(token)
 
 
-def _translated(error: BaseException, grpc: Any) -> tuple[type[RmshError], str]:
+def _translated(error: BaseException, grpc: Any, secrets: Sequence[str]) -> tuple[type[RmshError], str]:
     """The class and the sentence for an error; pymilvus wraps those of the connection in others."""
     code, root = getattr(error, "code", None), cast("Any", error)
     while root.__cause__ not in (None, root):  # pymilvus raises errors from themselves
@@ -179,6 +177,8 @@ def _translated(error: BaseException, grpc: Any) -> tuple[type[RmshError], str]:
     status = root.code() if isinstance(root, grpc.RpcError) else None
     found = root.details() if status is not None else str(getattr(error, "message", "") or error)
     cause = (found or type(root).__name__).strip().splitlines()[0].rstrip(".")
+    for secret in secrets:
+        cause = cause.replace(secret, "***")
     if code == _NOT_FOUND:
         return RmshError, "there is no such collection; run `rmsh library push`, or open the collection again."
     if code == _NOT_LOADED:

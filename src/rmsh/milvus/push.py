@@ -224,8 +224,7 @@ def _entities(row: int, coded: Coded, table: Table) -> Iterator[dict[str, Any]]:
 
 def _batches(entities: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """Split entities into messages by the length of their strings."""
-    batch: list[dict[str, Any]] = []
-    size = 0
+    batch, size = list[dict[str, Any]](), 0
     for entity in entities:
         strings = (entity["id"], entity["text"], entity["picture"], entity.get("vector", ""), *entity["labels"])
         length = sum(map(len, strings))
@@ -243,11 +242,9 @@ def _former(table: Table, alias: Address, *, owner: str, drop: bool) -> list[str
     others = [name for name in table.list_collections() if name != table.address.name and is_filled(name, alias)]
     tables = [Table(Address(alias.server, name)) for name in others]
     former = [other for other in tables if other.about.get("library") == owner]
-    if not drop:
-        return [other.address.name for other in former]
-    for other in former:
+    for other in former if drop else ():
         other.drop()
-    return []
+    return [] if drop else [other.address.name for other in former]
 
 
 def is_filled(name: str, alias: Address) -> bool:

@@ -8,6 +8,7 @@ is a JSON object with its format, the number of bits and what else rmsh must kno
 from __future__ import annotations
 
 import json
+import logging
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +48,8 @@ _EXACT = {"metric_type": "HAMMING", "index_type": "BIN_FLAT"}
 
 Consistency: TypeAlias = Literal["Strong", "Bounded"]
 
+_log = logging.getLogger("rmsh.milvus")
+
 
 def read_description(description: str, place: str) -> dict[str, Any]:
     """What rmsh must know about a collection; FormatError if another program or another rmsh made it."""
@@ -84,6 +87,7 @@ class Table:
         self._consistency = consistency
         self.address = address
         self.patience = 0.0  # seconds during which a call that finds the server unavailable is repeated
+        self._silent_until = 0.0  # an outage is reported once
         columns = {*COLUMNS}
         if about is None:  # the collection exists, perhaps under an alias
             found = self._call("describe_collection")
@@ -119,9 +123,12 @@ class Table:
                 with translate_errors(str(self.address), self._settings):
                     call = getattr(self._client, method)
                     return call(name or self.address.name, *arguments, timeout=timeout, **options)
-            except UnavailableError:
+            except UnavailableError as error:
                 if time.monotonic() - begin >= self.patience:
                     raise
+                if begin >= self._silent_until:
+                    self._silent_until = begin + self.patience
+                    _log.warning("%s Trying again for %.0f minutes.", error, self.patience / 60)
                 time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  # so that not all calls come at once
                 pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -47,15 +47,12 @@ def shards_key(shards: Sequence[Path]) -> str:
 def read_shards(
     shards: Sequence[Path], *, into: Path, inside: Path | None = None, several: bool = False
 ) -> tuple[Origin, list[str]]:
-    """The checked records of uncompressed shards ``inside`` a folder, and notes; images are unpacked unless there.
-
-    If there are ``several``, here or elsewhere, the name of a shard goes before the names in it.
-    """
+    """The checked records of uncompressed shards ``inside`` a folder, and notes; images are unpacked unless there."""
     records: list[Record] = []
     skipped: list[Skipped] = []
     make_folder(into, mode=0o700)
     for shard in shards:
-        prefix = f"{shard.stem}/" if several or len(shards) > 1 else ""
+        prefix = f"{shard.stem}/" if several or len(shards) > 1 else ""  # several: perhaps on other machines
         with open_regular(shard, inside=inside) as file:
             samples, problems = _read_members(shard, file, into, prefix=prefix)
         skipped += problems
