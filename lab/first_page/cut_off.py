@@ -49,7 +49,7 @@ def main(out: Annotated[Path, typer.Argument(help="Folder with the twin; it is t
     """Measure all libraries, write lab/results/first_page/cut_off.json and print it."""
     pairs, captions = coco66k("minilm").pairs, read_captions(Path(coco66k_root()))
     inside = np.array([name in captions for name in pairs.ids.tolist()])
-    model, photographs = twin(pairs.take(np.flatnonzero(~inside)), "nest", out), pairs.take(np.flatnonzero(inside))
+    model, photographs = twin(np.flatnonzero(~inside), out), pairs.take(np.flatnonzero(inside))
     rows = []
     for name, modalities in LIBRARIES.items():
         kept: dict[str, Any] = {f"has_{m}": np.full(len(photographs), m in modalities) for m in ("image", "text")}
