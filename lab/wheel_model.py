@@ -1,8 +1,8 @@
 """Train the bundled model on all pairs of coco66k, score a twin on pairs it has not seen, and write the card.
 
-The twin has the same options and is trained without the 4,956 queries and the 3,000 photographs. The scores in the card
-are the twin's; the model itself has seen every pair. Both are trained at once, with one thread each; an interrupted
-run is resumed.
+Both learn from phrases of the captions too. The twin has the same options and is trained without the 4,956 queries and
+the 3,000 photographs. The scores in the card are the twin's; the model itself has seen every pair. Both are trained at
+once, with one thread each; an interrupted run is resumed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where scores become weak: best hits of queries that the photographs answer, beside absent things and gibberish.
 
-A twin of the default model, which has not seen the photographs, searches libraries of them: with images and captions,
+A twin of the bundled model, which has not seen the photographs, searches libraries of them: with images and captions,
 with images alone and with captions alone. A cut-off is chosen on the ``dev`` queries and reported for the others; a
 right page that is called weak costs twice as much as a wrong one that is not. The product uses the choice for images
 alone. With captions it stays below the choice: those of the photographs describe them, as a user's may not. The cost

@@ -1,6 +1,6 @@
 """Rank the judged queries by a library of the 3,000 photographs, built and searched as a user would.
 
-The model is a twin of the default one, trained on coco66k without these photographs. Image features come from coco66k,
+The model is a twin of the bundled one, trained on coco66k without these photographs. Image features come from coco66k,
 so nothing is decoded. The rankings are JSON files for ``make lab ARGS="first-page ..."``.
 """
 
