@@ -43,7 +43,7 @@ def main(out: Annotated[Path, typer.Argument(help="Folder with the twin; it is t
     shown = {name: np.asarray(photographs.labels)[:, i] > 0 for i, name in enumerate(photographs.class_names)}
     shown["beach"] = np.array([bool(BEACH.search(captions[name])) for name in photographs.ids.tolist()])
     rows = []
-    for name, model in (("wheel", wheel_model()), ("twin", twin(pairs.take(np.flatnonzero(~inside)), "nest", out))):
+    for name, model in (("wheel", wheel_model()), ("twin", twin(np.flatnonzero(~inside), out))):
         with tempfile.TemporaryDirectory() as folder:
             fill(Path(folder) / "library", _readable(model), photographs, {})
             with Searcher.open(Path(folder) / "library") as searcher:

@@ -1,6 +1,6 @@
 """Where scores become weak: best hits of queries that the photographs answer, beside absent things and gibberish.
 
-A twin of the default model, which has not seen the photographs, searches libraries of them: with images and captions,
+A twin of the bundled model, which has not seen the photographs, searches libraries of them: with images and captions,
 with images alone and with captions alone. A cut-off is chosen on the ``dev`` queries and reported for the others; a
 right page that is called weak costs twice as much as a wrong one that is not. The product uses the choice for images
 alone. With captions it stays below the choice: those of the photographs describe them, as a user's may not. The cost
@@ -49,7 +49,7 @@ def main(out: Annotated[Path, typer.Argument(help="Folder with the twin; it is t
     """Measure all libraries, write lab/results/first_page/cut_off.json and print it."""
     pairs, captions = coco66k("minilm").pairs, read_captions(Path(coco66k_root()))
     inside = np.array([name in captions for name in pairs.ids.tolist()])
-    model, photographs = twin(pairs.take(np.flatnonzero(~inside)), "nest", out), pairs.take(np.flatnonzero(inside))
+    model, photographs = twin(np.flatnonzero(~inside), out), pairs.take(np.flatnonzero(inside))
     rows = []
     for name, modalities in LIBRARIES.items():
         kept: dict[str, Any] = {f"has_{m}": np.full(len(photographs), m in modalities) for m in ("image", "text")}

@@ -1,6 +1,6 @@
 """Rank the judged queries by a library of the 3,000 photographs, built and searched as a user would.
 
-The model is a twin of the default one, trained on coco66k without these photographs. Image features come from coco66k,
+The model is a twin of the bundled one, trained on coco66k without these photographs. Image features come from coco66k,
 so nothing is decoded. The rankings are JSON files for ``make lab ARGS="first-page ..."``.
 """
 
@@ -16,15 +16,15 @@ import typer
 from lab.data import coco66k, coco66k_root
 from lab.first_page.judged import read_queries
 from lab.first_page.rankings import LENGTH, label_match, read_captions
+from lab.wheel_model import train
 from rmsh.core.files import write_json
-from rmsh.features.minilm import MiniLM
 from rmsh.library import Item, Library
-from rmsh.methods import create
 from rmsh.model import Model, load
 from rmsh.pipeline import codes_of
 from rmsh.search.searcher import Rank, Searcher
 
 if TYPE_CHECKING:
+    from rmsh.core.types import IntArray
     from rmsh.data.pairs import Pairs
 
 
@@ -36,16 +36,12 @@ LIBRARIES = {  # whether the items have captions and labels
 }
 
 
-def main(
-    out: Annotated[Path, typer.Argument(help="Folder for the model and the rankings.")],
-    *,
-    method: Annotated[str, typer.Option(help="Method of the model.")] = "nest",
-) -> None:
+def main(out: Annotated[Path, typer.Argument(help="Folder for the model and the rankings.")]) -> None:
     """Train the twin unless the folder has it, then write rankings by everything, by codes, and by exact labels."""
     pairs = coco66k("minilm").pairs
     captions = read_captions(Path(coco66k_root()))
     shown = np.array([name in captions for name in pairs.ids.tolist()])
-    model = twin(pairs.take(np.flatnonzero(~shown)), method, out / "twin")
+    model = twin(np.flatnonzero(~shown), out / "twin")
     photographs = pairs.take(np.flatnonzero(shown))
     queries = [query.query for answerable in (True, False) for query in read_queries(answerable=answerable)]
     write_json(out / "labels.json", label_match(labels_of(photographs), queries))
@@ -60,12 +56,12 @@ def main(
                     write_json(out / f"{title}.json", {query: [hit.item.id for hit in found[query]] for query in found})
 
 
-def twin(pairs: Pairs, method: str, folder: Path) -> Model:
-    """The model in a folder, trained on these pairs if there is none yet."""
+def twin(rows: IntArray, folder: Path) -> Model:
+    """The model in a folder, trained on these pairs of coco66k like the bundled one if there is none yet."""
     if not (folder / "config.json").exists():
-        model = create(method).fit(pairs).model
-        model.with_encoders({"text": MiniLM().describe()}).save(folder)
-    return load(folder)
+        train(rows, {}, folder)
+    model = load(folder)
+    return model.with_encoders({"text": model.encoders["text"]})
 
 
 def labels_of(pairs: Pairs) -> dict[str, list[str]]:
