@@ -20,7 +20,7 @@ import torch.nn.functional as F  # noqa: N812  # its customary name
 from scipy import sparse
 from torch import Tensor, nn
 
-from rmsh.core.cache import cache_folder
+from rmsh.core.files import cache_folder
 from rmsh.methods.nest import NEST, Objective
 from rmsh.training.loop import Batch, Losses, Schedule, TrainingSet
 from rmsh.training.losses import classification_loss
