@@ -78,9 +78,8 @@ def select(results: Sequence[Result], **wanted: Any) -> list[Result]:
 
 
 def row_title(run: Mapping[str, Any] | Run) -> str:
-    """The name of a row: a method, or a preset of it."""
-    values = run.to_json() if isinstance(run, Run) else run
-    return Method(values["method"], values["preset"] or "").title
+    """The name of a row, see Method."""
+    return Method.of(run.to_json() if isinstance(run, Run) else run).title
 
 
 def rows_of(results: Sequence[Result]) -> dict[str, list[Result]]:
@@ -116,10 +115,11 @@ def trials_made(results: Sequence[Result]) -> str:
     if not run["bits"]:
         return "–"
     record = read_records().get(run["method"])
-    if record is not None and record["chosen"] == run["options"]:
+    options = {name: value for name, value in run["options"].items() if name != "database_codes"}  # never tuned
+    if record is not None and record["chosen"] == options:
         return str(record["trials"])
     earlier = read_json(RESULTS / "tuning" / "trials.json")["methods"].get(run["method"], [])
-    chosen = any(trial["chosen"] and trial["options"] == run["options"] for trial in earlier)
+    chosen = any(trial["chosen"] and trial["options"] == options for trial in earlier)
     return f"{len(earlier)}, earlier" if chosen and run["preset"] is None else "0"
 
 
@@ -137,7 +137,7 @@ def fair_table(sources: Sources) -> str:
     rows.append(["chance", "", "", *levels, "", ""])
     columns = ["method", "trials", "seeds", "`paper`: NDCG@500", "lost to the sign", "`paper`: mAP@all"]
     columns += ["`unseen`: NDCG@10", "`unseen`: recall@10", "constant bits", "training, CPU seconds"]
-    return table(columns, rows) + _limited()
+    return table(columns, rows) + _limited(paper)
 
 
 def _rows_shown(results: Sequence[Result]) -> list[Result]:
@@ -145,12 +145,13 @@ def _rows_shown(results: Sequence[Result]) -> list[Result]:
     return [result for result in results if result["run"]["preset"] in (None, PRINTED)]
 
 
-def _limited() -> str:
+def _limited(results: Sequence[Result]) -> str:
     """Which methods trained for fewer epochs than their trials chose, to stay below the time limit."""
     cut = [
         f"{method_title(name)} ({record['chosen']['epochs']} of {record['epochs']} epochs)"
         for name, record in read_records().items()
         if record["chosen"] is not None and record["chosen"].get("epochs") != record["epochs"]
+        if select(results, method=name, options=record["chosen"])
     ]
     return f"\n\nStopped before convergence by the limit of 30 CPU minutes: {', '.join(cut)}." if cut else ""
 

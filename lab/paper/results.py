@@ -104,12 +104,21 @@ def deviation(results: Sequence[RunResult], direction: str, metric: str = NDCG) 
     return stdev(scores) if len(scores) > 1 else None
 
 
+_DATABASES = {"unified": "both views", "labels": "labels"}  # by the option database_codes
+
+
 @dataclass(frozen=True, order=True)
 class Method:
-    """A row of Table 1: a method, or a preset of it."""
+    """A row of Table 1: a method, or a preset of it, or a method that codes the database as its original does."""
 
     name: str
     preset: str = ""
+    database: str = ""  # what database items are coded from, if not from the modality that is searched
+
+    @classmethod
+    def of(cls, run: Mapping[str, Any]) -> Method:
+        """The row of a run, in the form of a result file."""
+        return cls(run["method"], run["preset"] or "", _DATABASES.get(run["options"].get("database_codes", ""), ""))
 
     @property
     def title(self) -> str:
@@ -120,6 +129,8 @@ class Method:
             ('RMSH', 'RMSH as printed', 'RMSH, preset paper-literal')
         """
         title = method_title(self.name)
+        if self.database:
+            return f"{title}, database from {self.database}"
         if self.preset == PRINTED:
             return f"{title}{AS_PRINTED}"
         return f"{title}, preset {self.preset}" if self.preset else title
@@ -241,7 +252,7 @@ class Experiment:
         """The runs of Table 1."""
         runs: dict[Method, dict[int, list[RunResult]]] = defaultdict(lambda: defaultdict(list))
         for result in self.of(TABLE_1):
-            runs[Method(result.run.method, result.run.preset or "")][result.run.bits].append(result)
+            runs[Method.of(result.run.to_json())][result.run.bits].append(result)
         return Comparison({method: dict(sorted(lengths.items())) for method, lengths in runs.items()}, self.rmsh)
 
     def unseen(self) -> dict[str, list[RunResult]]:
@@ -249,7 +260,7 @@ class Experiment:
         groups: dict[str, list[RunResult]] = defaultdict(list)
         for found in self.of(UNSEEN):
             run = found.run
-            name = run.tag or Method(run.method, run.preset or "").title
+            name = run.tag or Method.of(run.to_json()).title
             for part in with_prefixes(found.result) if found.done else [found.result]:
                 bits = part["run"]["bits"] if found.done else run.bits
                 length = f", {bits} bits" if bits else ""

@@ -18,9 +18,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
+import typer
 import yaml
 
 from lab.console import Only, Tables  # noqa: TC001  # typer reads them
@@ -163,7 +164,7 @@ def write_chosen(folder: Path, path: Path = CHOSEN) -> None:
     """Write the options chosen in complete records to the file that grids read; those of other methods stay."""
     chosen = read_mapping(path) if path.is_file() else {}
     chosen |= {name: record["chosen"] for name, record in read_records(folder).items() if record["chosen"] is not None}
-    heading = '# Options chosen on validation, see trials.yaml; written by `make lab ARGS="trials"`.\n'
+    heading = '# Options chosen on validation, see trials.yaml; written by `make lab ARGS="trials --choose"`.\n'
     write_text(path, heading + yaml.safe_dump(chosen, sort_keys=True))
 
 
@@ -176,12 +177,17 @@ def trials_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     return str(pd.json_normalize(rows, max_level=0).to_string(index=False, na_rep="")) if rows else "no trials"
 
 
-def main(*, only: Only = "", tables: Tables = False) -> None:
-    """Carry out the missing trials of the methods whose name matches, then print what was found."""
-    if not tables:
+Choose = Annotated[bool, typer.Option(help="Write the options chosen in complete records to chosen.yaml, and stop.")]
+
+
+def main(*, only: Only = "", tables: Tables = False, choose: Choose = False) -> None:
+    """Carry out the missing trials of the methods whose name matches, then print what was found.
+
+    Grids, and so the tables of pages, read chosen.yaml: with ``choose``, tables lack methods until their runs are made.
+    """
+    if choose:
+        write_chosen(FOLDER)
+    elif not tables:
         trials = read_trials(GRIDS / "trials.yaml")
-        try:
-            tune(trials, coco66k(trials.text), FOLDER, only=only)
-        finally:  # interrupted, too: methods that are complete are chosen for
-            write_chosen(FOLDER)
+        tune(trials, coco66k(trials.text), FOLDER, only=only)
     print(trials_text({name: record for name, record in read_records().items() if re.search(only, name)}))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
 from rmsh.core.errors import DataError
 from rmsh.core.types import ScoreArray
+from rmsh.data.pairs import Pairs
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods.cmfh import CMFH, Factorisation, Factors
 from rmsh.metrics.evaluate import evaluate
@@ -95,3 +97,28 @@ def test_unified_codes_of_an_item_without_a_text_are_refused() -> None:
 
 def test_the_original_makes_25_rounds() -> None:
     assert CMFH(preset="original").config.iterations == 25
+
+
+def _articles(n: int = 1000) -> Pairs:
+    """Ten classes like the articles of Wikipedia: topics of ten dimensions, images that vary mostly in other ways."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 10, n)
+    other = rng.normal(size=(n, 20)) @ rng.normal(size=(20, 128))
+    images = 0.35 * rng.normal(size=(10, 128))[classes] + 0.5 * other + rng.normal(size=(n, 128))
+    topics = np.exp(2.5 * np.eye(10)[classes] + rng.normal(size=(n, 10)))
+    texts = topics / topics.sum(axis=1, keepdims=True)
+    return Pairs(ids=np.arange(n).astype(str), images=images, texts=texts, labels=np.eye(10, dtype=np.uint8)[classes])
+
+
+def test_images_that_say_little_about_the_texts_keep_searches_by_image_low_unless_they_weigh_less() -> None:
+    pairs = _articles()
+    train, query = pairs.take(np.arange(800)), pairs.take(np.arange(800, 1000))
+
+    def i2t(**options: Any) -> float:
+        method = CMFH(bits=32, **options).fit(train)
+        codes = method.encode(query.features("image"), "image"), method.encode_database(train, "text")
+        return evaluate(*codes, query.labels, train.labels).map.value
+
+    equal, both, light = i2t(), i2t(database_codes="unified"), i2t(database_codes="unified", weight=0.1)
+    assert both < 0.9 * equal
+    assert light > 1.3 * both
