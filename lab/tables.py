@@ -507,7 +507,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "text-encoder": text_encoder,
     "executors": _if_measured(scale.executors, "executors"),
     "milvus-load": _if_measured(scale.milvus_load, "milvus_load"),
-    "capacity": _if_measured(scale.capacity, "executors", "milvus_load", "milvus_load_100000"),
+    "capacity": _if_measured(scale.capacity, "executors", "milvus_load"),
     "one-machine": scale.one_machine,
     "training": scale.training,
     "faults": faults,
