@@ -112,3 +112,20 @@ def test_the_rows_of_labels_are_those_of_the_current_state(stocked: Library, cod
     stocked.remove(["4"])
     stocked.add([Item("5", labels=("cat",))], {"text": code(["5"])}, model=stocked.generation().fingerprint)
     assert found() == [[3, 5], [2]]
+
+
+def test_items_read_in_one_step_are_those_read_one_by_one(library: Library, code: Code) -> None:
+    texts = [*HOSTILE, "two\nlines, a \\ and a \x01", "nul \0 inside", "\U0001f415 \u2028", "", None]
+    items = [Item(f"ID {i} é", text, f"é/{i}.jpg" if i % 2 else None, HOSTILE[:i]) for i, text in enumerate(texts)]
+    library.add(items, {"text": code([item.id for item in items])}, model=library.generation().fingerprint)
+    with library.maintenance() as connection:
+        connection.execute("DROP TRIGGER item_kept")
+        connection.execute("UPDATE items SET text = x'ff00' WHERE row = 2")  # a blob, which cannot be in JSON
+    for rows in ([1, 3, 4, 5], range(1, len(items) + 1)):
+        with library.reading() as connection:
+            plain = list(queries.stored_items(connection, list(rows)))
+            found, damaged = queries.intact_items(connection, rows)
+        assert list(damaged) == ([2] if 2 in rows else [])
+        assert found == {row: items[row - 1] for row in rows if row != 2}
+        assert list(found) == sorted(found)
+        assert [found[row] for row in found] == [Item(*stored[1:5]) for stored in plain if stored[0] != 2]

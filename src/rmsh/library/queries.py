@@ -376,7 +376,7 @@ _AT_ONCE = f"""
     SELECT json_group_array(json_array(row, id, text, picture, json((
         SELECT json_group_array(name) FROM item_labels JOIN labels USING (label) WHERE item_labels.row = items.row
     )), checksum)) FROM items WHERE row {IN_LIST}
-"""
+"""  # noqa: S608
 
 
 def _stored_at_once(connection: sqlite3.Connection, rows: Sequence[int]) -> Iterator[StoredItem]:
