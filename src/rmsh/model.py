@@ -101,7 +101,8 @@ class Model:
     @property
     def _all_functions(self) -> dict[str, HashFunction]:
         """The functions by their name in a model file."""
-        return {**self.functions, **{f"database.{name}": function for name, function in self.database.items()}}
+        database = {f"database.{name}": function for name, function in self.database.items()}
+        return dict[str, HashFunction](self.functions.items()) | database
 
     def _tensor_bytes(self, *, compact: bool = False) -> bytes:
         """The weights as a safetensors file; ``compact`` stores those in half precision that lose nothing by it."""

@@ -138,9 +138,9 @@ def code(
     )
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
     if model.database and opened.split is not None:
-        rows = opened.split.database
         for modality, packed in codes.items():
-            packed[rows] = database_codes(model, pairs.take(rows), modality).packed
+            items = pairs.take(opened.split.database)
+            packed[opened.split.database] = database_codes(model, items, modality).packed
     if not codes:
         raise DataError(f"{opened.name}: there are neither images nor texts to encode.")
     roles = None

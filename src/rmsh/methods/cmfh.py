@@ -154,7 +154,7 @@ class CMFH(DatabaseMethod):
         return functions(last.w)
 
     def _database(self) -> Mapping[str, HashFunction]:
-        return self.joint_ if self.config.database_codes == "unified" else {}
+        return dict(self.joint_.items()) if self.config.database_codes == "unified" else {}
 
 
 def _scaled_products(image: Centred, text: Centred) -> tuple[ScoreArray, list[slice], ScoreArray]:

@@ -43,10 +43,8 @@ def database_codes(model: Model, pairs: Pairs, modality: Modality) -> Codes:
     present = {"image": pairs.has_image, "text": pairs.has_text, "labels": pairs.labelled}
     for name in model.database:
         if missing := int((~present[name]).sum()):
-            raise DataError(
-                f"{pairs.source}: {missing} database items have no {name}, and this model codes them from "
-                f"{' and '.join(model.database)} (database_codes={model.options['database_codes']!r}); leave them out, "
-                "or train with the default."
-            )
-    columns: dict[str, Any] = {"image": pairs.images, "text": pairs.texts, "labels": pairs.labels}
+            used = f"{' and '.join(model.database)} (database_codes={model.options['database_codes']!r})"
+            found = f"{missing} database items have no {name}, and this model codes them from {used}"
+            raise DataError(f"{pairs.source}: {found}; leave them out, or train with the default.")
+    columns: Any = {"image": pairs.images, "text": pairs.texts, "labels": pairs.labels}
     return Codes.from_values(sum(function(columns[name]) for name, function in model.database.items()), pairs.ids)

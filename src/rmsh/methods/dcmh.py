@@ -5,8 +5,7 @@ B = sgn(F + G), it minimises
 
     -sum_ij (S_ij Theta_ij - log(1 + exp(Theta_ij))) + gamma (|B - F|^2 + |B - G|^2) + eta (|F'1|^2 + |G'1|^2),
 
-for a batch of one modality against the last outputs of all items of the other. The likelihood is the mean over pairs,
-the quantisation loss the mean over items, and the balance |F'1 / N|^2.
+for a batch of one modality against the last outputs of all items of the other, as means over pairs and items.
 
 Departures from the original, besides those of deep.py:
 - Adam instead of plain SGD with a rate of 10^-1.5, at which others report chance level; the rate falls linearly, as in

@@ -17,9 +17,8 @@ Departures, besides those of deep.py:
 - the graph contains the ``label_sets`` most frequent label sets; an item with a rarer one has no neighbour;
 - F + G is centred before it is smoothed: smoothing shrinks everything but the mean, and bits would be constant;
 - L is normalised by degree, I - D^-1/2 S D^-1/2 instead of D - S with D = diag(S1): with a label on two thirds of the
-  items degrees are about N / 2, B consists of the most frequent labels, and the networks cannot follow it.
-
-``agreement`` in the history is the share of B that equals sgn(F + G).
+  items degrees are about N / 2, and B consists of the most frequent labels instead of following the networks
+  (``agreement`` in the history is the share of B that equals sgn(F + G)).
 
 Items with the same label set have the same neighbours, so the N x N matrix S is represented by the U x U matrix of the
 distinct label sets, which is computed one block of rows at a time.
@@ -84,7 +83,6 @@ def smooth(graph: LabelGraph, values: Tensor, *, strength: float) -> Tensor:
     L = I - D^-1/2 S D^-1/2 with the degrees d = S1. Summed over the n_u items of a label set, the system has one row
     per set: (2 + strength) W_u - strength n_u sum over v of S_uv W_v / sqrt(d_u d_v) = sum of the set's values, where
     W_u is the sum of its V. Divided by sqrt(n_u), with Y_u = W_u / sqrt(n_u), it is symmetric and positive definite.
-    V follows from W.
     """
     known = graph.member < len(graph.sets)
     member, counts, level = graph.member[known], graph.counts[:, None], 2 + strength

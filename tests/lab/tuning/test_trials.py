@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from lab.data import GRIDS
 from lab.grid import read_mapping
@@ -20,6 +21,7 @@ from rmsh.compare.run import method_of
 from rmsh.core.errors import ConfigError, DataError
 from rmsh.core.locks import try_lock
 from rmsh.data.open import Opened, open_pairs
+from rmsh.data.pairs import Pairs
 from rmsh.methods import METHODS
 from rmsh.methods.scm import SCM
 
@@ -148,3 +150,19 @@ def test_a_mistake_in_a_trials_file_is_named(tmp_path: Path) -> None:
     path.write_text("{dataset: a, rounds: {10: 2}, variations: 0, menu: {}, methods: {scm: {gird: {}}}}")
     with pytest.raises(ConfigError, match=r"trials.yaml.*gird"):
         read_trials(path)
+
+
+def test_scoring_does_not_give_later_trials_more_threads_than_asked_for(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    used, fit = [], SCM.fit
+
+    def watched(self: SCM, pairs: Pairs, **options: Any) -> SCM:
+        used.append(torch.get_num_threads())
+        return fit(self, pairs, **options)
+
+    monkeypatch.setattr(SCM, "fit", watched)
+    torch.set_num_threads(2)  # as numba leaves it
+    tune(TRIALS, opened, tmp_path, only="scm", say=lambda _: None)
+    assert {*used} == {1}
