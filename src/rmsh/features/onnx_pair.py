@@ -6,8 +6,7 @@
   "text": {"network": "text.onnx", "tokenizer": "tokenizer.json", "tokens": 77}
 }
 
-``files`` lists every file that is read, relative to the JSON file, with its hash, weights outside a network included.
-The other options are those of the classes below.
+``files`` lists every file that is read, weights outside a network included. The classes below have the other options.
 """
 
 from __future__ import annotations
@@ -79,10 +78,8 @@ class _Exported:
             described = read_json(path)
             self._files, side = dict(described["files"]), described[self.modality]
         except (OSError, FormatError, LookupError, TypeError, ValueError) as error:
-            wanted = f'give a JSON file with "files" and "{self.modality}", see docs/builder.md'
-            raise ConfigError(
-                f"{path} does not describe an encoder of {self.modality}s ({error!r}); {wanted}."
-            ) from error
+            found = f"{path} does not describe an encoder of {self.modality}s ({error!r})"
+            raise ConfigError(f'{found}; give a JSON file with "files" and "{self.modality}".') from error
         self.options: Any = self.kind.parse(side)
 
     @cached_property
@@ -163,12 +160,8 @@ class OnnxTexts(_Exported, MeasuredTexts):
 
     @cached_property
     def _tokenizer(self) -> Any:
-        path = self._listed(self.options.tokenizer)
-        tokenizer, fixed = (
-            require("tokenizers", "encoders").Tokenizer.from_file(path),
-            self._session.get_inputs()[0].shape[1],
-        )
-        length = fixed if isinstance(fixed, int) else None
+        tokenizer = require("tokenizers", "encoders").Tokenizer.from_file(self._listed(self.options.tokenizer))
+        length = fixed if isinstance(fixed := self._session.get_inputs()[0].shape[1], int) else None
         tokenizer.enable_truncation(length or self.options.tokens)
         tokenizer.enable_padding(pad_id=self.options.pad, length=length)
         return tokenizer
