@@ -10,8 +10,9 @@ import socket
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -41,12 +42,35 @@ if TYPE_CHECKING:
     import uvicorn
 
 PROJECT = Path(__file__).resolve().parent.parent
+_NEEDS_TORCH = re.compile(r"No module named '(torch|efficientnet_lite_pytorch)'|torch(, which)? is not installed")
 SHARED_DATA = PROJECT.parent / "shared" / "data"
 
 
 def pytest_unconfigure() -> None:
     """If the process does not end after the last test, print the stacks of what hangs, and end it."""
     faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip modules that import torch where it is not installed (`make test-versions`)."""
+    report = yield
+    return _skipped_without_torch(report, collector.path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Skip tests that train where torch is not installed."""
+    report = yield
+    return _skipped_without_torch(report, item.path)
+
+
+def _skipped_without_torch(report: Any, path: Path) -> Any:
+    if report.outcome == "failed" and find_spec("torch") is None and _NEEDS_TORCH.search(report.longreprtext):
+        report.outcome, report.longrepr = "skipped", (str(path), 0, "needs torch, which is not installed")
+    return report
 
 
 def _folder(name: str) -> Path:

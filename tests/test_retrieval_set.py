@@ -215,3 +215,28 @@ def test_an_unknown_direction_of_a_codes_file_is_refused(tmp_path: Path) -> None
     CodesFile(**CODED).save(tmp_path / "codes.npz")
     with pytest.raises(ConfigError, match="'sideways'"):
         read_retrieval_set(tmp_path / "codes.npz", direction="sideways")
+
+
+def test_codes_come_from_a_binary_index_of_faiss(tmp_path: Path) -> None:
+    faiss = pytest.importorskip("faiss", reason="faiss is not installed")
+    packed = np.random.default_rng(0).integers(0, 256, (40, 4), dtype=np.uint8)
+    plain, mapped = faiss.IndexBinaryFlat(32), faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(32))
+    plain.add(packed)
+    mapped.add_with_ids(packed, np.arange(100, 140))
+    labels = saved(tmp_path / "l.npz", labels=LABELS)
+    for index in (plain, mapped):
+        faiss.write_index_binary(index, str(tmp_path / "codes.faiss"))
+        found = read_retrieval_set(tmp_path / "codes.faiss", labels)
+        assert (found.query.codes.packed == packed[found.query.codes.ids.astype(int)]).all()
+        assert "32 bits packed into bytes" in found.notes[0]
+
+
+def test_other_indexes_of_faiss_and_damaged_files_are_refused(tmp_path: Path) -> None:
+    faiss = pytest.importorskip("faiss", reason="faiss is not installed")
+    labels = saved(tmp_path / "l.npz", labels=LABELS)
+    faiss.write_index_binary(faiss.IndexBinaryHNSW(32, 4), str(tmp_path / "codes.faiss"))
+    with pytest.raises(DataError, match="is an IndexBinaryHNSW; only flat binary indexes are read"):
+        read_retrieval_set(tmp_path / "codes.faiss", labels)
+    (tmp_path / "codes.faiss").write_bytes(b"IBxF")
+    with pytest.raises(DataError, match=r"codes\.faiss cannot be read as \.faiss"):
+        read_retrieval_set(tmp_path / "codes.faiss", labels)

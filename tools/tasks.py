@@ -86,6 +86,11 @@ TASKS = {
         (("tests", ("-m", "pytest", "-m", "hub", "tests/hub")),),
         venv=".venv-hub",
     ),
+    "test-versions": Task(
+        "run the fast tests that need no torch with the lowest and the newest versions of all dependencies",
+        "dev",
+        (("versions", ("tools/versions.py",)),),
+    ),
     "check": Task(
         "run the fast half of test: no slow tests", "dev", (*LINT, ("tests", ("-m", "pytest", "-m", "not slow")))
     ),

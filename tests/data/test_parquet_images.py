@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +112,37 @@ def test_other_parquet_files_are_metadata_files(tmp_path: Path) -> None:
     opened = open_pairs(tmp_path)
     assert opened.origin is not None
     assert not opened.origin.unpacked
+
+
+SAVED = Path(__file__).parent.parent / "samples" / "saved_dataset"  # by datasets 4, with the splits train and test
+
+
+def test_a_saved_data_set_is_read_with_all_splits_or_one() -> None:
+    opened = open_pairs(SAVED)
+    assert opened.notes[0] == "2 Arrow files with 5 rows"
+    assert opened.origin is not None
+    assert [(record.id, record.text, record.labels) for record in opened.origin.records] == [
+        ("test-data-00000-of-00001/1", "a blue image", ("cold",)),
+        ("test-data-00000-of-00001/2", "a red image", ("warm",)),
+        ("train-data-00000-of-00001/1", "a red image", ("warm",)),
+        ("train-data-00000-of-00001/2", "a blue image", ("cold",)),
+        ("train-data-00000-of-00001/3", "a orange image", ("warm",)),
+    ]
+    first = opened.origin.records[0]
+    assert Image.open(opened.origin.path(str(first.picture))).getpixel((0, 0)) == (0, 0, 255)
+    assert open_pairs(SAVED / "test").pairs.ids.tolist() == ["1", "2"]
+
+
+def test_a_saved_data_set_that_is_damaged_or_leads_out_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "saved"
+    shutil.copytree(SAVED / "train", folder)
+    file = folder / "data-00000-of-00001.arrow"
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2 + 200])
+    with pytest.raises(DataError, match="cannot be read as arrow"):
+        open_pairs(folder)
+    file.unlink()
+    (tmp_path / "data-00000-of-00001.arrow").write_bytes(content)
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "../data-00000-of-00001.arrow"}]}))
+    with pytest.raises(DataError):
+        open_pairs(folder)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
+import platform
 import re
 import sys
 from collections.abc import Sequence
@@ -38,7 +40,6 @@ _SETTINGS: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None}
 app = typer.Typer(
     name="rmsh",
     help="Learn binary codes for images and texts, and search one with the other by Hamming distance.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     **_SETTINGS,
 )
@@ -70,18 +71,18 @@ def flowing(text: str | None) -> str:
     return "\n\n".join(f"\b\n{part}" if "\n " in part else part.replace("\n", " ") for part in paragraphs)
 
 
-def _show_version(requested: bool) -> None:
-    if requested:
-        typer.echo(f"rmsh {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
-    ] = False,
-) -> None: ...
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Show the version as JSON.")] = False,
+) -> None:
+    if version:
+        about = {"rmsh": __version__, "python": platform.python_version()}
+        typer.echo(json.dumps(about) if as_json else f"rmsh {__version__}")
+        raise typer.Exit
+    if as_json or context.invoked_subcommand is None:
+        context.fail("Give a command, and --json after it, as in: rmsh methods --json.")
 
 
 for name, verbs in (MODULES | GROUPS).items():

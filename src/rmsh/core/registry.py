@@ -49,7 +49,14 @@ class Registry:
             module, _, attribute = self._builtin[name].partition(":")
             return getattr(importlib.import_module(module), attribute)
         for point in entry_points(group=self.group, name=name):
-            return point.load()
+            try:
+                return point.load()
+            except Exception as error:  # other packages may raise anything
+                if isinstance(error, ImportError) and error.name == "torch":
+                    raise
+                package = point.dist.name if point.dist else point.value
+                reason = f"The {self.kind} {name!r} of the package {package} cannot be loaded ({error!r})"
+                raise ConfigError(f"{reason}; update or uninstall that package.") from error
         near = difflib.get_close_matches(name, self.names(), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(self.names())}."
         raise ConfigError(f"There is no {self.kind} called {name!r}; {hint}")

@@ -133,7 +133,8 @@ class Transformers(_ImageAdapter):
     library = "transformers"
 
     def _load(self) -> _Loaded:
-        network, processor = _network(self.model), _library().AutoImageProcessor.from_pretrained(self.model)
+        network = _network(self.model)
+        processor = require("transformers", "hub").AutoImageProcessor.from_pretrained(self.model)
 
         def embed(pixels: Any) -> Any:
             if hasattr(network, "get_image_features"):
@@ -208,7 +209,8 @@ class TransformersText(_TextAdapter):
     library = "transformers-text"
 
     def _load(self) -> _Loaded:
-        network, tokenizer = _network(self.model), _library().AutoTokenizer.from_pretrained(self.model)
+        network = _network(self.model)
+        tokenizer = require("transformers", "hub").AutoTokenizer.from_pretrained(self.model)
         most = min(
             tokenizer.model_max_length, getattr(network.config.get_text_config(), "max_position_embeddings", 512)
         )
@@ -226,14 +228,10 @@ class TransformersText(_TextAdapter):
         return _Loaded(network, f"at most {most} {_tokens(tokenizer)}", embed)
 
 
-def _library() -> Any:
-    return require("transformers", "hub")
-
-
 @lru_cache(maxsize=1)  # shared by the encoders of images and texts
 def _network(model: str) -> Any:
     """A complete network of transformers; a pooling layer without weights, which would be random, is left out."""
-    network, loaded = _library().AutoModel.from_pretrained(model, output_loading_info=True)
+    network, loaded = require("transformers", "hub").AutoModel.from_pretrained(model, output_loading_info=True)
     absent = sorted(loaded["missing_keys"])
     if not all(name.startswith("pooler.") for name in absent):
         raise ConfigError(f"{model} has no weights for {', '.join(absent[:3])}; choose a complete model.")

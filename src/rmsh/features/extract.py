@@ -50,14 +50,11 @@ def prepare(name: str, pairs: Pairs, *, modality: Modality, rows: IntArray) -> E
 
 
 def check_encoder(name: str, modality: Modality) -> tuple[Any, str]:
-    """The class of an encoder of images or of texts, and the name of its model; ConfigError if there is none.
-
-    The name of an image encoder is also that of the text encoder that belongs to it, as with CLIP.
-    """
+    """The class of an encoder of images or of texts, and the name of its model; ConfigError if there is none."""
     kind, model = _kind(name)
     other = f"{name.partition(':')[0]}-{modality}:NAME"
     if kind.modality != modality and other in ENCODERS.names():
-        kind = ENCODERS.load(other)
+        kind = ENCODERS.load(other)  # the text encoder that belongs to an image encoder, as with CLIP
     if kind.modality != modality:
         raise ConfigError(f"{name} encodes {kind.modality}s and cannot encode {modality}s; choose another encoder.")
     return kind, model

@@ -6,8 +6,7 @@
   "text": {"network": "text.onnx", "tokenizer": "tokenizer.json", "tokens": 77}
 }
 
-``files`` lists every file that is read, relative to the JSON file, with its hash, weights outside a network included.
-The other options are those of the classes below.
+``files`` lists every file that is read, weights outside a network included. The classes below have the other options.
 """
 
 from __future__ import annotations
@@ -79,10 +78,8 @@ class _Exported:
             described = read_json(path)
             self._files, side = dict(described["files"]), described[self.modality]
         except (OSError, FormatError, LookupError, TypeError, ValueError) as error:
-            raise ConfigError(
-                f'{path} does not describe an encoder of {self.modality}s ({error!r}); give a JSON file with "files" '
-                f'and "{self.modality}", see docs/builder.md.'
-            ) from error
+            found = f"{path} does not describe an encoder of {self.modality}s ({error!r})"
+            raise ConfigError(f'{found}; give a JSON file with "files" and "{self.modality}".') from error
         self.options: Any = self.kind.parse(side)
 
     @cached_property
@@ -145,14 +142,11 @@ class OnnxImages(_Exported, MeasuredImages):
 
     def _read(self, image: ImageLike) -> FloatArray:
         picture, how = read_image(image), self.options
-        filters = {"bicubic": Image.Resampling.BICUBIC, "bilinear": Image.Resampling.BILINEAR}
-        width, height = size = how.size, how.size
-        if how.crop:
-            scale = how.size / min(picture.size)
-            width, height = (max(how.size, int(side * scale)) for side in picture.size)
-        picture = picture.resize((width, height), filters[how.resample])
-        left, top = round((width - size[0]) / 2), round((height - size[1]) / 2)
-        channels = np.asarray(picture.crop((left, top, left + size[0], top + size[1])), np.float32) / 255
+        least = min(picture.size)
+        size = [max(how.size, how.size * side // least) if how.crop else how.size for side in picture.size]
+        left, top = (round((side - how.size) / 2) for side in size)
+        resized = picture.resize((size[0], size[1]), Image.Resampling[how.resample.upper()])
+        channels = np.asarray(resized.crop((left, top, left + how.size, top + how.size)), np.float32) / 255
         return np.moveaxis((channels - np.float32(how.mean)) / np.float32(how.std), 2, 0)
 
     def _embed(self, images: Sequence[FloatArray]) -> FloatArray:
@@ -166,12 +160,8 @@ class OnnxTexts(_Exported, MeasuredTexts):
 
     @cached_property
     def _tokenizer(self) -> Any:
-        path = self._listed(self.options.tokenizer)
-        tokenizer, fixed = (
-            require("tokenizers", "encoders").Tokenizer.from_file(path),
-            self._session.get_inputs()[0].shape[1],
-        )
-        length = fixed if isinstance(fixed, int) else None
+        tokenizer = require("tokenizers", "encoders").Tokenizer.from_file(self._listed(self.options.tokenizer))
+        length = fixed if isinstance(fixed := self._session.get_inputs()[0].shape[1], int) else None
         tokenizer.enable_truncation(length or self.options.tokens)
         tokenizer.enable_padding(pad_id=self.options.pad, length=length)
         return tokenizer

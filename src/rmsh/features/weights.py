@@ -69,13 +69,10 @@ def locate(name: str) -> Path:
 
 
 def open_session(network: str | bytes) -> Any:
-    """An ONNX network, a path or its content, in one thread.
-
-    Images are distributed over the processors, and threads that share a query of a few words take longer than one.
-    """
+    """An ONNX network, from a path or its content, in one thread: items are distributed over the processors."""
     runtime = require("onnxruntime", "encoders")
     options = runtime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = 1  # several that share a query of a few words take longer than one
     return runtime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
 
 

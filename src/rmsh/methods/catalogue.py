@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from rmsh.core.errors import MissingExtraError
+from rmsh.core.errors import ConfigError, MissingExtraError
 from rmsh.methods import METHODS, method_class
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ class Entry:
 
 
 def catalogue() -> tuple[list[Entry], list[str]]:
-    """All methods, sorted by name, and one message for each that needs a missing extra."""
+    """All methods, sorted by name, and one message for each that needs a missing extra or cannot be loaded."""
     entries: list[Entry] = []
     missing: list[str] = []
     for name in METHODS.names():
         try:
             entries.append(describe(name, method_class(name)))
-        except MissingExtraError as error:
+        except (MissingExtraError, ConfigError) as error:  # the latter: a package that cannot be loaded
             missing.append(str(error))
     return entries, missing
 

@@ -1,4 +1,4 @@
-"""Matrix files (.npy, .npz, .mat): list their arrays by key, meaning and shape, read one of them, and form pairs.
+"""Matrix files (.npy, .npz, .mat, .faiss): list their arrays by key, meaning and shape, read one, and form pairs.
 
 A file with a single unnamed matrix uses the file's stem as its key. Pickles are never loaded.
 
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import io, sparse
 
-from rmsh.core.errors import DataError, RmshError
+from rmsh.core.errors import DataError, RmshError, require
 from rmsh.core.files import open_regular
 from rmsh.data.pairs import Pairs, checked_column, checked_ids, checked_labels
 from rmsh.data.splits import Split
@@ -33,7 +33,7 @@ Kind: TypeAlias = Literal["images", "texts", "labels", "ids", "class_names", "co
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 SUFFIXES = (".npz", ".npy", ".mat")
-_HDF5_SUFFIXES, _HDF5 = (".h5", ".hdf5"), b"\x89HDF\r\n\x1a\n"
+_HDF5_SUFFIXES, _HDF5, _FAISS = (".h5", ".hdf5"), b"\x89HDF\r\n\x1a\n", ".faiss"
 _USER_BLOCK = 512  # bytes of MATLAB's header in front of the HDF5 part of a version 7.3 file
 MOST_UNPACKED = 16 << 30  # bytes of compressed matrices
 SPARSE_MEMBERS = {"format", "shape", "data"}  # written by scipy.sparse.save_npz for every sparse format
@@ -89,7 +89,7 @@ class MatrixKey:
 def matrix_files(path: Path, *, allowed: str = "a matrix file") -> list[Path]:
     """The path itself if it is a matrix file, or those directly in a folder; an error says what else is ``allowed``."""
     candidates = sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
-    files = [file for file in candidates if file.suffix.lower() in (*SUFFIXES, *_HDF5_SUFFIXES)]
+    files = [file for file in candidates if file.suffix.lower() in (*SUFFIXES, *_HDF5_SUFFIXES, _FAISS)]
     for file in files:
         open_regular(file, inside=path if path.is_dir() else None).close()
     if not files:
@@ -131,6 +131,8 @@ def _reader(path: Path) -> tuple[Callable[[Path], Shapes], Callable[[Path, str],
     suffix = path.suffix.lower()
     if suffix in (".npz", ".npy"):
         return _numpy_shapes, _read_numpy
+    if suffix == _FAISS:
+        return lambda path: {path.stem: _read_faiss(path, path.stem).shape}, _read_faiss
     with path.open("rb") as file:
         head = file.read(_USER_BLOCK + len(_HDF5))
     if suffix in _HDF5_SUFFIXES or head.startswith(_HDF5) or head.endswith(_HDF5):
@@ -182,6 +184,16 @@ def _read_numpy(path: Path, key: str) -> Any:
         if {*arrays} >= SPARSE_MEMBERS:
             return sparse.csr_array(sparse.load_npz(path))
         return arrays[key]
+
+
+def _read_faiss(path: Path, key: str) -> Any:
+    """The packed codes of a flat binary index of faiss, in the order in which they were added."""
+    faiss: Any = require("faiss", "bench")
+    index = faiss.read_index_binary(str(path))
+    flat = faiss.downcast_IndexBinary(getattr(index, "index", index))  # an ID map has the index inside
+    if not hasattr(flat, "xb"):
+        raise DataError(f"{path}, key {key!r} is an {type(flat).__name__}; only flat binary indexes are read.")
+    return faiss.vector_to_array(flat.xb).reshape(flat.ntotal, flat.code_size)
 
 
 def _matlab_shapes(path: Path) -> Shapes:

@@ -1,11 +1,13 @@
-"""Images packed into files: tar shards in the webdataset layout, and Parquet files as Hugging Face writes them.
+"""Images packed into files: tar shards (webdataset), Parquet files as Hugging Face writes them, its saved data sets.
 
 In a tar shard, members with the same name up to the first dot form one item. A member with the suffix of an image is
 the item's image; ``.txt`` is its text; ``.json`` has ``text`` or ``caption``, ``labels`` and ``id``; ``.cls`` is a
 label. Only regular members are read: links, devices and sparse files, which can claim any size, are skipped.
 
 In a Parquet file, the column ``image`` has the bytes of an image file, or a struct of ``bytes`` and ``path``; the other
-columns are those of a metadata file. At most one group of rows, as the file has them, is in memory.
+columns are those of a metadata file. At most one group of rows, as the file has them, is in memory. A data set saved by
+``Dataset.save_to_disk`` has ``state.json``, which lists its Arrow files; several of them, its splits, are folders in a
+folder with ``dataset_dict.json``.
 
 Images are unpacked because encoders and the search page read files. A file is written only under a checked relative
 name.
@@ -24,7 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from rmsh.core.errors import DataError
-from rmsh.core.files import make_folder, open_regular
+from rmsh.core.files import make_folder, open_regular, read_json
 from rmsh.data.readers.folder import IMAGE_SUFFIXES, LARGEST_TEXT, check_parquet, is_image
 from rmsh.data.records import KNOWN_COLUMNS, Origin, Record, Skipped, check_records, leads_out, record_from_cells
 
@@ -135,16 +137,26 @@ def _add_text(cells: dict[str, Any], file: IO[bytes], suffix: str) -> str | None
     return None
 
 
-_COLUMN = "image"
+_COLUMN, _ARROW = "image", ".arrow"
+_READ = KNOWN_COLUMNS | {_COLUMN}
 _BATCH = 16  # rows decoded at once
 _MOST_UNPACKED = 100  # times the size of the file
 _SUFFIXES = {b"\x89PNG": ".png", b"GIF8": ".gif", b"RIFF": ".webp", b"II*\0": ".tif", b"MM\0*": ".tif"}
 
 
 def tables_in(path: Path) -> list[Path]:
-    """The Parquet files with images that a path names, or that are directly in a folder or in its folder "data"."""
-    files = [*path.glob("*.parquet"), *path.glob("data/*.parquet")] if path.is_dir() else [path]
-    return sorted(file for file in files if file.suffix.lower() == ".parquet" and _has_images(file))
+    """The files with images that a path names, or that are directly in a folder or in its folder "data", or saved."""
+    files = [*path.glob("*.parquet"), *path.glob("data/*.parquet"), *_saved(path)] if path.is_dir() else [path]
+    return sorted(file for file in files if file.suffix.lower() in (".parquet", _ARROW) and _has_images(file))
+
+
+def _saved(folder: Path) -> list[Path]:
+    """The Arrow files of a saved data set and its splits."""
+    if (splits := folder / "dataset_dict.json").is_file():
+        return [file for split in read_json(splits)["splits"] for file in _saved(folder / Path(split).name)]
+    state = folder / "state.json"
+    files = read_json(state).get("_data_files", []) if state.is_file() else []
+    return [folder / Path(file["filename"]).name for file in files]
 
 
 def _has_images(path: Path) -> bool:
@@ -152,7 +164,8 @@ def _has_images(path: Path) -> bool:
     import pyarrow.parquet as pq
 
     with suppress(pa.ArrowException, OSError, DataError, KeyError), open_regular(path) as file:
-        kind = pq.read_schema(file).field(_COLUMN).type
+        schema = pa.ipc.open_stream(file).schema if path.suffix.lower() == _ARROW else pq.read_schema(file)
+        kind = schema.field(_COLUMN).type
         inner = [kind.field(place) for place in range(kind.num_fields)]
         kinds = [kind, *(field.type for field in inner if field.name == "bytes")]
         return any(pa.types.is_binary(one) or pa.types.is_large_binary(one) for one in kinds)
@@ -167,7 +180,8 @@ def read_tables(tables: Sequence[Path], *, into: Path, several: bool = False) ->
     make_folder(into, mode=0o700)
     for table in tables:
         most, size = _MOST_UNPACKED * table.stat().st_size, 0
-        prefix = f"{table.stem}/" if several or len(tables) > 1 else ""
+        unique = f"{table.parent.name}-{table.stem}" if table.suffix.lower() == _ARROW else table.stem
+        prefix = f"{unique}/" if several or len(tables) > 1 else ""
         with open_regular(table) as file:
             for row, (content, name, cells) in enumerate(_rows(file, table), start=1):
                 size += len(content)
@@ -188,7 +202,8 @@ def read_tables(tables: Sequence[Path], *, into: Path, several: bool = False) ->
                 except ValueError as error:
                     skipped.append(Skipped(table.name, row, key, "item", str(error)))
     kept, more = check_records(records, into)
-    notes = [f"{len(tables):,} Parquet files with {len(records):,} rows"]
+    kind = "Arrow" if tables[0].suffix.lower() == _ARROW else "Parquet"
+    notes = [f"{len(tables):,} {kind} files with {len(records):,} rows"]
     return Origin(into, tuple(kept), (*skipped, *more), unpacked=True), notes
 
 
@@ -198,22 +213,35 @@ def _rows(binary: IO[bytes], path: Path) -> Iterator[tuple[bytes, str, dict[str,
     import pyarrow.parquet as pq
 
     try:
-        # With pre_buffer, later groups of rows would be read ahead.
-        with pq.ParquetFile(binary, pre_buffer=False, buffer_size=1 << 20) as file:
+        if path.suffix.lower() == _ARROW:
+            stream = pa.ipc.open_stream(binary)
+            schema, batches = stream.schema, _small_batches(stream)
+        else:
+            # With pre_buffer, later groups of rows would be read ahead.
+            file = pq.ParquetFile(binary, pre_buffer=False, buffer_size=1 << 20)
             check_parquet(file.metadata, path)
-            classes = _class_names(file.schema_arrow.metadata or {})
-            columns = [name for name in file.schema_arrow.names if name in KNOWN_COLUMNS | {_COLUMN}]
-            for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
-                for cells in batch.to_pylist():
-                    for column, known in classes.items():
-                        if isinstance(number := cells.get(column), int) and 0 <= number < len(known):
-                            cells[column] = known[number]
-                    cells.pop("file_name", None)
-                    image = cells.pop(_COLUMN)
-                    image = image if isinstance(image, dict) else {"bytes": image}
-                    yield image.get("bytes") or b"", str(image.get("path") or ""), cells
+            schema, columns = file.schema_arrow, [name for name in file.schema_arrow.names if name in _READ]
+            batches = file.iter_batches(_BATCH, columns=columns, use_threads=False)
+        classes = _class_names(schema.metadata or {})
+        for batch in batches:
+            for cells in batch.to_pylist():
+                for column, known in classes.items():
+                    if isinstance(number := cells.get(column), int) and 0 <= number < len(known):
+                        cells[column] = known[number]
+                cells.pop("file_name", None)
+                image = cells.pop(_COLUMN)
+                image = image if isinstance(image, dict) else {"bytes": image}
+                yield image.get("bytes") or b"", str(image.get("path") or ""), cells
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} cannot be read as parquet ({error}); check it, or write it again.") from error
+        kind = path.suffix.lower().removeprefix(".")
+        raise DataError(f"{path} cannot be read as {kind} ({error}); check it, or write it again.") from error
+
+
+def _small_batches(stream: Any) -> Iterator[Any]:
+    for batch in stream:
+        batch.validate(full=True)  # Arrow trusts its files otherwise
+        known = batch.select([name for name in batch.schema.names if name in _READ])
+        yield from (known.slice(row, _BATCH) for row in range(0, known.num_rows, _BATCH))
 
 
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, list[str]]:
