@@ -80,6 +80,11 @@ TASKS = {
         "run the fast half of test: no slow tests", "dev", (*LINT, ("tests", ("-m", "pytest", "-m", "not slow")))
     ),
     "lint": Task("run format, lint and types only", "dev", LINT),
+    "docs": Task(
+        "build the documentation into site/, offline; a broken link is an error",
+        "dev",
+        (("docs", ("-m", "mkdocs", "build", "--strict", "--quiet")),),
+    ),
     "lab": Task("run a measurement of the lab", "dev", (("lab", ("-m", "lab")),)),
     "paper": Task("make the tables, figures and report of the paper", "dev", (("paper", ("-m", "lab.paper")),)),
     "setup": Task("create .venv and install everything", "dev"),
