@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 FOLDER = PROJECT / "docs" / "images"
 COLOURS = 200  # of a picture: icons on plain ground need no more, and the file is a third as large
-DESKTOP, PHONE = (1120, 720), (390, 760)
+DESKTOP, PHONE = (1120, 780), (390, 760)
 # Name of a picture: address below that of the page, size, colour scheme, and what is clicked first.
-SHOTS: dict[str, tuple[str, tuple[int, int], str, str]] = {
+SHOTS: dict[str, tuple[str, tuple[int, int], Literal["light", "dark"], str]] = {
     "page": ("?q=a+dog+and+a+bicycle", DESKTOP, "light", ""),
     "composed": ("?q=guitar+%2B+mountain", DESKTOP, "light", ""),
     "codes": ("?q=a+dog+and+a+bicycle", DESKTOP, "light", "label:has(#codes)"),
@@ -74,13 +74,20 @@ def _served(library: Path) -> Iterator[str]:
 
 def _shot(browser: Browser, url: str, name: str) -> bytes:
     address, (width, height), scheme, clicked = SHOTS[name]
-    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme, device_scale_factor=1.5)  # type: ignore[arg-type]
+    page = browser.new_page(
+        viewport={"width": width, "height": height},
+        color_scheme=scheme,
+        device_scale_factor=1.5,
+        reduced_motion="reduce",
+    )
     page.goto(url + address)
     page.wait_for_selector("#hits .card img")
-    page.wait_for_function("[...document.querySelectorAll('#hits img')].slice(0, 8).every(image => image.complete)")
+    for image in page.locator("#hits .card img").all()[:8]:
+        image.evaluate("image => image.decode()")
     if clicked:
         page.click(clicked)
-        page.wait_for_selector("#query-code:visible")
+        page.wait_for_selector("#hits .bits, #query-code:visible")
+        page.locator("#query-code").evaluate("node => node.scrollIntoView()")
     taken = page.screenshot()
     page.close()
     return taken
@@ -111,7 +118,7 @@ def draw_scores(path: Path, folder: Path) -> None:
         for m in METHODS
         for bits in (16, 32, 64)
     ]
-    results = make_runs(runs, folder, data={"generated": "generated:2000"})
+    results = make_runs(runs, folder, data={"generated": "generated:1000"})
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for axis, protocol, metric in zip(axes, ("paper", "unseen"), ("ndcg@500", "ndcg@10"), strict=True):

@@ -51,10 +51,12 @@ def test_the_site_loads_nothing_from_other_servers(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_reference_has_every_command_and_route(site: Path) -> None:
+def test_pages_lead_to_each_other_and_the_reference_has_every_command_and_route(site: Path) -> None:
     commands = (site / "reference" / "cli.html").read_text(encoding="utf-8")
     named = [f"rmsh-{verb}" for verb in COMMANDS] + [f"rmsh-{name}-{verb}" for name in GROUPS for verb in GROUPS[name]]
     assert [name for name in named if f'id="{name}"' not in commands] == []
+    home = (site / "index.html").read_text(encoding="utf-8")
+    assert all(f'href="{page}.html"' in home for page in ("tutorials/builder", "explanation/nest"))
     routes = (site / "reference" / "http.html").read_text(encoding="utf-8")
     assert 'id="get-apisearch"' in routes
     assert "<code>minus_item</code>" in routes

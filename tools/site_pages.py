@@ -28,20 +28,19 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 PROJECT = Path(__file__).resolve().parent.parent
-COPIED = {
-    "CHANGELOG.md": "project/changelog.md",
-    "CONTRIBUTING.md": "project/contributing.md",
-    "DISCREPANCIES.md": "explanation/discrepancies.md",
-    "README.md": "index.md",  # what the README says is on the first page, and further down
+COPIES = {  # pages, and the files whose text they have
+    "project/changelog.md": "CHANGELOG.md",
+    "project/contributing.md": "CONTRIBUTING.md",
+    "explanation/discrepancies.md": "DISCREPANCIES.md",
 }
+PAGE_OF = {source: page for page, source in COPIES.items()} | {"README.md": "index.md"}
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    copied = {target: source for source, target in COPIED.items() if target != "index.md"}
-    pages = {target: (PROJECT / source).read_text(encoding="utf-8") for target, source in copied.items()}
+    pages = {target: (PROJECT / source).read_text(encoding="utf-8") for target, source in COPIES.items()}
     for file in list(files):
         if file.src_uri.endswith(".ipynb"):
             notebook = json.loads(file.content_string)
@@ -57,7 +56,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     for name, describe in GENERATED.items():
         mark = f"<!-- generated: {name} -->"
         markdown = markdown.replace(mark, describe()) if mark in markdown else markdown
-    origin = next((source for source, target in COPIED.items() if target == here), f"docs/{here}")
+    origin = COPIES.get(here, f"docs/{here}")
     parts = _FENCE.split(markdown.replace("\n```sh runs\n", "\n```sh\n"))
     parts[::2] = [_LINK.sub(lambda match: _inside(match, origin, here), part) for part in parts[::2]]
     return "".join(parts)
@@ -70,7 +69,7 @@ def _inside(match: re.Match[str], origin: str, here: str) -> str:
         return match[0]
     path, _, anchor = link.partition("#")
     target = os.path.normpath(os.path.join(os.path.dirname(origin), path))
-    uri = COPIED.get(target, target.removeprefix("docs/") if target.startswith("docs/") else None)
+    uri = PAGE_OF.get(target, target.removeprefix("docs/") if target.startswith("docs/") else None)
     if uri and uri.endswith(".ipynb") and not here.startswith("notebooks/"):
         uri = uri.replace(".ipynb", ".md")
     if uri is None:
