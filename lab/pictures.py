@@ -36,7 +36,7 @@ SHOTS: dict[str, tuple[str, tuple[int, int], Literal["light", "dark"], str]] = {
     "codes": ("?q=a+dog+and+a+bicycle", DESKTOP, "light", "label:has(#codes)"),
     "phone": ("?q=stormy+weather", PHONE, "dark", ""),
 }
-METHODS = ("cca-itq", "classifier-itq", "rmsh", "nest")
+METHODS = ("cca-itq", "scm", "cmfh", "rmsh")
 
 
 def main(

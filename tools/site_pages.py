@@ -58,6 +58,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         markdown = markdown.replace(mark, describe()) if mark in markdown else markdown
     origin = COPIES.get(here, f"docs/{here}")
     parts = _FENCE.split(markdown.replace("\n```sh runs\n", "\n```sh\n"))
+    parts[::2] = [part.replace(" ± ", "\u00a0±\u00a0") for part in parts[::2]]  # a score stays on one line
     parts[::2] = [_LINK.sub(lambda match: _inside(match, origin, here), part) for part in parts[::2]]
     return "".join(parts)
 
@@ -135,7 +136,7 @@ def _field(field: Mapping[str, Any]) -> str:
     allowed = next((kind["enum"] for kind in (schema, *schema.get("anyOf", ())) if "enum" in kind), ())
     meaning += (" One of " + ", ".join(f"`{value}`" for value in allowed) + ".") if allowed else ""
     default = "required" if field.get("required") else schema.get("default")
-    return f"| `{field['name']}` | {meaning.strip()} | {'' if default is None else default} |"
+    return f"| `{field['name']}` | {meaning.strip()} | {'' if default in (None, []) else default} |"
 
 
 def _form(schema: Mapping[str, Any], route: Mapping[str, Any]) -> Iterator[str]:
