@@ -118,16 +118,16 @@ def draw_scores(path: Path, folder: Path) -> None:
         for m in METHODS
         for bits in (16, 32, 64)
     ]
-    results = make_runs(runs, folder, data={"generated": "generated:1000"})
+    results = [done for done in make_runs(runs, folder, data={"generated": "generated:1000"}) if done is not None]
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     for axis, protocol, metric in zip(axes, ("paper", "unseen"), ("ndcg@500", "ndcg@10"), strict=True):
+        scored = [result for result in results if result["run"]["protocol"] == protocol]
         for method in METHODS:
-            chosen = [r for r in results if (r["run"]["method"], r["run"]["protocol"]) == (method, protocol)]
-            axis.plot(
-                [r["run"]["bits"] for r in chosen], [_mean(r, metric, "value") for r in chosen], "o-", label=method
-            )
-        axis.axhline(_mean(chosen[0], metric, "chance"), color="grey", linestyle=":", label="chance")
+            chosen = [result for result in scored if result["run"]["method"] == method]
+            lengths = [result["run"]["bits"] for result in chosen]
+            axis.plot(lengths, [_mean(result, metric, "value") for result in chosen], "o-", label=method)
+        axis.axhline(_mean(scored[0], metric, "chance"), color="grey", linestyle=":", label="chance")
         axis.set(title=f"{protocol}: {metric.upper()}", xlabel="bits", xticks=[16, 32, 64])
     axes[0].set_ylabel("mean of both directions")
     axes[1].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
@@ -137,4 +137,4 @@ def draw_scores(path: Path, folder: Path) -> None:
 
 
 def _mean(result: Any, metric: str, kind: str) -> float:
-    return sum(result["scores"][d][metric][kind] for d in ("i2t", "t2i")) / 2
+    return float(sum(result["scores"][d][metric][kind] for d in ("i2t", "t2i"))) / 2

@@ -230,7 +230,7 @@ def summary(sources: Sources) -> str:
     nest, rmsh, cca, glint = ("NEST", "64 of 256"), ("RMSH", "64"), ("CCA-ITQ", "64"), ("GLINT", "64")
     rows = [
         [
-            "right images among the first ten",
+            "share of right images among the first ten",
             f"{captions} with captions, {alone} images alone",
             f"keywords {keywords}, best possible order {best}",
         ],

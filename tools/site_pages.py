@@ -35,6 +35,7 @@ COPIES = {  # pages, and the files whose text they have
 }
 PAGE_OF = {source: page for page, source in COPIES.items()} | {"README.md": "index.md"}
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+_BETWEEN = re.compile(r"(?<=\d) ([±/] )(?=\d)")  # in pairs of scores, of which each stays on one line
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -58,7 +59,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         markdown = markdown.replace(mark, describe()) if mark in markdown else markdown
     origin = COPIES.get(here, f"docs/{here}")
     parts = _FENCE.split(markdown.replace("\n```sh runs\n", "\n```sh\n"))
-    parts[::2] = [part.replace(" ± ", "\u00a0±\u00a0") for part in parts[::2]]  # a score stays on one line
+    parts[::2] = [_BETWEEN.sub("\u00a0\\1", part).replace("± ", "±\u00a0") for part in parts[::2]]
     parts[::2] = [_LINK.sub(lambda match: _inside(match, origin, here), part) for part in parts[::2]]
     return "".join(parts)
 
