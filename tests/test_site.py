@@ -6,12 +6,15 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from rmsh.cli.main import COMMANDS, GROUPS
 
@@ -48,6 +51,24 @@ def test_the_site_loads_nothing_from_other_servers(site: Path) -> None:
     assert [page for page in site.rglob("*.html") if loaded.search(page.read_text(encoding="utf-8"))] == []
     styles = [style.read_text(encoding="utf-8") for style in site.rglob("*.css")]
     assert not any(re.search(r"""url\(["']?(?:https?:)?//|@import""", style) for style in styles)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_a_phone_and_ask_no_other_server(site: Path, scheme: Literal["light", "dark"]) -> None:
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("there is no Chromium on this machine; on Debian, apt-get install chromium brings it")
+    asked: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+        page.on("request", lambda sent: asked.append(sent.url))
+        for name in ("index", "tutorials/builder", "results/methods", "reference/cli", "reference/python"):
+            page.goto((site / f"{name}.html").as_uri(), wait_until="networkidle")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        browser.close()
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 @pytest.mark.slow

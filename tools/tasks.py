@@ -29,7 +29,7 @@ RAY = "train,encoders,scenes,ray"
 SIZES = {
     DEMO: "numpy, scipy, numba, pyarrow, torch, onnxruntime, two encoders, icons, a small server and what they need: "
     "about 560 MB to download, 1.9 GB on disk",
-    "dev": "rmsh with every extra, and the tools that check it: about 730 MB to download, 2.5 GB on disk",
+    "dev": "rmsh with every extra, and the tools that check it: about 770 MB to download, 2.7 GB on disk",
     RAY: "rmsh with torch, two encoders and Ray: about 560 MB to download, 2.2 GB on disk",
 }
 CUDA = "On Linux, PyPI's torch brings CUDA libraries, several GB more, unless pip is set to an index of CPU builds."
