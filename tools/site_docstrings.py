@@ -8,7 +8,7 @@ from typing import Any
 import griffe
 
 
-class PlainDocstrings(griffe.Extension):  # type: ignore[misc]
+class PlainDocstrings(griffe.Extension):
     """Rewrite docstrings into what the Google style of griffe understands."""
 
     def on_object(self, *, obj: Any, **_: Any) -> None:
