@@ -7,10 +7,10 @@ PYTHON ?= python3
 TASKS = $(PYTHON) tools/tasks.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint check test test-milvus test-ray test-hub test-versions lab paper
+.PHONY: help setup demo docs lint check test test-milvus test-ray test-hub test-versions lab paper
 
 help:
 	@$(TASKS) --help
 
-setup demo lint check test test-milvus test-ray test-hub test-versions lab paper:
+setup demo docs lint check test test-milvus test-ray test-hub test-versions lab paper:
 	@$(TASKS) $@ $(ARGS)

@@ -49,6 +49,7 @@ COMMANDS = {
     "card": ("lab.datacard", "Describe a data set: counts, labels, entropy, dissimilar pairs, chance levels."),
     "figure": ("lab.data_figures", "Draw the bounds of delta for a data set, or its data card."),
     "photos": ("lab.photos", "Mixed files through builds and syncs, planted duplicates, and a sync without changes."),
+    "pictures": ("lab.pictures", "The pictures of the documentation: the page over drawn scenes, a figure of scores."),
     "trace": ("lab.trace", "Modules used by a search, a training step, a build."),
 }
 

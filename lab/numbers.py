@@ -1,4 +1,4 @@
-"""Write the numbers of README.md and docs/*.md from result files, or check that they are up to date.
+"""Write the numbers of README.md and docs/ from result files, or check that they are up to date.
 
 A page marks a block of generated text:
 
@@ -40,7 +40,7 @@ _BLOCK = re.compile(r"(<!-- numbers: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL
 
 def pages(project: Path = PROJECT) -> list[Path]:
     """The pages that may contain blocks."""
-    return [project / "README.md", *sorted((project / "docs").glob("*.md"))]
+    return [project / "README.md", *sorted((project / "docs").rglob("*.md"))]
 
 
 def generated(page: str, sources: Sources) -> str:

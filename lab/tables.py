@@ -39,21 +39,23 @@ NDCG, MAP = "ndcg@500", "map@all"
 HASTY = {"epochs": 4, "hidden": 256, "dropout": 0.0, "learning_rate": 0.03}  # GLINT with less training
 
 
-def mean(values: Sequence[float], digits: int = 3) -> str:
+def mean(values: Sequence[float], digits: int = 3, *, spread: bool = True) -> str:
     """The mean with the standard deviation over seeds, if there are several.
 
     Example:
         >>> mean([0.5, 0.7]), mean([0.5])
         ('0.600 ± 0.141', '0.500')
     """
-    spread = f" ± {stdev(values):.{digits}f}" if len(values) > 1 else ""
-    return f"{fmean(values):.{digits}f}{spread}"
+    deviation = f" ± {stdev(values):.{digits}f}" if spread and len(values) > 1 else ""
+    return f"{fmean(values):.{digits}f}{deviation}"
 
 
-def scores(results: Sequence[Result], metric: str, *, directions: Sequence[str] = DIRECTIONS) -> str:
+def scores(
+    results: Sequence[Result], metric: str, *, directions: Sequence[str] = DIRECTIONS, spread: bool = True
+) -> str:
     """Both directions of a metric, means over seeds; a dash without results."""
     values = [[result["scores"][d][metric]["value"] for result in results] for d in directions if results]
-    return " / ".join(map(mean, values)) or "–"
+    return " / ".join(mean(some, spread=spread) for some in values) or "–"
 
 
 def both(results: Sequence[Result]) -> list[str]:
@@ -197,19 +199,54 @@ def _unseen_runs() -> list[Run]:
     return [run for g in grids for b in g.blocks if b.name.startswith("unseen") for run in g.block(b.name)]
 
 
-def protocols(sources: Sources) -> str:
-    """README: selected methods at 64 bits, and NEST at 256, under both protocols."""
-    new = _by_length(sources, _unseen_runs())
-    nest = _by_length(sources, read_grid(GRIDS / "unseen.yaml").block("paper: NEST"))
+_Groups = dict[tuple[str, str], list[Any]]  # results by title and length
+
+
+def _both_protocols(sources: Sources) -> tuple[_Groups, _Groups]:
+    """Results under `unseen`, and those of selected methods at 64 bits, and of NEST, under `paper`."""
     printed = ("rmsh", "paper")
     others = [("glint", None), ("rmsh", None), printed, ("classifier-itq", None), ("cca-itq", None)]
-    trained = {
+    trained: _Groups = {
         (Method(name, preset or "").title, "64"): sources.table_1(method=name, preset=preset, bits=64)
         for name, preset in others
     }
-    trained |= nest
+    nest = _by_length(sources, read_grid(GRIDS / "unseen.yaml").block("paper: NEST"))
+    return _by_length(sources, _unseen_runs()), trained | nest
+
+
+def summary(sources: Sources) -> str:
+    """README: one row per question, rmsh beside simpler or earlier ways and chance."""
+    _, lines = first_page.page(sources.file("first_page/library"))
+    among = {line[0]: line[-3] for line in lines}  # of all kinds of queries
+    new, trained = _both_protocols(sources)
+
+    def row(question: str, groups: _Groups, metric: str, *methods: tuple[str, str]) -> list[str]:
+        best, *others = [scores(groups[key], metric, spread=False) for key in methods]
+        cells = [f"{title} {value}" for (title, _), value in zip(methods[1:], others, strict=True)]
+        level = chance([result for key in methods for result in groups[key]], metric)
+        return [question, best, ", ".join([*cells, f"chance {level}"])]
+
+    captions, alone = among["rmsh, images with captions"], among["rmsh, images alone"]
+    keywords, best = among["keywords in captions (FTS5)"], among["best possible order"]
+    nest, rmsh, cca, glint = ("NEST", "64 of 256"), ("RMSH", "64"), ("CCA-ITQ", "64"), ("GLINT", "64")
+    rows = [
+        [
+            "share of right images among the first ten",
+            f"{captions} with captions, {alone} images alone",
+            f"keywords {keywords}, best possible order {best}",
+        ],
+        row("`unseen`: NDCG@10", new, "ndcg@10", nest, rmsh, cca),
+        row("`unseen`: recall@10", new, "recall@10", nest, rmsh, cca),
+        row("`paper`: NDCG@500", trained, NDCG, nest, rmsh, glint, cca),
+    ]
+    return table(["measure", "rmsh", "for comparison"], rows)
+
+
+def protocols(sources: Sources) -> str:
+    """Selected methods at 64 bits, and NEST at 256, under both protocols."""
+    new, trained = _both_protocols(sources)
     shown = [("NEST", "256"), ("NEST", "64 of 256"), ("NEST, pairs alone", "256")]
-    shown += [key for key in trained if key not in nest]
+    shown += [key for key in trained if key[0] != "NEST"]
     rows = []
     for key in shown:
         found, in_paper = new.get(key, []), trained.get(key, [])
@@ -481,6 +518,7 @@ def _if_measured(make: Callable[[Sources], str], *names: str) -> Callable[[Sourc
 
 
 BLOCKS: dict[str, Callable[[Sources], str]] = {
+    "summary": summary,
     "table-1": table_1,
     "unseen": unseen,
     "protocols": protocols,

@@ -20,11 +20,16 @@ from rmsh.cli.main import COMMANDS, app, run
 from rmsh.data.synthetic.generated import generate_pairs
 
 PROJECT = Path(__file__).resolve().parent.parent
-RUNNING = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+RUNNING = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 PAGES = sorted({*RUNNING, *PROJECT.glob("*.md")})
 FENCE = re.compile(r"^```(\w*(?: runs)?)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-by_name = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(PROJECT))
+
+
+by_name = pytest.mark.parametrize("page", PAGES, ids=_name)
 
 
 class Block(NamedTuple):
@@ -68,7 +73,7 @@ def _unknown(words: list[str], commands: Mapping[str, Any] | None = None) -> lis
     return sorted(given - options - {"--help"})
 
 
-@pytest.mark.parametrize("page", RUNNING, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", RUNNING, ids=_name)
 def test_blocks_run_in_their_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}
@@ -82,7 +87,7 @@ def test_blocks_run_in_their_order(page: Path, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_the_commands_of_readme_work_from_plain_matrices(
+def test_the_commands_for_features_work_from_plain_matrices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -90,7 +95,7 @@ def test_the_commands_of_readme_work_from_plain_matrices(
     pairs = generate_pairs(1200)
     for name in ("images", "texts", "labels"):
         np.save(f"features/{name}.npy", np.asarray(getattr(pairs, name)))
-    blocks = _blocks((PROJECT / "README.md").read_text(encoding="utf-8"), "sh")
+    blocks = _blocks((PROJECT / "docs" / "reference" / "formats.md").read_text(encoding="utf-8"), "sh")
     lines = next(lines for block in blocks if "train" in str(lines := list(_command_lines(block.source))))
     assert [words[0] for words in lines] == ["bounds", "train", "encode", "evaluate"]
     for words in lines:
@@ -117,8 +122,16 @@ def test_the_help_of_a_command_shows_an_example_that_exists(verb: str) -> None:
 @by_name
 def test_relative_links_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text(encoding="utf-8")))
-    targets = [link.partition("#")[0] for link in links if not re.match(r"[a-z]+:", link)]
-    assert [target for target in targets if not (page.parent / target).exists()] == []
+    targets = [link.partition("#") for link in links if not re.match(r"[a-z]+:", link)]
+    assert [path for path, _, _ in targets if not (page.parent / path).exists()] == []
+    anchors = [((page.parent / path) if path else page, anchor) for path, _, anchor in targets if anchor]
+    assert [(_name(file), anchor) for file, anchor in anchors if anchor not in _anchors(file)] == []
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as mkdocs and forges make them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.resolve().read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.strip().lower())) for heading in headings}
 
 
 def test_every_dependency_is_listed_with_its_licence() -> None:

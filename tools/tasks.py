@@ -30,7 +30,7 @@ HUB = "train,encoders,scenes,serve,hub"
 SIZES = {
     DEMO: "numpy, scipy, numba, pyarrow, torch, onnxruntime, two encoders, icons, a small server and what they need: "
     "about 560 MB to download, 1.9 GB on disk",
-    "dev": "rmsh with every extra, and the tools that check it: about 730 MB to download, 2.5 GB on disk",
+    "dev": "rmsh with every extra, and the tools that check it: about 770 MB to download, 2.7 GB on disk",
     RAY: "rmsh with torch, two encoders and Ray: about 560 MB to download, 2.2 GB on disk",
     HUB: "rmsh with torch, two encoders, timm, open_clip, sentence-transformers and transformers: about 560 MB to "
     "download, 2.0 GB on disk",
@@ -95,6 +95,11 @@ TASKS = {
         "run the fast half of test: no slow tests", "dev", (*LINT, ("tests", ("-m", "pytest", "-m", "not slow")))
     ),
     "lint": Task("run format, lint and types only", "dev", LINT),
+    "docs": Task(
+        "build the documentation into site/, offline; a broken link is an error",
+        "dev",
+        (("docs", ("-m", "mkdocs", "build", "--strict", "--quiet")),),
+    ),
     "lab": Task("run a measurement of the lab", "dev", (("lab", ("-m", "lab")),)),
     "paper": Task("make the tables, figures and report of the paper", "dev", (("paper", ("-m", "lab.paper")),)),
     "setup": Task("create .venv and install everything", "dev"),

@@ -7,7 +7,7 @@ other follows the gains of the shared labels. Their tanh becomes steeper during 
 that taking the sign loses little. The classifiers are fixed by then, so the second stage processes small vectors only.
 Early in the first stage, before the classifiers memorise items, they estimate which labels belong to another item, and
 these count less from then on (``rmsh.training.label_noise``). An item with only an image or only a text trains its
-classifier, and takes part as a query and as a database item in that modality. docs/glint.md has the equations and the
+classifier, and is a query and a database item in that modality. docs/explanation/glint.md has the equations and the
 effect of each part.
 """
 
@@ -76,7 +76,7 @@ class GLINT(DeepMethod):
 
     name = "glint"
     summary = "label probabilities, coded so that Hamming distances rank a batch by the gains of its shared labels"
-    reference = "this project: docs/glint.md"
+    reference = "this project: docs/explanation/glint.md"
     needs_both = False
     Config = GLINTConfig
     default_epochs = 16

@@ -95,7 +95,7 @@ def _row_notes(comparison: Comparison) -> list[str]:
         return []
     return [
         "RMSH as printed has the constants of the paper (preset paper). All other rows, RMSH among them, have options "
-        "chosen on validation, each in the number of trials that docs/compare.md lists."
+        "chosen on validation, each in the number of trials that docs/howto/compare.md lists."
     ]
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/scale.md: executors, loading of Milvus, and the plan for many items that follows from them."""
+"""The tables of docs/howto/machines.md: executors, loading of Milvus, and the plan for many items from these."""
 
 from __future__ import annotations
 

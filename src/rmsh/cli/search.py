@@ -141,7 +141,7 @@ def serve(
         console.note(*(f"Not available: {note}" for note in server.notes))
         console.result({"url": server.url, "token": server.token}, f"Search {library} at {server.link}")
         if allow_host and not trusted_proxy:
-            console.note("Behind a reverse proxy, add --trusted-proxy with its address: docs/serve.md says why.")
+            console.note("Behind a reverse proxy, add --trusted-proxy with its address: docs/howto/proxy.md says why.")
         console.note("Press Ctrl-C to stop.")
 
     if access_log:

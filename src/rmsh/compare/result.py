@@ -1,4 +1,4 @@
-"""The result file of a run: one JSON object that explains its numbers; docs/compare.md lists its keys."""
+"""The result file of a run: one JSON object that explains its numbers; docs/reference/formats.md lists its keys."""
 
 from __future__ import annotations
 

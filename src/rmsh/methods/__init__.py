@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_METHOD", "METHODS", "create", "method_class"]
 
-DEFAULT_METHOD = "nest"  # learns from labels, pairs or both (docs/nest.md)
+DEFAULT_METHOD = "nest"  # learns from labels, pairs or both (docs/explanation/nest.md)
 
 METHODS = Registry(
     "method",

@@ -7,7 +7,7 @@ the softmax over Hamming distances from one modality to the other follows a targ
 counterpart, and the rest by the gains of the shared labels; an item without labels uses the similarity of texts
 instead. The loss applies to the whole code and, in each step, to two of its prefixes of half, a quarter, ... of the
 length, so that a prefix is a code of its own. Tanh becomes steeper during the second stage. Labels are checked as in
-GLINT (docs/glint.md). docs/nest.md has the equations and the effect of each part.
+GLINT. docs/explanation/nest.md has the equations and the effect of each part.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class NEST(DeepMethod):
 
     name = "nest"
     summary = "label probabilities and a contrastive embedding, coded so that every prefix ranks by meaning"
-    reference = "this project: docs/nest.md"
+    reference = "this project: docs/explanation/nest.md"
     supervised = False
     needs_both = False
     Config = NESTConfig

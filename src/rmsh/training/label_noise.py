@@ -6,7 +6,7 @@ labels by a logistic regression with three parameters per classifier, so that an
 label frequencies f. Where the calibrated probability is p, an item's own labels have the probability
 q = (p - (1 - s) f) / s, and labels of another item have f. The odds that an item has its own labels are therefore
 s P(labels | q) to (1 - s) P(labels | f), and s is the mean of the resulting probabilities (expectation maximisation).
-The image and text classifiers are treated as independent, so their odds multiply. docs/glint.md derives the equations.
+The image and text classifiers are treated as independent, so their odds multiply; docs/explanation/glint.md has more.
 """
 
 from __future__ import annotations
