@@ -360,7 +360,7 @@ def coded_items(
 
 def intact_items(connection: sqlite3.Connection, rows: Iterable[int]) -> tuple[dict[int, Item], dict[int, str]]:
     """The intact items of some rows by row, and a message about each of the others."""
-    wanted = sorted({int(row) for row in rows})
+    damaged = wanted = sorted({int(row) for row in rows})
     items: dict[int, Item] = {}
     for read in (_stored_at_once, stored_items):
         for row, name, text, picture, labels, checksum in read(connection, wanted):
