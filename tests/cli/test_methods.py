@@ -22,6 +22,7 @@ def test_every_method_is_listed_with_its_line_reference_and_options() -> None:
 
 
 def test_json_has_all_methods_with_typed_options() -> None:
+    pytest.importorskip("torch")
     value = json.loads(runner.invoke(app, ["methods", "--json"]).stdout)
     by_name = {entry["name"]: entry for entry in value["methods"]}
     assert list(by_name) == METHODS.names()
@@ -39,6 +40,7 @@ def test_one_method_shows_what_its_options_do() -> None:
 
 @pytest.mark.parametrize(("words", "start"), [(["methods"], "iterative"), (["methods", "rmsh"], "each standardised")])
 def test_the_second_line_of_a_sentence_is_not_indented(words: list[str], start: str) -> None:
+    pytest.importorskip("torch")
     shown = runner.invoke(app, words, env={"COLUMNS": "80"}).stdout
     cells = [cell for line in shown.splitlines() for cell in line.split("│")]
     assert any(cell.startswith(f" {start}") for cell in cells)
