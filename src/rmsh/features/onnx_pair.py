@@ -147,7 +147,7 @@ class OnnxImages(_Exported, MeasuredImages):
         resized = picture.resize((size[0], size[1]), Image.Resampling[how.resample.upper()])
         channels = np.asarray(resized.crop((left, top, left + how.size, top + how.size)), np.float32) / 255
         mean, std = (np.array(colour, np.float32) for colour in (how.mean, how.std))
-        return np.moveaxis((channels - mean) / std, 2, 0)
+        return np.moveaxis(np.asarray((channels - mean) / std, np.float32), 2, 0)
 
     def _embed(self, images: Sequence[FloatArray]) -> FloatArray:
         return self._run({self._session.get_inputs()[0].name: np.stack(images)})
