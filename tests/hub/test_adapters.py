@@ -29,7 +29,7 @@ for _package in ("timm", "open_clip", "sentence_transformers", "transformers"):
         pytest.skip(f"{_package} is not installed; `make test-hub` installs and runs it", allow_module_level=True)
 os.environ["HF_HUB_OFFLINE"] = "1"
 sys.path.insert(0, str(HERE))
-import vision  # noqa: E402, F401
+import vision  # type: ignore[import-not-found]  # noqa: E402, F401
 
 # These packages warn about each other.
 pytestmark = [pytest.mark.hub, pytest.mark.slow, pytest.mark.filterwarnings("default")]
@@ -223,7 +223,12 @@ def test_features_are_those_of_the_package(name: str, tmp_path: Path) -> None:
 def test_fingerprints_are_those_of_the_weights_in_every_process(tmp_path: Path) -> None:
     described = {name: _make(name, tmp_path / str(row)).describe() for row, name in enumerate(CASES)}
     code = "import json, sys, vision; from rmsh.features.extract import restore; [*map(restore, json.load(sys.stdin))]"
-    given = {"input": json.dumps([*described.values()]), "env": _environment(), "text": True, "capture_output": True}
+    given: dict[str, Any] = {
+        "input": json.dumps([*described.values()]),
+        "env": _environment(),
+        "text": True,
+        "capture_output": True,
+    }
     again = subprocess.run([sys.executable, "-c", code], **given)
     assert again.returncode == 0, again.stderr
     _nothing_kept()
@@ -277,7 +282,7 @@ def test_a_pooling_layer_without_weights_is_left_out_and_other_random_weights_ar
 
 def test_images_pass_in_batches_and_unreadable_ones_are_listed(tmp_path: Path) -> None:
     one, two, three = _pictures()
-    encoder = _make("timm:local-dir:FOLDER", tmp_path / "model")
+    encoder: Any = _make("timm:local-dir:FOLDER", tmp_path / "model")
     features, unreadable = encoder.encode_readable([one] * 40 + ["gone.png"] + [two] * 40)
     assert [found.row for found in unreadable] == [40]
     expected = np.repeat(encoder.encode([one, three, two]), [40, 1, 40], axis=0)

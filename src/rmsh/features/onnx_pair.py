@@ -142,12 +142,12 @@ class OnnxImages(_Exported, MeasuredImages):
 
     def _read(self, image: ImageLike) -> FloatArray:
         picture, how = read_image(image), self.options
-        least = min(picture.size)
-        size = [max(how.size, how.size * side // least) if how.crop else how.size for side in picture.size]
+        size = [max(how.size, how.size * side // min(picture.size)) if how.crop else how.size for side in picture.size]
         left, top = (round((side - how.size) / 2) for side in size)
         resized = picture.resize((size[0], size[1]), Image.Resampling[how.resample.upper()])
         channels = np.asarray(resized.crop((left, top, left + how.size, top + how.size)), np.float32) / 255
-        return np.moveaxis((channels - np.float32(how.mean)) / np.float32(how.std), 2, 0)
+        mean, std = (np.array(colour, np.float32) for colour in (how.mean, how.std))
+        return np.moveaxis(np.asarray((channels - mean) / std, np.float32), 2, 0)
 
     def _embed(self, images: Sequence[FloatArray]) -> FloatArray:
         return self._run({self._session.get_inputs()[0].name: np.stack(images)})
