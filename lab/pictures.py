@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rmsh.core.cache import cache_folder
 
 from lab.data import PROJECT
 from rmsh.compare.run import Run
 from rmsh.compare.runner import make_runs
-from rmsh.core.cache import cache_folder
 from rmsh.core.errors import InputError
 
 if TYPE_CHECKING:

@@ -210,11 +210,11 @@ def set_folder(connection: sqlite3.Connection, library: Path, name: str, path: P
     connection.execute(_CREATE)
     connection.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?, ?)", (*values, checksum_of(*values)))
     if not name:
-        statement = "UPDATE library SET source = ?1, checksum = checksum_of(id, generation, ?1)"
-        connection.execute(statement, (str(path),))
+        statement = "UPDATE library SET source = :path, checksum = checksum_of(id, generation, :path)"
+        connection.execute(statement, {"path": str(path)})
 
 
 def forget_folder(connection: sqlite3.Connection, name: str) -> None:
     """Forget a further folder unless an item has an image in it; inside a write transaction."""
-    used = "SELECT 1 FROM items WHERE picture = ?1 OR substr(picture, 1, length(?1) + 1) = ?1 || '/'"
-    connection.execute(f"DELETE FROM folders WHERE name = ?1 AND NOT EXISTS ({used})", (name,))  # noqa: S608
+    used = "SELECT 1 FROM items WHERE picture = :name OR substr(picture, 1, length(:name) + 1) = :name || '/'"
+    connection.execute(f"DELETE FROM folders WHERE name = :name AND NOT EXISTS ({used})", {"name": name})  # noqa: S608

@@ -113,7 +113,7 @@ def rows_with_fact(connection: sqlite3.Connection, fact: Fact) -> tuple[str, str
     contains = fact.sign == "~"
     text = "instr(lower({0}), lower(?)) > 0" if contains else "lower({0}) = lower(?)"
     if fact.name == "date":
-        test = f"substr(date, 1, length(?1)) {fact.sign} ?1"
+        test = f"substr(date, 1, {len(fact.value)}) {fact.sign} ?"
     elif fact.name == "camera":
         test = text.format("camera")
     elif fact.name == "keyword":

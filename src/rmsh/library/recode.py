@@ -132,8 +132,8 @@ def _switch(library: Library, pending: Generation, last: int) -> bool:
                 "encoded: correct or remove these items, and recode again."
             )
         load(find_model(library.folder, pending))  # raises if it was deleted or damaged meanwhile
-        set_generation = "UPDATE library SET generation = ?1, checksum = checksum_of(id, ?1, source)"
-        connection.execute(set_generation, (pending.number,))
+        set_generation = "UPDATE library SET generation = :new, checksum = checksum_of(id, :new, source)"
+        connection.execute(set_generation, {"new": pending.number})
         log_new_codes(connection)
         return True
 

@@ -55,7 +55,10 @@ def insert(connection: sqlite3.Connection, batch: Batch) -> int:
     labels = [(name, row) for row, *_, names in stored for name in names]
     names = sorted({name for name, _ in labels})
     connection.executemany("INSERT OR IGNORE INTO labels (name) VALUES (?)", [(name,) for name in names])
-    connection.executemany("INSERT INTO item_labels (row, label) SELECT ?2, label FROM labels WHERE name = ?1", labels)
+    connection.executemany(
+        "INSERT INTO item_labels (row, label) SELECT :row, label FROM labels WHERE name = :name",
+        [{"name": name, "row": row} for name, row in labels],
+    )
     _count_labels(connection, labels)
     insert_photos(connection, {row: batch.files[name] for row, name, *_ in stored if name in batch.files})
     log_change(connection, "add", rows)
@@ -92,10 +95,10 @@ def _count_labels(connection: sqlite3.Connection, labels: Iterable[tuple[str, in
         counts[name] += sign
         totals[name] += sign * row
     connection.executemany(
-        "UPDATE labels SET count = count + ?2, total = total + ?3, "
-        "checksum = checksum_of(label, name, count + ?2, total + ?3) "
-        "WHERE name = ?1 AND (checksum = checksum_of(label, name, count, total) OR max(count, total, checksum) = 0)",
-        [(name, count, totals[name]) for name, count in counts.items()],
+        "UPDATE labels SET count = count + :count, total = total + :total, "
+        "checksum = checksum_of(label, name, count + :count, total + :total) "
+        "WHERE name = :name AND (checksum = checksum_of(label, name, count, total) OR max(count, total, checksum) = 0)",
+        [{"name": name, "count": count, "total": totals[name]} for name, count in counts.items()],
     )
 
 
