@@ -24,6 +24,7 @@ from rmsh.core.files import cache_folder, checked_format, read_json
 from rmsh.core.progress import OnProgress, ignore
 from rmsh.data.pairs import Pairs, listed
 from rmsh.data.readers import coco66k
+from rmsh.data.readers.feature_tables import feature_tables, read_feature_tables
 from rmsh.data.readers.folder import check_parquet, is_image, is_image_folder, read_folder
 from rmsh.data.readers.matrix_files import SUFFIXES, Role, list_matrices, matrix_files, read_matrix, read_matrix_pairs
 from rmsh.data.readers.packed_images import read_shards, read_tables, shards_in, shards_key, tables_in
@@ -63,8 +64,9 @@ def open_pairs(
 
     Args:
         spec: a folder of images with metadata.csv, .jsonl or .parquet, or with a .txt file per image; tar shards
-            (.tar); a matrix file (.npz, .npy, .mat) or a folder of them; "coco66k" (in the folder named by
-            the environment variable RMSH_COCO66K), "coco66k:FOLDER", "generated" or "generated:N" (N items).
+            (.tar); a matrix file (.npz, .npy, .mat), a Parquet file with columns of features, or a folder of them;
+            "coco66k" (in the folder named by the environment variable RMSH_COCO66K), "coco66k:FOLDER", "generated" or
+            "generated:N" (N items).
         skip: roles that need not be read, such as ("images",) if only labels are needed.
         strict: fail instead of skipping unreadable parts of items and accepting items without labels.
         on_progress: called with the number of files read from a folder of images.
@@ -103,6 +105,14 @@ def _open_spec(spec: str, skip: Collection[Role], on_progress: OnProgress) -> Op
         return Opened(pairs, split, (), "coco66k")
     if (path / ITEMS).is_file() and (path / MANIFEST).is_file():
         return _open_prepared(path, skip)
+    if tables := feature_tables(path):
+        pairs = read_feature_tables(tables, skip=skip, source=spec)
+        return Opened(
+            pairs,
+            None,
+            (f"features of {len(pairs):,} items were taken from {len(tables):,} Parquet files",),
+            path.resolve().stem,
+        )
     if _has_raw_items(path):
         return _open_raw_items(path, on_progress)
     pairs, found, notes = read_matrix_pairs(matrix_files(path, allowed=_ALLOWED), skip=skip, source=spec)
