@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.data import GRIDS, RESULTS
 from lab.first_page import tables as first_page
-from lab.grid import read_grid
+from lab.grid import read_grid, read_mapping
 from lab.markdown import table
 from lab.paper.claims import check_ablation, check_claims, label_free_sentences
 from lab.paper.published import method_title
@@ -386,9 +386,13 @@ def trials(sources: Sources) -> str:  # noqa: ARG001  # the records are in one p
         for name, record in read_records().items()
     ]
     columns = ["method", "trials", "configurations", "CPU minutes", "NDCG on validation", "options at an edge"]
-    return (
-        table(columns, rows) if rows else "No trials have been made yet; the tables have the options of earlier ones."
+    complete, wanted = (
+        [r for r in read_records().values() if r["chosen"] is not None],
+        read_mapping(GRIDS / "trials.yaml"),
     )
+    left = len(wanted["methods"]) - len(complete)
+    unfinished = f"{left} of {len(wanted['methods'])} methods have unfinished trials; the tables have earlier options."
+    return "\n\n".join([table(columns, rows)] * bool(rows) + [unfinished] * bool(left))
 
 
 def _study(method: str, **parameters: Any) -> list[Run]:

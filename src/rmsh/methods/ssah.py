@@ -21,7 +21,7 @@ Departures, besides those of deep.py:
   are means over the batch. The original's weights, all 1, correspond to 1e-4 here for sums over items: it had N =
   10,000 training items, and N times as many pairs. With weights of 1, quantisation dominates and all bits are constant;
 - theta of codes is that of 64 bits, u.v 32 / K, and the quantisation loss is the mean over the bits: otherwise longer
-  codes are learned with steeper likelihoods, and some of their bits are constant;
+  codes are learned with steeper likelihoods;
 - a discriminator that learns in every step soon separates everything, and its gradient says nothing. It learns in a
   fifth of the steps (``discriminator_rate``), and the adversarial weight is 0.01, so that the networks notice it.
 """
