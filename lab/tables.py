@@ -227,13 +227,14 @@ def summary(sources: Sources) -> str:
         return [question, best, ", ".join([*cells, f"chance {level}"])]
 
     captions, alone = among["rmsh, images with captions"], among["rmsh, images alone"]
-    keywords, best = among["keywords in captions (FTS5)"], among["best possible order"]
+    cosine, keywords = among["cosine of caption vectors"], among["keywords in captions (FTS5)"]
+    best = among["best possible order"]
     nest, rmsh, cca, glint = ("NEST", "64 of 256"), ("RMSH", "64"), ("CCA-ITQ", "64"), ("GLINT", "64")
     rows = [
         [
             "share of right images among the first ten",
             f"{captions} with captions, {alone} images alone",
-            f"keywords {keywords}, best possible order {best}",
+            f"cosine of captions {cosine}, keywords {keywords}, best possible order {best}",
         ],
         row("`unseen`: NDCG@10", new, "ndcg@10", nest, rmsh, cca),
         row("`unseen`: recall@10", new, "recall@10", nest, rmsh, cca),
