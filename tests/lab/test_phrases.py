@@ -41,7 +41,7 @@ def test_phrases_neither_begin_nor_end_with_a_stop_word() -> None:
 
 
 def test_a_phrase_of_one_caption_is_left_out(captions: list[str]) -> None:
-    found = read_phrases([*captions[:2], "a lone zebra"], Letters())  # type: ignore[arg-type]
+    found = read_phrases([*captions[:2], "a lone zebra"], Letters())
     assert found.items.toarray().tolist() == [[1, 1, 1], [1, 1, 1], [0, 0, 0]]  # dog, dog near the house, house
     assert found.features[0].tolist() == Letters().encode(["dog"])[0].tolist()
     assert found.take(np.array([2])).items.sum() == 0
@@ -57,7 +57,7 @@ def test_contrast_has_equal_shares_of_what_is_right() -> None:
 
 
 def test_labels_of_a_phrase_are_shares_of_its_items(captions: list[str]) -> None:
-    found, labels = read_phrases(captions, Letters()), np.repeat(np.eye(4, dtype=np.uint8), 50, axis=0)  # type: ignore[arg-type]
+    found, labels = read_phrases(captions, Letters()), np.repeat(np.eye(4, dtype=np.uint8), 50, axis=0)
     data = TrainingSet(np.ones((200, 3), np.float32), Letters().encode(captions), labels)
     objective = PhraseObjective(data, PhraseNEST.Config(bits=32, hidden=4), epochs=[1, 1], phrases=found)
     assert objective.phrase_labels.shape == (found.items.shape[1], 4)
@@ -73,7 +73,7 @@ def test_words_find_images_better_than_without_phrases(captions: list[str]) -> N
         ids=np.arange(200), images=images, texts=Letters().encode(captions), labels=labels, class_names=("thing",)
     )
     options = {"bits": 32, "epochs": 30, "hidden": 32}
-    found = read_phrases(captions, Letters())  # type: ignore[arg-type]
+    found = read_phrases(captions, Letters())
     shares = []
     for method in (NEST(**options), PhraseNEST(found, **options)):
         model = method.fit(pairs).model
