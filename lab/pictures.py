@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rmsh.core.cache import cache_folder
 
 from lab.data import PROJECT
 from rmsh.compare.run import Run
 from rmsh.compare.runner import make_runs
 from rmsh.core.errors import InputError
+from rmsh.core.files import cache_folder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -1,5 +1,8 @@
 """Features in Parquet files: what is read, what is missing, what is refused."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,12 +12,12 @@ from rmsh import open_pairs
 from rmsh.core.errors import DataError
 
 
-def write(path, **columns):
+def write(path: Path, **columns: Any) -> Path:
     pq.write_table(pa.table(columns), path)
     return path
 
 
-def test_columns_become_pairs(tmp_path):
+def test_columns_become_pairs(tmp_path: Path) -> None:
     images = pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float32()))
     texts = pa.FixedSizeListArray.from_arrays(pa.array(range(9), pa.float64()), 3)
     labels = pa.array([["dog", "cat"], None, ["dog"]])
@@ -34,7 +37,7 @@ def test_columns_become_pairs(tmp_path):
     assert opened.name == "a"
 
 
-def test_a_folder_of_files_in_the_order_of_their_names(tmp_path):
+def test_a_folder_of_files_in_the_order_of_their_names(tmp_path: Path) -> None:
     for name, first in (("b", 10), ("a", 0)):
         write(tmp_path / f"{name}.parquet", id=[first, first + 1], text_features=[[float(first)], [first + 1.0]])
     write(tmp_path / "other.parquet", words=["not features"])
@@ -46,7 +49,7 @@ def test_a_folder_of_files_in_the_order_of_their_names(tmp_path):
     assert pairs.images is None
 
 
-def test_a_sliced_column_with_nulls_keeps_its_rows(tmp_path):
+def test_a_sliced_column_with_nulls_keeps_its_rows(tmp_path: Path) -> None:
     rows = [None, *([float(n), float(-n)] for n in range(200)), None]
     pq.write_table(pa.table({"image_features": rows}), tmp_path / "a.parquet", row_group_size=7)
 
@@ -57,7 +60,7 @@ def test_a_sliced_column_with_nulls_keeps_its_rows(tmp_path):
     assert pairs.images[1:-1].tolist() == [[n, -n] for n in range(200)]
 
 
-def test_roles_that_are_not_needed_are_not_read(tmp_path):
+def test_roles_that_are_not_needed_are_not_read(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", image_features=[[1.0]], text_features=[[2.0]], labels=[["dog"]])
     pairs = open_pairs(path, skip=("images",)).pairs
     assert pairs.images is None
@@ -74,20 +77,20 @@ def test_roles_that_are_not_needed_are_not_read(tmp_path):
         ([["a"], ["b"]], "lists of numbers are expected"),
     ],
 )
-def test_what_are_not_features_is_refused(tmp_path, values, said):
+def test_what_are_not_features_is_refused(tmp_path: Path, values: list[Any], said: str) -> None:
     path = write(tmp_path / "a.parquet", image_features=values)
     with pytest.raises(DataError, match=said):
         open_pairs(path)
 
 
-def test_files_with_different_columns_are_refused(tmp_path):
+def test_files_with_different_columns_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", image_features=[[1.0]])
     write(tmp_path / "b.parquet", image_features=[[1.0]], text_features=[[1.0]])
     with pytest.raises(DataError, match="cannot be read together"):
         open_pairs(tmp_path)
 
 
-def test_a_damaged_file_is_refused(tmp_path):
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", image_features=np.random.default_rng(0).random((2000, 4)).tolist())
     content = bytearray(path.read_bytes())
     content[4:60] = bytes(56)
