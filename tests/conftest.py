@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).resolve().parent.parent
 _NEEDS_TORCH = re.compile(r"No module named '(torch|efficientnet_lite_pytorch)'|torch(, which)? is not installed")
 SHARED_DATA = PROJECT.parent / "shared" / "data"
+collect_ignore = ["hub/vision.py"]  # needs torchvision, and has no tests
 
 
 def pytest_unconfigure() -> None:
