@@ -75,7 +75,7 @@ def _others(found: dict[str, Any]) -> str:
     """A sentence if other programs used the processors during a measurement."""
     load = found["load_before"]
     return (
-        f"\n\nOther programs used the processors as well: the load was {load} before it began." if load >= 0.5 else ""
+        f"\n\nThe load of the machine in the minute before was {load}, so other programs may have used the processors." if load >= 0.5 else ""
     )
 
 
