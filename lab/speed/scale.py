@@ -72,11 +72,10 @@ def milvus_load(sources: Sources) -> str:
 
 
 def _others(found: dict[str, Any]) -> str:
-    """A sentence if other programs used the processors during a measurement."""
+    """A sentence if other programs may have used the processors during a measurement."""
     load = found["load_before"]
-    return (
-        f"\n\nThe load of the machine in the minute before was {load}, so other programs may have used the processors." if load >= 0.5 else ""
-    )
+    said = f"The load of the machine in the minute before was {load}, so other programs may have used the processors."
+    return f"\n\n{said}" if load >= 0.5 else ""
 
 
 def _hours(hours: float) -> str:
