@@ -20,6 +20,7 @@ import typer
 
 from lab.data import PROJECT, coco66k, coco66k_place, coco66k_root, write_measurement
 from lab.phrases import PhraseNEST, read_phrases
+from rmsh.compare.provenance import commit
 from rmsh.core.errors import DataError
 from rmsh.core.files import cache_folder, write_text
 from rmsh.core.types import MODALITIES
@@ -57,6 +58,7 @@ def main(
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
 ) -> None:
     """Train the twin and the model, score the twin, and write the model folder with its card."""
+    made_by = commit()  # before training changes the model in this checkout
     pairs, captions, query = _read()
     photographs = photographs_of(pairs)
     held_out = np.union1d(query, np.flatnonzero(np.isin(pairs.ids, photographs.ids)))
@@ -75,6 +77,7 @@ def main(
     write_measurement(
         "tuning/wheel_model",
         {
+            "commit": made_by,
             "what": "a twin of the bundled model on pairs it was not trained on, ranked among themselves",
             "pairs": {name: len(items) for name, items in sets.items()},
             "options": dict(twin.options),

@@ -20,6 +20,7 @@ from rmsh.core.errors import FormatError, MissingExtraError, RmshError, install_
 # distributions whose module is not their name with underscores
 _MODULES = {
     "faiss-cpu": "faiss",
+    "mkdocs-material": "material",
     "open-clip-torch": "open_clip",
     "pillow": "PIL",
     "pyyaml": "yaml",
