@@ -69,7 +69,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def _skipped_without_torch(report: Any, path: Path) -> Any:
-    if report.outcome == "failed" and find_spec("torch") is None and _NEEDS_TORCH.search(report.longreprtext):
+    said = f"{report.longreprtext}{report.capstdout}{report.capstderr}"
+    if report.outcome == "failed" and find_spec("torch") is None and _NEEDS_TORCH.search(said):
         report.outcome, report.longrepr = "skipped", (str(path), 0, "needs torch, which is not installed")
     return report
 

@@ -17,7 +17,7 @@ EXTRAS = "encoders,serve,plots,photos,milvus,scenes"
 MORE = ("faiss-cpu>=1.9", "usearch>=2.16", "httpx>=0.28")  # httpx: for the test client of an older Starlette
 # Lowest: old releases warn about newer releases of what they need, and that is not our concern.
 KINDS = {"lowest": ("lowest-direct", ("-W", "default")), "newest": ("highest", ())}
-LEFT_OUT = ("tests/browser", "tests/lab", "tests/hub", "tests/ray", "tests/test_tasks.py")
+LEFT_OUT = ("tests/browser", "tests/lab", "tests/hub", "tests/ray", "tests/test_tasks.py", "tests/test_site.py")
 
 
 def main() -> int:

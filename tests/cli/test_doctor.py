@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from rmsh.cli.doctor import Finding, _weights, packages
 from rmsh.cli.main import app
-from rmsh.core.errors import RmshError
+from rmsh.core.errors import RmshError, install_command
 from rmsh.features.weights import WEIGHTS
 
 PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
@@ -37,7 +37,7 @@ def damaged_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_healthy_installation_lists_its_parts_and_the_pip_command_for_missing_extras() -> None:
     done = runner.invoke(app, ["doctor"])
     assert done.exit_code == 0
-    for shown in (np.__version__, "missing no-such-extra: pip install", "[train]", " present"):
+    for shown in (np.__version__, f"missing no-such-extra: {install_command()[:11]}", "[train]", " present"):
         assert shown in done.stdout
 
 
@@ -82,7 +82,7 @@ def test_the_packages_are_those_of_pyproject() -> None:
 def test_a_missing_core_package_is_a_problem_and_a_missing_extra_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "requires", lambda _: ["no-such-core>=1", "no-such-extra; extra == 'train'"])
     core, extra = packages()
-    assert core.problem.startswith("no-such-core is not installed; run: pip install")
+    assert core.problem.startswith(f"no-such-core is not installed; run: {install_command()}")
     assert extra == Finding("no-such-extra", "missing", "train")
 
 
