@@ -101,7 +101,15 @@ def quantised(path: Path) -> bytes:
     It is made in half a second, so no file has to be stored and checked.
     """
     onnx = require("onnx", "encoders")
-    network = onnx.load(str(path))
+    network = onnx.load(str(path), load_external_data=False)  # it refuses weights with hard links, as uv installs them
+    weights_file = np.memmap(locate("minilm-weights"), np.uint8, "r")
+    for each in network.graph.initializer:
+        place = {entry.key: entry.value for entry in each.external_data}
+        if place:
+            start = int(place.get("offset", 0))
+            each.raw_data = weights_file[start : start + int(place["length"])].tobytes()
+            each.data_location = onnx.TensorProto.DEFAULT
+            del each.external_data[:]
     matrices = {each.name: onnx.numpy_helper.to_array(each) for each in network.graph.initializer}
     nodes, constants = [], {each.name: each for each in network.graph.initializer}
     for node in network.graph.node:
