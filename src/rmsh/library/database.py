@@ -106,9 +106,9 @@ def connect_reader(folder: Path) -> sqlite3.Connection:
     connection = _connect(folder / DATABASE, "mode=ro")
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError:
+    except sqlite3.DatabaseError as error:
         connection.close()
-        if os.access(folder, os.W_OK) or _file_state(folder)[-1]:
+        if not isinstance(error, sqlite3.OperationalError) or os.access(folder, os.W_OK) or _file_state(folder)[-1]:
             raise
         # SQLite cannot create its files next to the database, but with an empty log it does not need them.
         connection = _connect(folder / DATABASE, "immutable=1", kind=_Unlocked)
@@ -147,11 +147,15 @@ def new_database(folder: Path) -> Path:
 def connect_writer(folder: Path, *, timeout: float, create: bool = False) -> sqlite3.Connection:
     """Connect for writing; committed transactions survive a power cut."""
     connection = _connect(new_database(folder) if create else folder / DATABASE, "mode=rw", timeout=timeout)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA fullfsync = ON")  # otherwise macOS leaves data in the cache of the drive
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA cache_size = -65536")  # KiB; large batches touch many pages of the indexes
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")  # otherwise macOS leaves data in the cache of the drive
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA cache_size = -65536")  # KiB; large batches touch many pages of the indexes
+    except BaseException:
+        connection.close()
+        raise
     for function in (checksum_of, codes_checksum):
         connection.create_function(function.__name__, -1, function, deterministic=True)
     return connection
