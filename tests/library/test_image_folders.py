@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ PLACES = {"a/1.png": "images/a/1.png", "2.png": "images/2.png", "disk/3.png": "m
 
 
 @pytest.fixture
-def photos(tmp_path: Path, model: Model, code: Callable[..., Codes]) -> Library:
+def photos(tmp_path: Path, model: Model, code: Callable[..., Codes]) -> Iterator[Library]:
     """A library of four images in two folders and a place of its own."""
     known = {}
     for number, (name, place) in enumerate(PLACES.items()):
@@ -40,7 +40,8 @@ def photos(tmp_path: Path, model: Model, code: Callable[..., Codes]) -> Library:
     with library.transaction() as connection:
         set_folder(connection, library.folder, "disk", tmp_path / "media" / "disk")
         set_folder(connection, library.folder, "4.png", tmp_path / "one" / "4.png")
-    return library
+    yield library
+    library.close()
 
 
 def _paths(folder: Path) -> set[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_a_library_without_files_has_none_that_match(library: Library, fill: Cal
 
 def test_damage_is_noticed(photos: Library) -> None:
     photos.close()
-    with sqlite3.connect(photos.folder / "items.sqlite") as connection:
+    with closing(sqlite3.connect(photos.folder / "items.sqlite", isolation_level=None)) as connection:
         connection.execute("UPDATE photos SET camera = 'FUJIFILM X-T4' WHERE camera LIKE 'FUJI%'")
     with Library.open(photos.folder) as opened, opened.reading() as connection:
         assert len(damaged_photos(connection)) == 1
