@@ -73,14 +73,23 @@ class Model:
         joint = self.functions[modality].joint
         if joint is None:
             raise InputError(f"A model of {self.method} has codes only; train one with nest for embeddings.")
-        vectors = joint(features)
-        vectors[:, : int(cast("JointLayer", joint.layers[-1]).classes[0])] *= np.float32(np.sqrt(0.5))
-        return vectors
+        return _weigh_labels(joint(features), joint)
 
-    def vectors(self, features: Features, modality: Modality) -> FloatArray:
-        """What ranks items more finely than codes: embeddings of images, and features of texts unless very wide."""
+    def project_and_embed(self, features: Features, modality: Modality) -> tuple[FloatArray, FloatArray]:
+        """What :meth:`project` and :meth:`embed` return, for a model with a joint space, in one pass."""
+        function = self.functions[modality]
+        joint = cast("HashFunction", function.joint)
+        vectors = joint(features)
+        values = HashFunction(function.layers[len(joint.layers) :])(vectors)
+        return values, _weigh_labels(vectors, joint)
+
+    def vectors(self, features: Features, modality: Modality, embedded: FloatArray | None = None) -> FloatArray:
+        """What ranks items more finely than codes: embeddings of images, and features of texts unless very wide.
+
+        ``embedded``, if given, is what :meth:`embed` returns for them.
+        """
         if modality == "image" or self.functions["text"].inputs > _MOST_FEATURES:
-            return self.embed(features, modality)
+            return self.embed(features, modality) if embedded is None else embedded
         dense = cast("Any", features).toarray() if sparse.issparse(features) else features
         return np.asarray(dense, dtype=np.float32)
 
@@ -165,6 +174,11 @@ def load(folder: Path | str) -> Model:
 def _checksum(config: Mapping[str, Any]) -> str:
     """A hash of the description of a model, so that a damaged name of an encoder or of a layer is noticed."""
     return sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _weigh_labels(vectors: FloatArray, joint: HashFunction) -> FloatArray:
+    vectors[:, : int(cast("JointLayer", joint.layers[-1]).classes[0])] *= np.float32(np.sqrt(0.5))
+    return vectors
 
 
 def _card(model: Model) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -121,6 +123,9 @@ def serve(
     ] = None,
     access_log: Annotated[bool, typer.Option(help="Log requests to standard error.")] = False,
     remember: Annotated[int, typer.Option(help="Recent texts whose codes are kept; 0 for none.", min=0)] = 1024,
+    workers: Annotated[
+        int, typer.Option(help="Processes that search by words, for many users; 0: the server does.", min=0, max=64)
+    ] = 0,
     model: AddressModel = None,
     images: Annotated[Path | None, typer.Option(help="Folder of the images, if LIBRARY is an address.")] = None,
 ) -> None:
@@ -136,6 +141,7 @@ def serve(
         require(package, "serve")
     from rmsh.search.searcher import Searcher
     from rmsh.serve.server import serve as run
+    from rmsh.serve.workers import Workers
 
     def ready(server: Listening) -> None:
         console.note(*(f"Not available: {note}" for note in server.notes))
@@ -146,7 +152,8 @@ def serve(
 
     if access_log:
         logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
-    with Searcher.open(library, model=model, images=images, remember=remember) as searcher:
+    open_searcher = partial(Searcher.open, library, model=model, images=images, remember=remember)
+    with open_searcher() as searcher, Workers(workers, open_searcher) if workers else nullcontext() as processes:
         name = title or Path(library).resolve().name
         access: dict[str, Any] = {"token": token, "names": allow_host or (), "proxies": trusted_proxy or ()}
-        run(searcher, name=name, host=host, port=port, on_ready=ready, **access)
+        run(searcher, name=name, host=host, port=port, workers=processes, on_ready=ready, **access)

@@ -140,7 +140,7 @@ class Processes:
             self._start()
 
     def _start(self) -> None:
-        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _begin)
+        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), begin_worker)
         self._pools.add(pool)
         self._idle.put(pool)
 
@@ -168,7 +168,7 @@ class Processes:
             pool.shutdown(cancel_futures=True)
 
 
-def _begin() -> None:
+def begin_worker() -> None:
     """In a local process: use one thread, leave Ctrl-C to the parent, and end when the parent does."""
     os.environ[THREADS] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -117,15 +117,25 @@ def label_names(text: str) -> list[str]:
 
 
 def words_of_item(item: Item) -> set[str]:
-    """The words in the text, the labels and the file name of an item, without endings.
+    """The words in the text, the labels and the file name of an item.
 
     Example:
         >>> from rmsh.library.items import Item
         >>> sorted(words_of_item(Item("x", text="two dogs", picture="a/7.jpg", labels=("pet",))))
-        ['7', 'dog', 'pet', 'two']
+        ['7', 'dogs', 'pet', 'two']
     """
     name = (item.picture or "").rpartition("/")[2].rpartition(".")[0]
-    return {stem(word) for word in words_of(" ".join((item.text or "", *item.labels, name)))}
+    return {*words_of(" ".join((item.text or "", *item.labels, name)))}
+
+
+def words_found(words: Sequence[str], among: Collection[str]) -> tuple[str, ...]:
+    """Those words, without endings, of which a form is among others.
+
+    Example:
+        >>> words_found(["dog", "cat"], {"two", "dogs"})
+        ('dog',)
+    """
+    return tuple(word for word in words if any(form in among for form in forms(word)))
 
 
 def cosines(query: FloatArray, vectors: NDArray[np.int8] | FloatArray) -> ScoreArray:

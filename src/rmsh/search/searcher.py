@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_HITS = 1 << 20  # upper limit of k + skip
-_READ_AT_ONCE = 32  # items
+_READ_AT_ONCE = 20  # items
 _CANDIDATES = 300  # by each kind of code, by words and by labels
 _REMEMBERED = 1024  # texts; a query takes about 4 KB
 
@@ -186,7 +186,9 @@ class Searcher:
             codes = self.store.codes([name], modality)
             if len(codes):
                 vector = None if codes.vectors is None else from_int8(codes.vectors)[0]
-                return replace(_with_joint(self.model, codes, modality, signs(codes), vector), origins=(name,))
+                joint = None if vector is None else _unit(self.model.joint(vector[None, :], modality)[0])
+                given = {"values": signs(codes), "vector": vector, "joint": joint}
+                return Query(codes, self.model.fingerprint, (name,), modality, **given)
         if self.store.get(name) is None:
             raise InputError(f"There is no item with the ID {name!r}; give the ID of a stored item.")
         raise InputError(f"The item {name!r} has no {by or 'image or text'} code; search by its other modality.")
@@ -278,15 +280,14 @@ class Searcher:
 
 def _query(model: Model, features: Features, modality: Modality) -> Query:
     """The query of the features of one text or image, (1, dim)."""
-    values = model.project(features, modality)
-    vector = model.vectors(features, modality)[0] if model.has_embedding else None
-    return _with_joint(model, Codes.from_values(values), modality, values[0], vector)
-
-
-def _with_joint(model: Model, codes: Codes, modality: Modality, values: FloatArray, vector: FloatArray | None) -> Query:
-    """A query with its vector in the joint space; a sum of such queries weighs all of them equally."""
-    joint = None if vector is None else _unit(model.joint(vector[None, :], modality)[0])
-    return Query(codes, model.fingerprint, modality=modality, values=_unit(values), vector=vector, joint=joint)
+    vector = joint = None
+    if model.has_embedding:
+        values, embedded = model.project_and_embed(features, modality)
+        vector, joint = model.vectors(features, modality, embedded)[0], _unit(embedded[0])
+    else:
+        values = model.project(features, modality)
+    codes = Codes.from_values(values)
+    return Query(codes, model.fingerprint, modality=modality, values=_unit(values[0]), vector=vector, joint=joint)
 
 
 def _unit(vector: FloatArray) -> FloatArray:
@@ -357,10 +358,10 @@ def _best(query: Query, found: Candidates, bare: ScoreArray, distances: IntArray
             found.words.keep([*known], [found.words.bits_of(each) for each in known.values()])
         for place, row in zip(places.tolist(), found.rows[places].tolist(), strict=True):
             if row in items:  # and not damaged
-                matched = tuple(word for word in words if word in known[row])
+                matched = scoring.words_found(words, known[row])
                 share = len(matched) / max(len(words), 1)
                 if unwanted:
-                    share -= scoring.MINUS * len(known[row].intersection(unwanted)) / len(unwanted)
+                    share -= scoring.MINUS * len(scoring.words_found(unwanted, known[row])) / len(unwanted)
                 score = float(bare[place]) + scoring.WORDS * share
                 best.append(_Scored(-score, int(distances[place]), place, items[row], matched))
         best.sort()
@@ -372,7 +373,7 @@ def _possible_share(words: Sequence[str], found: Candidates) -> ScoreArray:
     if found.words is None or not words:
         return np.full(len(found), float(bool(words)))
     bits, kept = found.words.of(found.rows), found.words
-    shares: ScoreArray = np.mean([bits & np.uint64(kept.bits_of([word])) != 0 for word in words], axis=0)
+    shares: ScoreArray = np.mean([bits & np.uint64(kept.bits_of(scoring.forms(word))) != 0 for word in words], axis=0)
     return shares
 
 

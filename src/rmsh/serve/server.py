@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from rmsh.search.searcher import Searcher
+    from rmsh.serve.workers import Workers
 
 
 _MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # of malloc.h
@@ -53,6 +54,7 @@ def serve(
     token: str | None = None,
     names: Sequence[str] = (),
     proxies: Sequence[str] = (),
+    workers: Workers | None = None,
     on_ready: Callable[[Listening], None],
 ) -> None:
     """Serve until interrupted, under the name of the library on the page; options as for `rmsh serve`.
@@ -69,7 +71,7 @@ def serve(
         token, names=[host, *names, *([socket.gethostname(), socket.getfqdn()] if public else [])], public=public
     )
     _return_freed_memory()
-    service = SearchService(searcher, name=name)
+    service = SearchService(searcher, name=name, workers=workers)
     config = configure(create_app(service, access), proxies=proxies)
     with _listen(host, port) as listener:
         notes = service.warm_up()

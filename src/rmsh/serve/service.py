@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rmsh.library.items import Hit, Item
     from rmsh.search.searcher import Searcher
     from rmsh.serve.schemas import Kind
+    from rmsh.serve.workers import Workers
 
 
 _WAITING = 64
@@ -47,14 +48,18 @@ _REMEMBERED = 256  # uploads
 
 
 class SearchService:
-    """Serves the requests of one server; ``name`` is that of the library or collection on the page."""
+    """Serves the requests of one server; ``name`` is that of the library or collection on the page.
 
-    def __init__(self, searcher: Searcher, *, name: str) -> None:
+    With ``workers``, words are searched there.
+    """
+
+    def __init__(self, searcher: Searcher, *, name: str, workers: Workers | None = None) -> None:
         self._searcher = searcher
+        self._workers = workers
         self._name = name
         running = os.cpu_count() or 1
         # Uploads and thumbnails have their own slots, so that they never delay a search.
-        self._turns = Turns(running, _WAITING)
+        self._turns = Turns(running if workers is None else max(running, workers.count), _WAITING)
         # A client leaves one slot for uploads to others, however long its own take.
         self._uploads = min(running + 1, _MOST_UPLOADS)
         self._upload_turns = Turns(self._uploads, _WAITING_UPLOADS)
@@ -90,7 +95,12 @@ class SearchService:
     def search(self, request: Parameters) -> bytes:
         """Search by words, items and codes; returns a :class:`Found` as JSON."""
         with self._turn(self._turns):
-            return self._found(lambda: self._query(request), request)
+            if self._workers is None or request.item or request.minus_item or request.model:
+                return self._found(lambda: self._query(request), request)
+            found, spent = self._workers.search(request.model_dump_json())
+            for stage, seconds in spent:
+                self.metrics.stages.labels(stage).observe(seconds)
+            return found
 
     def search_image(self, file: IO[bytes], request: Parts, *, client: str = "") -> bytes:
         """Search by an uploaded image, which is read when its turn comes, and further parts; as :meth:`search`.
@@ -231,8 +241,10 @@ class SearchService:
         problems = []
         for modality in MODALITIES:
             try:
-                if self._searcher.takes(modality):
-                    self._searcher.text("a") if modality == "text" else self._searcher.image(sample.getvalue())
+                if self._searcher.takes(modality) and modality == "image":
+                    self._searcher.image(sample.getvalue())
+                elif self._searcher.takes(modality):
+                    self._searcher.text("a") if self._workers is None else self._workers.warm_up()
             except RmshError as error:
                 problems.append(str(error))
         return list(dict.fromkeys(problems))  # a damaged model is the problem of both
@@ -263,7 +275,7 @@ class Metrics:
         ProcessCollector(registry=own)
         self.requests = Counter("rmsh_requests", "Requests.", ["route", "status"], registry=own)
         self.seconds = Histogram("rmsh_request_seconds", "Request latency.", ["route"], buckets=_SECONDS, registry=own)
-        self._stages = Histogram("rmsh_stage_seconds", "Time per stage.", ["stage"], buckets=_SECONDS, registry=own)
+        self.stages = Histogram("rmsh_stage_seconds", "Time per stage.", ["stage"], buckets=_SECONDS, registry=own)
         self.running = Gauge("rmsh_requests_in_progress", "Requests in progress.", registry=own)
         Gauge("rmsh_items", "Items served.", registry=own).set_function(items)
 
@@ -273,7 +285,7 @@ class Metrics:
 
     def stage(self, name: str) -> AbstractContextManager[object]:
         """Time a block."""
-        return self._stages.labels(name).time()
+        return self.stages.labels(name).time()
 
 
 class MetricsMiddleware:
