@@ -11,14 +11,12 @@ import http.client
 import json
 import os
 import random
-import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -26,7 +24,15 @@ import typer
 
 from lab.console import Seed  # noqa: TC001  # typer reads it
 from lab.data import PROJECT, write_measurement
-from lab.speed.serving import SHARES, make_library, make_request, meanwhile, percentiles, start_server
+from lab.speed.serving import (
+    SHARES,
+    family_memory_mb,
+    make_library,
+    make_request,
+    meanwhile,
+    percentiles,
+    start_server,
+)
 from rmsh.serve.limits import Connection
 
 CLIENTS, PAUSE = 4, 0.1  # ordinary clients, and the seconds between their requests
@@ -94,7 +100,7 @@ def measure(
 
         def weigh(stop: threading.Event) -> None:
             while not stop.wait(0.1):
-                memory.append(_memory(pid))
+                memory.append(family_memory_mb(pid))
 
         ordinary = [*[search] * CLIENTS, check, weigh]
         meanwhile(ordinary, lambda: time.sleep(WARM_UP))
@@ -131,23 +137,6 @@ def _ask(port: int, kind: str, request: tuple[Any, ...]) -> Answered:
     finally:
         connection.close()
     return Answered(kind, start, time.perf_counter() - start, status)
-
-
-def _memory(pid: int) -> int:
-    """Proportional set size of a process and its children in MB; what has just ended counts as nothing."""
-    total = 0
-    for process in (pid, *_children(pid)):
-        with suppress(OSError, IndexError):
-            total += int(re.findall(r"Pss:\s+(\d+)", Path(f"/proc/{process}/smaps_rollup").read_text())[0])
-    return total >> 10
-
-
-def _children(pid: int) -> list[str]:
-    found: list[str] = []
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # the thread has ended
-            found += file.read_text().split()
-    return found
 
 
 def _percentiles(answered: list[Answered], kind: str) -> dict[str, float]:

@@ -25,10 +25,11 @@ import typer
 import rmsh
 from lab.console import Tables  # noqa: TC001  # typer reads it
 from lab.data import RESULTS, coco66k, coco66k_place, write_measurement
-from lab.speed.serving import meanwhile, memory_mb, percentiles, read_metrics, stages, start_server
+from lab.speed.serving import family_memory_mb, meanwhile, percentiles, read_metrics, stages, start_server
 from rmsh.codes import Codes
 from rmsh.core.files import read_json
 from rmsh.data.open import open_pairs
+from rmsh.features.decoding import processors
 from rmsh.library import Item, Library
 from rmsh.library.items import Batch
 from rmsh.library.writing import insert
@@ -64,28 +65,32 @@ def main(
 
 def table_text(results: dict[str, dict[str, Any]]) -> str:
     """One line per measurement, and where the time of one client goes."""
-    lines = [f"{'items':>12} {'clients':>7} {'per second':>10} {'p50 ms':>7} {'p95 ms':>7} {'p99 ms':>7}  memory MB"]
+    columns = ("items", "workers", "clients", "per second", "p50 ms", "p95 ms", "p99 ms")
+    lines = ["".join(f"{name:>12}" for name in columns) + "  memory MB"]
     for result in results.values():
         for row in result["rows"]:
-            times = " ".join(f"{row[p]:7.1f}" for p in ("p50", "p95", "p99"))
-            lines.append(f"{row['items']:12,} {row['clients']:7} {row['per_second']:10.0f} {times}  {row['memory_mb']}")
+            numbers = [row["items"], row.get("workers", 0), row["clients"], round(row["per_second"])]
+            shown = "".join(f"{value:12,}" for value in [*numbers, row["p50"], row["p95"], row["p99"]])
+            lines.append(f"{shown}  {row['memory_mb']}")
     spent = results["captions"]["where_the_time_goes"]
     return "\n".join([*lines, *(f"{stage:18} {row['mean_ms']:6.1f} ms" for stage, row in spent.items())])
 
 
 def _with_captions(folder: Path, seconds: float) -> dict[str, Any]:
-    """One client and many clients on a library with captions."""
+    """One client and many clients on a library with captions, without and with search processes."""
     library = folder / "captions"
     built = _build(library, ITEMS, captions=True)
-    texts = queries()
-    with start_server(library, "--remember", "0") as (pid, port):
-        _send(port, pid, texts, clients=CLIENTS, requests=10 * _WARM_UP)  # by then memory has its size
-        before = read_metrics(port)
-        one = _send(port, pid, texts, clients=1, seconds=seconds)
-        after = read_metrics(port)
-        many = _send(port, pid, texts, clients=CLIENTS, seconds=seconds)
-    rows = [{"items": ITEMS, **row} for row in (one, many)]
-    return {"rows": rows, "where_the_time_goes": stages(before, after), **built}
+    rows, spent = [], {}
+    for workers in (0, processors()):
+        texts = queries()
+        with start_server(library, "--remember", "0", "--workers", str(workers)) as (pid, port):
+            _send(port, pid, texts, clients=CLIENTS, requests=10 * _WARM_UP)  # by then memory has its size
+            for clients in (1, CLIENTS):
+                before = read_metrics(port)
+                row = _send(port, pid, texts, clients=clients, seconds=seconds)
+                rows.append({"items": ITEMS, "workers": workers, **row})
+                spent = spent or stages(before, read_metrics(port))
+    return {"rows": rows, "where_the_time_goes": spent, **built}
 
 
 def _without_captions(folder: Path, items: int, seconds: float) -> dict[str, Any]:
@@ -120,7 +125,7 @@ def _send(
 ) -> dict[str, Any]:
     """Let clients search, each as soon as its previous search is answered, for a time or a number of requests."""
     spent, errors = list[float](), list[int]()
-    lock, memory = threading.Lock(), [memory_mb(pid)]
+    lock, memory = threading.Lock(), [family_memory_mb(pid)]
 
     def search(stop: threading.Event) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -137,7 +142,7 @@ def _send(
     def watch() -> None:
         for _ in range(_PARTS if seconds else 1):
             time.sleep(seconds / _PARTS)
-            memory.append(memory_mb(pid))
+            memory.append(family_memory_mb(pid))
         while len(spent) < requests:
             time.sleep(0.1)
 

@@ -176,6 +176,23 @@ def memory_mb(pid: int) -> int:
     return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[0]) >> 10
 
 
+def family_memory_mb(pid: int) -> int:
+    """Proportional set size of a process and its children in MB; what has just ended counts as nothing."""
+    total = 0
+    for process in (pid, *_children(pid)):
+        with suppress(OSError, IndexError):
+            total += int(re.findall(r"Pss:\s+(\d+)", Path(f"/proc/{process}/smaps_rollup").read_text())[0])
+    return total >> 10
+
+
+def _children(pid: int) -> list[str]:
+    found: list[str] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            found += file.read_text().split()
+    return found
+
+
 def _load(port: int, captions: list[str], pictures: list[bytes], *, seconds: float) -> list[Seen]:
     """Let all clients send requests for some seconds, each as soon as the previous one is answered."""
     seen: list[Seen] = []

@@ -120,7 +120,7 @@ def latency(sources: Sources) -> str:
     """Text searches over HTTP."""
     found = {title: sources.file(f"speed/latency_{title.split()[-1]}") for title in ("images", "images and captions")}
     rows = [
-        [f"{row['items']:,} {title}", str(row["clients"]), f"{row['per_second']:.0f}"]
+        [f"{row['items']:,} {title}", str(row.get("workers") or "–"), str(row["clients"]), f"{row['per_second']:.0f}"]
         + [f"{row[p]:.1f} ms" for p in ("p50", "p95", "p99")]
         + [f"{row['memory_mb'][0]} to {row['memory_mb'][-1]} MB"]
         for title, result in found.items()
@@ -128,7 +128,7 @@ def latency(sources: Sources) -> str:
     ]
     spent = found["images and captions"]["where_the_time_goes"]
     where = ", ".join(f"{stage} {part['mean_ms']:.1f} ms" for stage, part in spent.items())
-    columns = ["items", "clients", "requests/s", "p50", "p95", "p99", "memory"]
+    columns = ["items", "`--workers`", "clients", "requests/s", "p50", "p95", "p99", "memory"]
     return table(columns, rows) + f"\n\nOne client, captions: {where}."
 
 

@@ -54,6 +54,24 @@ def test_a_library_is_served_on_loopback_until_interrupted(colours: Path) -> Non
     assert " 127.0.0.1 GET /api/search 200 " in errors
 
 
+def test_search_processes_end_with_the_server(colours: Path) -> None:
+    with _served(colours, "--workers", "1") as (told, process):
+        assert _status(told["url"] + "api/search?text=red") == 200
+        children = _children(process.pid)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+    (worker,) = (child for child, command in children.items() if "spawn_main" in command)
+    assert not Path("/proc", worker).exists()
+
+
+def _children(pid: int) -> dict[str, str]:
+    """The commands of the child processes, by process id."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return {child: Path("/proc", child, "cmdline").read_text(encoding="utf-8") for child in children}
+
+
 def test_the_title_of_the_page_can_be_set(colours: Path) -> None:
     with (
         _served(colours, "--title", "Our <b>photographs") as (told, _),
