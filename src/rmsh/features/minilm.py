@@ -53,8 +53,7 @@ class MiniLM(PackagedEncoder):
 
     @cached_property
     def _fast_session(self) -> Any:
-        # Of a few tokens, the fused sum and normalisation takes longer than the two operations, a tenth of the whole.
-        return open_session(quantised(_network()), without=["SkipLayerNormFusion"])
+        return open_session(quantised(_network()))
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> FloatArray:
         """Features, float32 (n, 384)."""

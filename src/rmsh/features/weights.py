@@ -68,16 +68,12 @@ def locate(name: str) -> Path:
     return path
 
 
-def open_session(network: str | bytes, *, without: Sequence[str] = ()) -> Any:
-    """An ONNX network, from a path or its content, in one thread: items are distributed over the processors.
-
-    ``without`` names optimisations of onnxruntime to leave out.
-    """
+def open_session(network: str | bytes) -> Any:
+    """An ONNX network, from a path or its content, in one thread: items are distributed over the processors."""
     runtime = require("onnxruntime", "encoders")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1  # several that share a query of a few words take longer than one
-    leave_out = {"disabled_optimizers": [*without]}
-    return runtime.InferenceSession(network, options, providers=["CPUExecutionProvider"], **leave_out)
+    return runtime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
 
 
 class PackagedEncoder:
