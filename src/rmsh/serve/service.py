@@ -48,10 +48,7 @@ _REMEMBERED = 256  # uploads
 
 
 class SearchService:
-    """Serves the requests of one server; ``name`` is that of the library or collection on the page.
-
-    With ``workers``, words are searched there.
-    """
+    """Serves the requests of one server, ``name`` on the page; processes, if there are any, search by words."""
 
     def __init__(self, searcher: Searcher, *, name: str, workers: Workers | None = None) -> None:
         self._searcher = searcher
@@ -97,10 +94,8 @@ class SearchService:
         with self._turn(self._turns):
             if self._workers is None or request.item or request.minus_item or request.model:
                 return self._found(lambda: self._query(request), request)
-            found, spent = self._workers.search(request.model_dump_json())
-            for stage, seconds in spent:
-                self.metrics.stages.labels(stage).observe(seconds)
-            return found
+            with self.metrics.stage("search process"):
+                return self._workers.search(request)
 
     def search_image(self, file: IO[bytes], request: Parts, *, client: str = "") -> bytes:
         """Search by an uploaded image, which is read when its turn comes, and further parts; as :meth:`search`.
@@ -244,7 +239,7 @@ class SearchService:
                 if self._searcher.takes(modality) and modality == "image":
                     self._searcher.image(sample.getvalue())
                 elif self._searcher.takes(modality):
-                    self._searcher.text("a") if self._workers is None else self._workers.warm_up()
+                    self.search(Parameters(text="a"))
             except RmshError as error:
                 problems.append(str(error))
         return list(dict.fromkeys(problems))  # a damaged model is the problem of both
@@ -275,7 +270,7 @@ class Metrics:
         ProcessCollector(registry=own)
         self.requests = Counter("rmsh_requests", "Requests.", ["route", "status"], registry=own)
         self.seconds = Histogram("rmsh_request_seconds", "Request latency.", ["route"], buckets=_SECONDS, registry=own)
-        self.stages = Histogram("rmsh_stage_seconds", "Time per stage.", ["stage"], buckets=_SECONDS, registry=own)
+        self._stages = Histogram("rmsh_stage_seconds", "Time per stage.", ["stage"], buckets=_SECONDS, registry=own)
         self.running = Gauge("rmsh_requests_in_progress", "Requests in progress.", registry=own)
         Gauge("rmsh_items", "Items served.", registry=own).set_function(items)
 
@@ -285,7 +280,7 @@ class Metrics:
 
     def stage(self, name: str) -> AbstractContextManager[object]:
         """Time a block."""
-        return self.stages.labels(name).time()
+        return self._stages.labels(name).time()
 
 
 class MetricsMiddleware:

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from queue import LifoQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
@@ -22,12 +19,12 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from rmsh.search.searcher import Searcher
+    from rmsh.serve.schemas import Parameters
 
 _TRIES = 2  # of a search whose worker is lost
 _log = logging.getLogger("rmsh.serve")
 
 Open: TypeAlias = "Callable[[], Searcher]"
-Spent: TypeAlias = list[tuple[str, float]]  # names of stages, and their seconds
 
 
 class _Worker(NamedTuple):
@@ -66,13 +63,8 @@ class Workers:
         for _ in range(self.count):
             self._idle.get().stop()
 
-    def warm_up(self) -> None:
-        """Let every worker search once; raises as a search."""
-        with ThreadPoolExecutor(self.count) as pool:  # the first search takes so long that each gets another worker
-            deque(pool.map(self.search, ['{"text": "a"}'] * self.count), maxlen=0)
-
-    def search(self, request: str) -> tuple[bytes, Spent]:
-        """Answer :class:`Parameters`, given as JSON; returns :class:`Found` as JSON and the time of each stage.
+    def search(self, request: Parameters) -> bytes:
+        """As :meth:`SearchService.search`.
 
         A worker that is lost, for example because there was no memory left, is replaced and the search repeated.
         """
@@ -80,11 +72,11 @@ class Workers:
         try:
             for _ in range(_TRIES):
                 with suppress(OSError, EOFError):
-                    worker.connection.send(request)
-                    found, spent = worker.connection.recv()
+                    worker.connection.send(request.model_dump_json())
+                    found = worker.connection.recv()
                     if isinstance(found, Exception):
                         raise found
-                    return found, spent
+                    return bytes(found)
                 worker.stop()
                 _log.warning("A search process ended with exit code %s; starting another.", worker.process.exitcode)
                 worker = self._start()
@@ -93,34 +85,22 @@ class Workers:
             self._idle.put(worker)
 
 
-class _Stages:
-    """The time of each stage of a search, in place of the metrics of a server."""
-
-    def __init__(self) -> None:
-        self.spent: Spent = []
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.spent.append((name, time.perf_counter() - start))
-
-
 def _answer(connection: Connection, open_searcher: Open) -> None:
     """In a worker: answer one request after another."""
     begin_worker()
     from rmsh.serve.schemas import Parameters
     from rmsh.serve.service import SearchService
 
-    service: Any = SearchService(open_searcher(), name="")
+    searcher = open_searcher()
+    service = SearchService(searcher, name="")
+    with suppress(RmshError):  # every search would raise it
+        searcher.text("a")
     while True:
         request = Parameters.model_validate_json(connection.recv())
-        service.metrics, found = _Stages(), b""
         try:
-            found = service.search(request)
+            connection.send(service.search(request))
         except RmshError as error:
-            found = error
+            connection.send(error)
         except Exception:
             _log.exception("A search failed.")
-            found = RuntimeError("A search failed.")
-        connection.send((found, service.metrics.spent))
+            connection.send(RuntimeError("A search failed."))
