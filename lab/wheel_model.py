@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 FOLDER = PROJECT / "src" / "rmsh" / "models" / "coco"
 TWIN = cache_folder() / "wheel-twin"
 _RANK, _RECALL = 10, (1, 10)
+_UNRELATED = 0.18  # cosine of words and unrelated images; with it, the cut-off of weak matches is the best on dev
 _CREDIT = (
     "captions and labels of MS COCO 2014 by the COCO Consortium, CC BY 4.0 (https://cocodataset.org); the model comes "
     "with rmsh, whose package has its card"
@@ -124,7 +125,8 @@ def train(rows: IntArray, options: dict[str, Any], folder: Path) -> None:
     phrases, names = read_phrases(captions, encoder), read_names(np.asarray(pairs.labels), pairs.class_names, encoder)
     method = PhraseNEST(phrases.take(rows), names.take(rows), **options)
     model = method.fit(pairs.take(rows), checkpoint=checkpoint, on_progress=_report).model
-    facts = {name: value for name, value in model.facts.items() if name != "history"} | {"data": _CREDIT}
+    facts = {name: value for name, value in model.facts.items() if name != "history"}
+    facts |= {"data": _CREDIT, "unrelated": _UNRELATED}
     encoders = {m: encoder.describe() for m, encoder in _encoders(pairs).items()}
     replace(rounded(model).with_encoders(encoders), facts=facts).save(folder)
     checkpoint.unlink(missing_ok=True)
