@@ -169,8 +169,8 @@ def text_to_image(facts: Mapping[str, Any]) -> Scale:
     """The scale of texts and images by a model with these facts, which may tell the mean: it depends on the training.
 
     Example:
-        >>> text_to_image({}), text_to_image({"unrelated": 0.18})
-        (Scale(mean=0.28, deviation=0.12), Scale(mean=0.18, deviation=0.12))
+        >>> text_to_image({}), text_to_image({"unrelated": 0.2})
+        (Scale(mean=0.28, deviation=0.12), Scale(mean=0.2, deviation=0.12))
     """
     return TEXT_TO_IMAGE._replace(mean=facts.get("unrelated", TEXT_TO_IMAGE.mean))
 
