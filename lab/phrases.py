@@ -75,7 +75,7 @@ def read_phrases(captions: Sequence[str], encoder: Encoder) -> Phrases:
 
 def read_names(labels: LabelArray, class_names: Sequence[str], encoder: Encoder) -> Phrases:
     """The names of labels, and those of two, that at least two items have, with features."""
-    return _with_features([names_of([class_names[c] for c in np.flatnonzero(row)]) for row in labels], encoder)
+    return _with_features([names_of([class_names[c] for c in np.flatnonzero(row).tolist()]) for row in labels], encoder)
 
 
 def names_of(labels: Sequence[str]) -> set[str]:
