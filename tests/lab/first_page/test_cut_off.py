@@ -24,4 +24,5 @@ def test_the_product_uses_the_cut_offs_that_were_measured() -> None:
         "images alone": WEAK_ALONE,
         "captions alone": WEAK_ALONE,
     }
-    assert next(row["chosen on dev"] for row in rows if row["library"] == "images alone") == WEAK_ALONE
+    alone = next(row for row in rows if row["library"] == "images alone" and row["part"] == "dev")
+    assert WEAK_ALONE - 0.3 <= alone["chosen on dev"] <= WEAK_ALONE  # above the choice: see docs/explanation/search.md
