@@ -1,9 +1,11 @@
 """NEST that also learns the phrases of captions: people who search type a word or a few, not sentences.
 
 A phrase is one to four successive words of a caption, without stop words at its ends, that at least two captions have.
-In the first stage, each item of a batch adds one of its phrases, drawn at random. Contrast ranks the images of the
-batch for these phrases and vice versa; all images whose captions have a phrase are right. The labels of a phrase are
-the shares of its items that have them. The second stage, the codes, is that of NEST.
+In the first stage, each item of a batch adds one of its phrases, drawn at random, or, less often, a name: that of one
+of its labels or those of two, "cat and couch". Contrast ranks the images of the batch for these texts and vice versa;
+all images whose captions have the phrase, or which have the labels, are right. The labels of a phrase are the shares of
+its items that have them. Batches are as large as in the second stage: each image is compared with more others. The
+second stage, the codes, is that of NEST.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,11 +31,12 @@ from rmsh.training.losses import classification_loss
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rmsh.core.types import FloatArray, IntArray
+    from rmsh.core.types import FloatArray, IntArray, LabelArray
     from rmsh.features.base import Encoder
 
 LONGEST, LEAST = 4, 2  # words of a phrase, captions that have it
-_EPOCHS, _LABELS, _KEPT = 8, 0.3, 0.5  # of the first stage; weight of labels in it, share of dropout at its end
+_EPOCHS, _LABELS, _KEPT = 12, 0.3, 0.5  # of the first stage; weight of labels in it, share of dropout at its end
+_NAMED = 0.15  # share of the items of a batch that add a name
 
 _ENDS = re.compile(  # words that no phrase begins or ends with
     "an?|and|are|as|at|be|been|being|by|down|for|from|front|has|have|her|his|in|into|is|its?|near|next|off?|on|one|other|out|"
@@ -41,13 +45,13 @@ _ENDS = re.compile(  # words that no phrase begins or ends with
 
 
 class Phrases(NamedTuple):
-    """Features of phrases, and which captions have them."""
+    """Features of phrases, and which items have them."""
 
     features: FloatArray  # (phrases, d)
-    items: sparse.csr_matrix  # (captions, phrases), 1 or 0
+    items: sparse.csr_matrix  # (items, phrases), 1 or 0
 
     def take(self, rows: IntArray) -> Phrases:
-        """Those of some captions; the others are never drawn."""
+        """Those of some items; the others are never drawn."""
         return Phrases(self.features, self.items[rows])
 
 
@@ -66,7 +70,26 @@ def phrases_of(caption: str) -> set[str]:
 
 def read_phrases(captions: Sequence[str], encoder: Encoder) -> Phrases:
     """The phrases that at least two captions have, with features."""
-    found = [phrases_of(caption) for caption in captions]
+    return _with_features([phrases_of(caption) for caption in captions], encoder)
+
+
+def read_names(labels: LabelArray, class_names: Sequence[str], encoder: Encoder) -> Phrases:
+    """The names of labels, and those of two, that at least two items have, with features."""
+    return _with_features([names_of([class_names[c] for c in np.flatnonzero(row).tolist()]) for row in labels], encoder)
+
+
+def names_of(labels: Sequence[str]) -> set[str]:
+    """The names of an item's labels, alone and two at a time.
+
+    Example:
+        >>> sorted(names_of(["cat", "couch"]))
+        ['cat', 'cat and couch', 'couch']
+    """
+    return {*labels, *(f"{one} and {other}" for one, other in combinations(labels, 2))}
+
+
+def _with_features(found: Sequence[set[str]], encoder: Encoder) -> Phrases:
+    """What at least two items have, from the texts of each item."""
     counts = Counter(phrase for each in found for phrase in each)
     known = {phrase: column for column, phrase in enumerate(sorted(p for p in counts if counts[p] >= LEAST))}
     columns = [sorted(known[phrase] for phrase in each if phrase in known) for each in found]
@@ -81,27 +104,29 @@ def read_phrases(captions: Sequence[str], encoder: Encoder) -> Phrases:
 
 
 class PhraseNEST(NEST):
-    """NEST that learns from phrases as well; ``phrases`` are those of the captions of the pairs, row by row."""
+    """NEST that learns from phrases and names as well: those of the captions and labels of the pairs, row by row."""
 
-    def __init__(self, phrases: Phrases, **options: Any) -> None:
+    def __init__(self, phrases: Phrases, names: Phrases, **options: Any) -> None:
         super().__init__(**options)
-        self.phrases = phrases
+        self.phrases, self.names = phrases, names
 
     def _stages(self, items: int) -> list[Schedule]:
         first, second = super()._stages(items)
-        return [replace(first, epochs=self.config.epochs or _EPOCHS), second]
+        return [replace(first, epochs=self.config.epochs or _EPOCHS, batch=second.batch), second]
 
     def _objective(self, data: TrainingSet) -> PhraseObjective:
         epochs = [stage.epochs for stage in self._stages(len(data))]
-        return PhraseObjective(data, self.config, epochs=epochs, phrases=self.phrases)
+        return PhraseObjective(data, self.config, epochs=epochs, phrases=self.phrases, names=self.names)
 
 
 class PhraseObjective(Objective):
-    """The loss of NEST, with that of phrases in the first stage."""
+    """The loss of NEST, with that of phrases and names in the first stage."""
 
-    def __init__(self, data: TrainingSet, config: Any, *, epochs: list[int], phrases: Phrases) -> None:
+    def __init__(self, data: TrainingSet, config: Any, *, epochs: list[int], phrases: Phrases, names: Phrases) -> None:
         super().__init__(data, config, epochs=epochs)
-        self.items, self.phrase_features = phrases.items, torch.from_numpy(phrases.features)
+        self.phrases, self.names = phrases.items, names.items
+        self.items = sparse.hstack([self.phrases, self.names], format="csr")
+        self.phrase_features = torch.from_numpy(np.concatenate([phrases.features, names.features]))
         shares = (self.items.T @ data.labels.astype(np.float32)) / np.maximum(self.items.sum(axis=0).T, 1)
         self.phrase_labels = torch.from_numpy(np.asarray(shares, np.float32))
         self.phrase_scale = nn.Parameter(self.log_scale.detach().clone())
@@ -130,10 +155,17 @@ class PhraseObjective(Objective):
         return F.normalize(outputs[:, self.classes :], dim=1)
 
     def _draw(self, rows: Tensor) -> Any:
-        """One phrase of each item that has any, without repetitions."""
-        starts, ends = self.items.indptr[rows.numpy()], self.items.indptr[rows.numpy() + 1]
-        places = starts + (torch.rand(len(rows)).numpy() * (ends - starts)).astype(np.int64)
-        return np.unique(self.items.indices[places[ends > starts]])
+        """A phrase of each item that has any, or a name, without repetitions; columns of all."""
+        named = torch.rand(len(rows)) < _NAMED
+        names = self.phrases.shape[1] + _one_of_each(self.names, rows[named].numpy())
+        return np.unique(np.concatenate([_one_of_each(self.phrases, rows[~named].numpy()), names]))
+
+
+def _one_of_each(items: sparse.csr_matrix, rows: IntArray) -> IntArray:
+    """A random column of each of these rows that has any."""
+    starts, ends = items.indptr[rows], items.indptr[rows + 1]
+    places = starts + (torch.rand(len(rows)).numpy() * (ends - starts)).astype(np.int64)
+    return np.asarray(items.indices[places[ends > starts]], np.int64)
 
 
 def _contrast(log_scale: Tensor, images: Tensor, texts: Tensor, right: Tensor) -> Tensor:

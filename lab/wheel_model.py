@@ -1,8 +1,8 @@
 """Train the bundled model on all pairs of coco66k, score a twin on pairs it has not seen, and write the card.
 
-Both learn from phrases of the captions too. The twin has the same options and is trained without the 4,956 queries and
-the 3,000 photographs. The scores in the card are the twin's; the model itself has seen every pair. Both are trained at
-once, with one thread each; an interrupted run is resumed.
+Both learn from phrases of the captions and from names of the labels too. The twin has the same options and is trained
+without the 4,956 queries and the 3,000 photographs. The scores in the card are the twin's; the model itself has seen
+every pair. Both are trained at once, with one thread each; an interrupted run is resumed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import typer
 
 from lab.data import PROJECT, coco66k, coco66k_place, coco66k_root, write_measurement
-from lab.phrases import PhraseNEST, read_phrases
+from lab.phrases import PhraseNEST, read_names, read_phrases
 from rmsh.compare.provenance import commit
 from rmsh.core.errors import DataError
 from rmsh.core.files import cache_folder, write_text
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 FOLDER = PROJECT / "src" / "rmsh" / "models" / "coco"
 TWIN = cache_folder() / "wheel-twin"
 _RANK, _RECALL = 10, (1, 10)
+_UNRELATED = 0.20  # cosine of words and unrelated images: the mean of the dev queries and the photographs by the twin
 _CREDIT = (
     "captions and labels of MS COCO 2014 by the COCO Consortium, CC BY 4.0 (https://cocodataset.org); the model comes "
     "with rmsh, whose package has its card"
@@ -120,10 +121,12 @@ def train(rows: IntArray, options: dict[str, Any], folder: Path) -> None:
     torch.set_num_threads(1)
     pairs, captions, _ = _read()
     checkpoint = cache_folder() / f"wheel-model-{len(rows)}.safetensors"
-    phrases = read_phrases(captions, _encoders(pairs)["text"])
-    method = PhraseNEST(phrases.take(rows), **options)
+    encoder = _encoders(pairs)["text"]
+    phrases, names = read_phrases(captions, encoder), read_names(np.asarray(pairs.labels), pairs.class_names, encoder)
+    method = PhraseNEST(phrases.take(rows), names.take(rows), **options)
     model = method.fit(pairs.take(rows), checkpoint=checkpoint, on_progress=_report).model
-    facts = {name: value for name, value in model.facts.items() if name != "history"} | {"data": _CREDIT}
+    facts = {name: value for name, value in model.facts.items() if name != "history"}
+    facts |= {"data": _CREDIT, "unrelated": _UNRELATED}
     encoders = {m: encoder.describe() for m, encoder in _encoders(pairs).items()}
     replace(rounded(model).with_encoders(encoders), facts=facts).save(folder)
     checkpoint.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from lab import phrases
-from lab.phrases import PhraseNEST, PhraseObjective, _contrast, phrases_of, read_phrases
+from lab.phrases import PhraseNEST, PhraseObjective, _contrast, names_of, phrases_of, read_names, read_phrases
 from rmsh.data.pairs import Pairs
 from rmsh.methods.nest import NEST
 from rmsh.training.loop import TrainingSet
@@ -47,6 +47,29 @@ def test_a_phrase_of_one_caption_is_left_out(captions: list[str]) -> None:
     assert found.take(np.array([2])).items.sum() == 0
 
 
+def test_names_are_those_of_one_label_or_two_that_two_items_have(captions: list[str]) -> None:
+    assert names_of(["cat", "couch", "dog"]) == {
+        *("cat", "couch", "dog"),
+        *("cat and couch", "cat and dog", "couch and dog"),
+    }
+    found = read_names(np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]], np.uint8), ["cat", "couch", "dog"], Letters())
+    assert found.items.toarray().tolist() == [[1, 1, 1], [1, 1, 1], [0, 0, 1]]  # cat, cat and couch, couch
+    assert found.features[1].tolist() == Letters().encode(["cat and couch"])[0].tolist()
+
+
+def test_a_batch_draws_phrases_and_fewer_names(captions: list[str]) -> None:
+    labels = np.repeat(np.eye(4, dtype=np.uint8), 50, axis=0)
+    data = TrainingSet(np.ones((200, 3), np.float32), Letters().encode(captions), labels)
+    found, names = read_phrases(captions, Letters()), read_names(labels, WORDS, Letters())
+    config = PhraseNEST.Config(bits=32, hidden=4)
+    objective = PhraseObjective(data, config, epochs=[1, 1], phrases=found, names=names)
+    of_captions = found.items.shape[1]
+    drawn = [objective._draw(torch.arange(50, 51)) for _ in range(300)]  # the first cat
+    own = {*found.items[50].indices.tolist(), of_captions + sorted(WORDS).index("cat")}
+    assert {int(column) for each in drawn for column in each} == own
+    assert 15 <= sum(int(each[0]) >= of_captions for each in drawn) <= 85  # 45 are expected
+
+
 def test_contrast_has_equal_shares_of_what_is_right() -> None:
     images, texts = torch.eye(2), torch.tensor([[1.0, 0.0]])
     found = _contrast(torch.tensor(math.log(2.0)), images, texts, torch.tensor([[1.0], [1.0]]))
@@ -59,8 +82,9 @@ def test_contrast_has_equal_shares_of_what_is_right() -> None:
 def test_labels_of_a_phrase_are_shares_of_its_items(captions: list[str]) -> None:
     found, labels = read_phrases(captions, Letters()), np.repeat(np.eye(4, dtype=np.uint8), 50, axis=0)
     data = TrainingSet(np.ones((200, 3), np.float32), Letters().encode(captions), labels)
-    objective = PhraseObjective(data, PhraseNEST.Config(bits=32, hidden=4), epochs=[1, 1], phrases=found)
-    assert objective.phrase_labels.shape == (found.items.shape[1], 4)
+    names, config = read_names(labels, WORDS, Letters()), PhraseNEST.Config(bits=32, hidden=4)
+    objective = PhraseObjective(data, config, epochs=[1, 1], phrases=found, names=names)
+    assert objective.phrase_labels.shape == (found.items.shape[1] + 4, 4)
     of_house = sorted({phrase for c in captions for phrase in phrases_of(c)}).index("house")
     assert objective.phrase_labels[of_house].tolist() == [0.25] * 4
 
@@ -72,10 +96,10 @@ def test_words_find_images_better_than_without_phrases(captions: list[str]) -> N
     pairs = Pairs(
         ids=np.arange(200), images=images, texts=Letters().encode(captions), labels=labels, class_names=("thing",)
     )
-    options = {"bits": 32, "epochs": 30, "hidden": 32}
-    found = read_phrases(captions, Letters())
+    options = {"bits": 32, "epochs": 30, "hidden": 32, "batch": 10}  # 40 in the first stage of phrases
+    found, names = read_phrases(captions, Letters()), read_names(labels, pairs.class_names, Letters())
     shares = []
-    for method in (NEST(**options), PhraseNEST(found, **options)):
+    for method in (NEST(**options), PhraseNEST(found, names, **options)):
         model = method.fit(pairs).model
         similar = model.embed(Letters().encode(WORDS), "text") @ model.embed(images, "image").T
         best = np.argsort(-similar, axis=1)[:, :20]

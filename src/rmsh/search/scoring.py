@@ -9,9 +9,9 @@ other. The weights were chosen on the ``dev`` queries of lab/first_page.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,9 @@ class Scale(NamedTuple):
 TEXT_TO_TEXT, TEXT_TO_IMAGE, IMAGE_TO_IMAGE = Scale(0.08, 0.1), Scale(0.28, 0.12), Scale(0.23, 0.14)
 BITS = Scale(0.1, 0.2)  # agreement of values and bits
 # Scores below are typical of queries that nothing answers: with image and caption, and with one of them alone, among
-# 3,000 items. Measured by `make lab ARGS="cut-off"`; the second was chosen there on dev queries over images alone. The
-# best of more unrelated items is nearer: like the largest of n normal deviates, it grows with the root of 2 log n.
+# 3,000 items. Measured by `make lab ARGS="cut-off"`; the second was chosen on dev queries over images alone, with a
+# former model. The best of more unrelated items is nearer: like the largest of n normal deviates, it grows with the
+# root of 2 log n.
 WEAK, WEAK_ALONE, WEAK_AMONG, WEAK_GROWTH = 5.5, 6.4, 3000, 1.1
 MINUS = 0.7  # weight of what is subtracted from a query
 OWN, OTHER, WORDS = 1.0, 0.8, 1.0  # weights: same modality as the query, the other one, share of words found
@@ -173,6 +174,16 @@ def standardise(similarities: ScoreArray, scale: Scale) -> ScoreArray:
         array([ 1., nan])
     """
     return (similarities - scale.mean) / scale.deviation
+
+
+def text_to_image(facts: Mapping[str, Any]) -> Scale:
+    """The scale of texts and images by a model with these facts, which may tell the mean: it depends on the training.
+
+    Example:
+        >>> text_to_image({}), text_to_image({"unrelated": 0.2})
+        (Scale(mean=0.28, deviation=0.12), Scale(mean=0.2, deviation=0.12))
+    """
+    return TEXT_TO_IMAGE._replace(mean=facts.get("unrelated", TEXT_TO_IMAGE.mean))
 
 
 def summed(scale: Scale, weights: Sequence[float], length: float) -> Scale:
