@@ -57,8 +57,9 @@ def to_words(packed: NDArray[np.uint8]) -> WordArray:
         array([[257]], dtype=uint64)
     """
     n, width = packed.shape
-    padded = np.zeros((n, -(-width // 8) * 8), dtype=np.uint8)
-    padded[:, :width] = packed
+    padded = np.zeros((n, -(-width // 8) * 8), dtype=np.uint8) if width % 8 else packed.copy()
+    if width % 8:
+        padded[:, :width] = packed
     words = padded.view("<u8")
     return words if sys.byteorder == "little" else words.astype(np.uint64)
 

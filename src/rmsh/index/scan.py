@@ -52,22 +52,20 @@ class Scan(StoredIndex):
         self.threads = check_threads(threads)
 
     def _nearest(self, words: WordArray, k: int, where: BitArray | None) -> Hits:
-        from rmsh.index._kernels.scan import nearest
+        from rmsh.index._kernels.scan import nearest, split_keys
 
         inputs, size = self._kernel_inputs(where), max(_BLOCK_QUERIES, _BLOCK_BYTES // (16 * k))
+        tasks = _divide(len(words), self.row_count, width=self.width, threads=self.threads)
+        if len(tasks) == 1 and len(words) <= size:  # by the shortest way: a scan leaves no Python in the caches
+            return to_hits(nearest(read_only(words), *inputs, 0, self.row_count, k), split_keys)
 
         def run(task: _Task) -> IntArray:
-            found = []
-            for start in range(task.queries.start, task.queries.stop, size):
-                queries = read_only(words[start : min(start + size, task.queries.stop)])
-                found.append(nearest(queries, *inputs, task.first, task.end, k))
-            return found[0] if len(found) == 1 else np.concatenate(found)
+            starts = range(task.queries.start, task.queries.stop, size)
+            blocks = [read_only(words[start : min(start + size, task.queries.stop)]) for start in starts]
+            return np.concatenate([nearest(queries, *inputs, task.first, task.end, k) for queries in blocks])
 
-        tasks = _divide(len(words), self.row_count, width=self.width, threads=self.threads)
         found = run_all([partial(run, task) for task in tasks])
-        if len(found) == 1:
-            return to_hits(found[0])
-        if tasks[0].queries != tasks[-1].queries:
+        if len(tasks) == 1 or tasks[0].queries != tasks[-1].queries:
             return to_hits(np.concatenate(found))
         return to_hits(np.sort(np.concatenate(found, axis=1), axis=1)[:, :k])
 
@@ -85,10 +83,9 @@ class Scan(StoredIndex):
         return to_neighbours(np.concatenate(owners), np.concatenate(keys), queries=len(words))
 
     def _kernel_inputs(self, where: BitArray | None) -> tuple[Any, Any, Any, Any]:
-        """Base and tail as flat words, and both masks, empty if they admit all rows."""
-        base, tail = (segment.reshape(-1) for segment in self.segments)
+        """Base and tail, and both masks, empty if they admit all rows."""
         alive = _NO_MASK if self.alive is None else self.alive
-        return base, tail, alive, _NO_MASK if where is None else read_only(where)
+        return *self.segments, alive, _NO_MASK if where is None else read_only(where)
 
 
 def check_threads(threads: int | None) -> int:
@@ -111,6 +108,8 @@ class _Task(NamedTuple):
 def _divide(queries: int, rows: int, *, width: int, threads: int) -> list[_Task]:
     """Divide a search into one task per thread, by queries if there are many, otherwise by rows."""
     count = max(1, min(threads, queries * rows * width // _WORDS_PER_THREAD))
+    if count == 1:
+        return [_Task(slice(0, queries), 0, rows)]
     by_queries = queries >= count * _QUERIES_PER_THREAD
     ranges = pairwise((queries if by_queries else rows) * i // count for i in range(count + 1))
     if by_queries:

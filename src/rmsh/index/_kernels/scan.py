@@ -240,6 +240,16 @@ def sort_keys(nearest: Any, states: Any, count: int) -> Any:
 
 
 @kernel
+def split_keys(keys: Any) -> Any:
+    """Rows and distances of keys, int64 and int32 (Q, k)."""
+    rows, distances = np.empty(keys.shape, np.int64), np.empty(keys.shape, np.int32)
+    for q in range(len(keys)):
+        for i in range(keys.shape[1]):
+            rows[q, i], distances[q, i] = keys[q, i] & ((1 << ROW_BITS) - 1), keys[q, i] >> ROW_BITS
+    return rows, distances
+
+
+@kernel
 def nearest(queries: Any, base: Any, tail: Any, alive: Any, where: Any, first: int, end: int, k: int) -> Any:
     """Sorted keys of the k nearest among the rows first..end, int64 (Q, at most k); FAR if there are fewer."""
     count, width = queries.shape
@@ -247,7 +257,7 @@ def nearest(queries: Any, base: Any, tail: Any, alive: Any, where: Any, first: i
     found, states = Nearest(k, keys, np.zeros((count, 64 * width + 1), np.int64)), np.zeros((count, 3), np.int64)
     for q in range(count):
         states[q, 0] = 64 * width + 1
-    for words, begin in ((base, 0), (tail, len(base) // width)):
+    for words, begin in ((base.reshape(-1), 0), (tail.reshape(-1), base.size // width)):
         start, stop = max(first - begin, 0), min(end - begin, len(words) // width)
         if start < stop:
             segment = Segment(words, begin, alive, where)
@@ -271,7 +281,7 @@ def within(queries: Any, base: Any, tail: Any, alive: Any, where: Any, first: in
     owners, keys, size = np.empty(2 * TILE * count, np.int64), np.empty(2 * TILE * count, np.int64), 0
     states, nothing = np.full((count, 3), radius + 1), np.empty((count, 0), np.int64)
     no_nearest = Nearest(0, nothing, nothing)
-    for words, begin in ((base, 0), (tail, len(base) // width)):
+    for words, begin in ((base.reshape(-1), 0), (tail.reshape(-1), base.size // width)):
         start, stop = max(first - begin, 0), min(end - begin, len(words) // width)
         segment = Segment(words, begin, alive, where)
         while start < stop:
