@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -133,9 +133,8 @@ def code(
 ) -> CodesFile:
     """The codes of all items, for `rmsh evaluate`; ``trained`` is the split of the training of the model, if known."""
     encoders = restore_encoders(model, opened.pairs)
-    pairs = encode_pairs(
-        opened.pairs, encoders, cache=cache, executor=executor, on_skipped=on_skipped, on_progress=on_progress
-    )
+    told: dict[str, Any] = {"on_skipped": on_skipped, "on_progress": on_progress}
+    pairs = encode_pairs(opened.pairs, encoders, cache=cache, executor=executor, **told)
     codes = {m: model.encode(pairs.features(m), m).packed for m in MODALITIES if pairs.column(m) is not None}
     if model.database and opened.split is not None:
         for modality, packed in codes.items():
@@ -198,9 +197,8 @@ def item_coder(model: Model, *, image_path: ImagePath, on_skipped: OnSkipped | N
         if skipped:  # named as in the library; of an item without codes, nothing is left
             images = {item.id: item.picture or item.id for item in items}
             coded = {name for found in codes.values() for name in found.ids.tolist()}
-            (on_skipped or _refuse)(
-                [replace(s, file=images[s.id], left_out="picture" if s.id in coded else "item") for s in skipped]
-            )
+            named = [replace(s, file=images[s.id], left_out="picture" if s.id in coded else "item") for s in skipped]
+            (on_skipped or _refuse)(named)
         return codes
 
     return encode

@@ -37,11 +37,7 @@ class RetrievalSet:
 
 
 def read_retrieval_set(
-    codes: Path,
-    labels: Path | None = None,
-    *,
-    queries: int | None = None,
-    direction: Direction | None = None,
+    codes: Path, labels: Path | None = None, *, queries: int | None = None, direction: Direction | None = None
 ) -> RetrievalSet:
     """Read codes and labels written by any program; ``codes`` may contain the labels too.
 

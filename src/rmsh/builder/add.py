@@ -222,9 +222,8 @@ def load_shards(
 def _copy_images(source: Source, into: Path) -> None:
     """Link image files into a folder, or copy them if the disk has no links."""
     for record in source.origin.records:
-        if record.picture is None or (into / record.picture).exists():
+        if record.picture is None or (target := into / record.picture).exists():
             continue
-        target = into / record.picture
         make_folder(target.parent)
         try:
             os.link(source.origin.path(record.picture), target)

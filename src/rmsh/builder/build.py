@@ -64,6 +64,7 @@ KNOWN, MANY_PAIRS = 0.5, 20_000
 _USUAL = {"store": "codes+vectors", "place": True}
 
 Tell: TypeAlias = Callable[[str], None]  # called with a sentence for the user
+_Encoders: TypeAlias = "Mapping[Modality, Encoder]"
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ class _Build:
         self._write_library(model, store_key)
         return self._write_report(model, split, facts | {"seconds": dict(self.stages.seconds)})
 
-    def _encode(self, encoders: Mapping[Modality, Encoder]) -> None:
+    def _encode(self, encoders: _Encoders) -> None:
         start, skipped_before, strict = time.perf_counter(), len(self.source.origin.skipped), self.config.strict
         cache = self.stages.folder / "features"
         told: dict[str, Any] = {"executor": self.executor, "on_progress": self.on_progress}
@@ -199,9 +200,7 @@ class _Build:
         for sentence in count_skipped(self.source.origin.skipped[skipped_before:]):
             self.tell(sentence)
 
-    def _learn(
-        self, method: Method, split: Split, encoders: Mapping[Modality, Encoder], key: str
-    ) -> tuple[Model, dict[str, Any]]:
+    def _learn(self, method: Method, split: Split, encoders: _Encoders, key: str) -> tuple[Model, dict[str, Any]]:
         """The trained model, or the bundled one if it finds more held-out items; and the choice of delta."""
         pairs, delta, learn_from = self.source.pairs, dict[str, Any](), self.source.learn_from
         may_use_wheel = self.config.learn_from is None and learn_from == "pairs" and self.config.default_model
@@ -217,16 +216,12 @@ class _Build:
         model = self._train(method, pairs, split, encoders, key)
         count = model.facts["items"]
         self.tell(f"trained on the {learn_from} of {count:,} items; {len(split.query):,} were held out")
-        if may_use_wheel and (trained := _mean_recall(model, pairs, split)) < known:
-            self.tell(
-                f"recall@10 of held-out items: {trained:.3f} by the trained model, {known:.3f} by the bundled one"
-            )
+        if may_use_wheel and (own := _mean_recall(model, pairs, split)) < known:
+            self.tell(f"recall@10 of held-out items: {own:.3f} by the trained model, {known:.3f} by the bundled one")
             model = wheel_model()
         return model, delta
 
-    def _train(
-        self, method: Method, pairs: Pairs, split: Split, encoders: Mapping[Modality, Encoder], key: str
-    ) -> Model:
+    def _train(self, method: Method, pairs: Pairs, split: Split, encoders: _Encoders, key: str) -> Model:
         work = self.stages.folder
         folder, checkpoint = work / "model", work / f"checkpoint-{key}.safetensors"
 
@@ -252,10 +247,9 @@ class _Build:
         words = partial(
             scores.word_precision, model, source, split, store=config.store, seed=config.seed, work=stages.folder
         )
-        return found | {
-            "scores": stages.run("scores", model_key, score),
-            "words": stages.run("words", store_key, words),
-        }
+        found["scores"] = stages.run("scores", model_key, score)
+        found["words"] = stages.run("words", store_key, words)
+        return found
 
     def _write_library(self, model: Model, key: str) -> None:
         folder, origin = self.stages.folder / "library", self.source.origin

@@ -76,9 +76,7 @@ def render_report(report: Mapping[str, Any], *, images: Path) -> str:
         f"<p>{escape(report['no_scores'])}</p>" if report["no_scores"] else "",
     ]
     for direction, name in DIRECTION_NAMES.items():
-        searches = [
-            _search_section(search, images) for search in report["searches"] if search["direction"] == direction
-        ]
+        searches = [_search_section(one, images) for one in report["searches"] if one["direction"] == direction]
         sections += [f"<h2>{name}</h2>", *searches] if searches else []
     if skipped["count"]:
         listed = "".join(f"<li>{escape(sentence)}" for sentence in skipped["examples"])

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,6 +27,7 @@ from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.core.types import IntArray, Modality, Store
 from rmsh.data.labels import Classes, label_texts, mine_classes
 from rmsh.data.open import open_pairs
+from rmsh.data.pairs import listed
 from rmsh.data.records import Origin, Skipped, locate, refuse_skipped, to_pairs
 from rmsh.features.decoding import processors
 from rmsh.features.extract import encode_pairs, file_state
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 
 Signal: TypeAlias = Literal["labels", "pairs", "nothing"]  # what a model learns from
+Known: TypeAlias = Mapping[str, ImageFile] | Path  # image files as they were before, see :func:`read_files`
 
 FILES = "files.json"
 LEAST_ITEMS = 30  # with fewer complete items, none can be held out of training
@@ -128,9 +129,8 @@ def read_source(data: str | Path, config: BuildConfig, *, work: Path, on_progres
     method, labels_from, learn_from = method_class(config.method), config.labels_from, config.learn_from
     source = read_raw(data, strict=config.strict, known=work / FILES, place=config.place, on_progress=on_progress)
     pairs, by_folder = source.pairs, source.origin.folder_labels and not method.supervised
-    given = pairs.labels is not None and labels_from in (
-        ("data", "folders") if by_folder else (None, "data", "folders")
-    )
+    chosen = ("data", "folders") if by_folder else (None, "data", "folders")
+    given = pairs.labels is not None and labels_from in chosen
     if learn_from is None:
         few = (pairs.has_image & pairs.has_text).sum() < LEAST_ITEMS
         learn_from = "labels" if given or method.supervised else "pairs"
@@ -155,12 +155,7 @@ def read_source(data: str | Path, config: BuildConfig, *, work: Path, on_progres
 
 
 def read_raw(
-    data: str | Path,
-    *,
-    strict: bool,
-    known: Path | Mapping[str, ImageFile] = MappingProxyType({}),
-    place: bool = True,
-    on_progress: OnProgress = ignore,
+    data: str | Path, *, strict: bool, known: Known | None = None, place: bool = True, on_progress: OnProgress = ignore
 ) -> Source:
     """Read items with the labels and texts that they have; ``known`` as in :func:`read_files`."""
     opened = open_pairs(data, on_progress=on_progress)
@@ -169,16 +164,13 @@ def read_raw(
     if strict:
         refuse_skipped(opened.origin.skipped, opened.name)
     source = Source(opened.pairs, opened.origin, opened.notes, opened.name)
-    return with_files(source, known=known, place=place, on_progress=on_progress)
+    return with_files(source, known=known or {}, place=place, on_progress=on_progress)
 
 
-def with_files(
-    source: Source, *, known: Path | Mapping[str, ImageFile], place: bool, on_progress: OnProgress
-) -> Source:
+def with_files(source: Source, *, known: Known, place: bool, on_progress: OnProgress) -> Source:
     """Add what image files tell; items without a text get the caption of their file, or else its keywords."""
     names = [record.picture for record in source.origin.records if record.picture is not None]
-    files = read_files(source.origin, names, known=known, place=place, on_progress=on_progress)
-    source = replace(source, files=files)
+    source = replace(source, files=read_files(source.origin, names, known=known, place=place, on_progress=on_progress))
     records, count = [], 0
     for record in source.origin.records:
         file = source.files.get(record.picture or "")
@@ -219,7 +211,7 @@ def _labelled(source: Source, labels_from: str | None) -> Source:
         source,
         classes,
         f"no labels given; {'' if source.learn_from == 'labels' else 'for filters, '}the most frequent words of the "
-        f"texts become the classes: {_shown(classes)}",
+        f"texts become the classes: {listed(classes, most=_MOST_SHOWN)}",
     )
 
 
@@ -229,11 +221,6 @@ def with_classes(source: Source, classes: Classes, *notes: str) -> Source:
     texts = [""] * len(pairs) if pairs.texts is None else np.asarray(pairs.texts).tolist()
     labelled = replace(pairs, labels=label_texts(texts, classes), class_names=tuple(classes))
     return replace(source, pairs=labelled, notes=(*source.notes, *notes), classes=classes)
-
-
-def _shown(classes: Classes) -> str:
-    more = len(classes) - _MOST_SHOWN
-    return ", ".join([*classes][:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def with_texts(source: Source) -> Source:
@@ -282,12 +269,7 @@ def encode_source(
 
 
 def read_files(
-    origin: Origin,
-    names: Iterable[str],
-    *,
-    known: Mapping[str, ImageFile] | Path,
-    place: bool = True,
-    on_progress: OnProgress = ignore,
+    origin: Origin, names: Iterable[str], *, known: Known, place: bool = True, on_progress: OnProgress = ignore
 ) -> dict[str, ImageFile]:
     """The image files of data by name; those that cannot be read are left out, because their encoder reports them.
 
@@ -319,12 +301,9 @@ def read_files(
             report(count)
     if isinstance(known, Path) and found != before:
         make_folder(known.parent, mode=0o700)
-        write_json(known, {name: _to_json(file) for name, file in found.items()})
+        photos = {name: asdict(file.photo) | {"look": file.photo.look.hex()} for name, file in found.items()}
+        write_json(known, {name: asdict(file) | {"photo": photos[name]} for name, file in found.items()})
     return found if place else {name: replace(f, photo=replace(f.photo, place=None)) for name, f in found.items()}
-
-
-def _to_json(file: ImageFile) -> dict[str, Any]:
-    return asdict(file) | {"photo": asdict(file.photo) | {"look": file.photo.look.hex()}}
 
 
 def _load(path: Path) -> dict[str, ImageFile]:
@@ -333,9 +312,7 @@ def _load(path: Path) -> dict[str, ImageFile]:
         return {}
     with suppress(FormatError, AttributeError, KeyError, TypeError, ValueError):
         return {
-            str(name): ImageFile(
-                int(file["size"]), int(file["modified"]), str(file["hash"]), Photo.parse(file["photo"])
-            )
-            for name, file in read_json(path).items()
+            str(name): ImageFile(int(one["size"]), int(one["modified"]), str(one["hash"]), Photo.parse(one["photo"]))
+            for name, one in read_json(path).items()
         }
     return {}

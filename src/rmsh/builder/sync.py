@@ -157,12 +157,8 @@ def _read_state(folder: Path) -> dict[str, Any]:
 def _read_stored(library: Library) -> _Stored:
     with library.reading() as connection:
         items = items_of_rows(connection, rows_of(connection, "SELECT row FROM items").tolist())
-        of_row = dict(read_photos(connection))
-    return _Stored(
-        {item.id: item for item in items.values()},
-        {item.id: row for row, item in items.items()},
-        {items[row].id: file for row, file in of_row.items() if row in items},
-    )
+        files = {items[row].id: file for row, file in read_photos(connection) if row in items}
+    return _Stored({item.id: item for item in items.values()}, {item.id: row for row, item in items.items()}, files)
 
 
 def _unreadable(source: Source, stored: _Stored) -> list[Skipped]:
@@ -220,23 +216,18 @@ def _write(
     model, part = library.model(), source.take(np.array(places))
     with library.reading() as connection:
         vectors = has_vectors(connection)
-    encoders = restore_encoders(model, part.pairs)
-    part = encode_source(part, encoders, cache=cache_folder(), on_progress=on_progress)
-    skipped = part.origin.skipped[len(source.origin.skipped) :]
+    part = encode_source(part, restore_encoders(model, part.pairs), cache=cache_folder(), on_progress=on_progress)
     if len(part.pairs):
         write_items(library, model, part, copy_images=False, vectors=vectors, update=update, on_progress=on_progress)
-    return skipped
+    return part.origin.skipped[len(source.origin.skipped) :]
 
 
 def _write_files(library: Library, source: Source, stored: _Stored, names: Iterable[str]) -> None:
     """Store the state of files that were touched, or that the library did not know yet."""
     picture_of = {record.id: record.picture or "" for record in source.origin.records}
     known = {name: source.files[picture_of[name]] for name in names if picture_of[name] in source.files}
-    fresh = {
-        stored.rows[name]: file
-        for name, file in known.items()
-        if name in stored.rows and stored.files.get(name) != file
-    }
+    changed = {name: file for name, file in known.items() if stored.files.get(name) != file}
+    fresh = {stored.rows[name]: file for name, file in changed.items() if name in stored.rows}
     if fresh:
         with library.transaction() as connection:
             insert_photos(connection, fresh)

@@ -60,15 +60,10 @@ def build(
     from rmsh.features.executors import open_executor
 
     training: dict[str, Any] = {"method": method, "bits": bits, "seed": seed, "options": parse_options(options or [])}
-    sources = {
-        "labels_from": labels_from,
-        "learn_from": learn_from,
-        "store": store,
-        "strict": strict,
-        "place": not no_place,
-    }
     encoders = {"image_encoder": image_encoder, "text_encoder": text_encoder}
-    config = BuildConfig.parse(training | sources | encoders)
+    sources = {"labels_from": labels_from, "learn_from": learn_from}
+    stored = {"store": store, "strict": strict, "place": not no_place}
+    config = BuildConfig.parse(training | encoders | sources | stored)
     with open_executor(executor, address) as place, console.progress() as bar:
         built = run(data, out, config=config, overwrite=overwrite, executor=place, tell=console.note, on_progress=bar)
     report = built.report
@@ -210,10 +205,8 @@ def sync(
         with Library.open(library, writable=True) as opened, console.progress() as progress:
             done, total = run(opened, prune=prune, on_progress=progress), opened.count()
         report_skipped(done.skipped, skipped, console)
-        if done.missing:
-            console.note(
-                f"{len(done.missing):,} files are missing, such as {done.missing[0]}; they are forgotten next time."
-            )
+        if lost := done.missing:
+            console.note(f"{len(lost):,} files are missing, such as {lost[0]}; they are forgotten next time.")
         counts = {name: getattr(done, name) for name in ("added", "changed", "moved", "removed")}
         if first or any(counts.values()):
             told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "nothing has changed"
@@ -259,6 +252,5 @@ def duplicates(
     shown = [[group.kind, len(group.ids), group.ids[0], ", ".join(group.ids[1:])] for group in groups]
     title = f"{len(groups):,} groups with {len({name for group in groups for name in group.ids}):,} images"
     found = [{"kind": group.kind, "ids": list(group.ids)} for group in groups]
-    console.result(
-        {"groups": found}, table(title, ["kind", "images", "best", "others"], shown, words=("best", "others"))
-    )
+    readable = table(title, ["kind", "images", "best", "others"], shown, words=("best", "others"))
+    console.result({"groups": found}, readable)

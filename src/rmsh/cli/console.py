@@ -87,9 +87,7 @@ def with_console(function: Callable[..., None]) -> Callable[..., None]:
         function(Console(json=json, quiet=quiet), **options)
 
     kinds = {"json": Json, "quiet": Quiet}
-    added = [
-        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=k) for n, k in kinds.items()
-    ]
+    new = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=k) for n, k in kinds.items()]
     _, *own = signature.parameters.values()
     for parameter in own:  # help shows `--bits N`, not `--bits <int>`, and `--strict`, not `--strict / --no-strict`
         kind, option = get_args(parameter.annotation)
@@ -97,7 +95,7 @@ def with_console(function: Callable[..., None]) -> Callable[..., None]:
             option.metavar = option.metavar or _value(kind)
         elif isinstance(option, OptionInfo) and option.default is ...:  # which may be the name of a flag
             option.param_decls = (f"--{parameter.name.replace('_', '-')}",)
-    run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    run.__signature__ = signature.replace(parameters=[*own, *new])  # type: ignore[attr-defined]
     return run
 
 

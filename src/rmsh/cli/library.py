@@ -129,11 +129,8 @@ def restore(
     console.note(f"Verifying {backup}, then restoring {to}; this needs free disk space for two copies.")
     done = run(backup, to, replace=replace, keep=keep_replaced)
     kept = None if done.replaced is None else str(done.replaced)
-    console.result(
-        {**asdict(done), "replaced": kept},
-        f"{to}: restored from {backup}, {done.items:,} items",
-        *([f"replaced files: {kept}"] if kept else []),
-    )
+    readable = [f"{to}: restored from {backup}, {done.items:,} items", *[f"replaced files: {kept}"] * bool(kept)]
+    console.result({**asdict(done), "replaced": kept}, *readable)
 
 
 def repair(console: Console, library: LibraryFolder) -> None:

@@ -29,9 +29,7 @@ MODULES = {
 }
 COMMANDS = [verb for verbs in MODULES.values() for verb in verbs]
 # Commands of two words, in modules named by the first word.
-GROUPS = {
-    "library": tuple("info verify compact backup restore repair relocate upgrade export load push".split()),  # noqa: SIM905
-}
+GROUPS = {"library": tuple("info verify compact backup restore repair relocate upgrade export load push".split())}  # noqa: SIM905
 
 _INTERRUPTED = 130
 _STOPPED = "stopped; run the same command again to continue."

@@ -75,9 +75,8 @@ def failure(run: Run, error: str, seconds: float) -> Result:
 
 def write_result(path: Path, result: Mapping[str, Any]) -> None:
     """Write a result atomically, one line per key."""
-    lines = (
-        f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False, allow_nan=False)}" for key, value in result.items()
-    )
+    values = {key: json.dumps(value, ensure_ascii=False, allow_nan=False) for key, value in result.items()}
+    lines = (f"{json.dumps(key)}: {value}" for key, value in values.items())
     write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 

@@ -132,14 +132,8 @@ def _run_in_child(run: Run, path: Path, data: str, time_limit: float | None) -> 
     started, error = time.monotonic(), ""
     path.unlink(missing_ok=True)  # the result of a failed run
     try:
-        ended = subprocess.run(
-            [sys.executable, "-m", "rmsh.compare.runner"],
-            input=task,
-            text=True,
-            capture_output=True,
-            timeout=time_limit,
-            check=False,
-        )
+        child = [sys.executable, "-m", "rmsh.compare.runner"]
+        ended = subprocess.run(child, input=task, text=True, capture_output=True, timeout=time_limit, check=False)  # noqa: S603
         error = _explain(ended.returncode, ended.stderr)
     except subprocess.TimeoutExpired:
         error = f"The run took longer than the limit of {time_limit:g} s and was stopped."

@@ -158,9 +158,8 @@ def checked_format(content: Any, source: object, *, name: str, version: int, hin
         raise FormatError(f"{source} is not of the format {name!r}; {hint}.")
     found = content.get("version")
     if not isinstance(found, int) or not 1 <= found <= version:
-        raise FormatError(
-            f"{source} has version {found!r} of {name!r}, this rmsh reads up to version {version}; update rmsh."
-        )
+        given = f"{source} has version {found!r} of {name!r}"
+        raise FormatError(f"{given}, this rmsh reads up to version {version}; update rmsh.")
     return content
 
 

@@ -107,12 +107,8 @@ def _open_spec(spec: str, skip: Collection[Role], on_progress: OnProgress) -> Op
         return _open_prepared(path, skip)
     if tables := feature_tables(path):
         pairs = read_feature_tables(tables, skip=skip, source=spec)
-        return Opened(
-            pairs,
-            None,
-            (f"features of {len(pairs):,} items were taken from {len(tables):,} Parquet files",),
-            path.resolve().stem,
-        )
+        note = f"features of {len(pairs):,} items were taken from {len(tables):,} Parquet files"
+        return Opened(pairs, None, (note,), path.resolve().stem)
     if _has_raw_items(path):
         return _open_raw_items(path, on_progress)
     pairs, found, notes = read_matrix_pairs(matrix_files(path, allowed=_ALLOWED), skip=skip, source=spec)
@@ -124,17 +120,16 @@ def _open_prepared(folder: Path, skip: Collection[Role]) -> Opened:
     from pyarrow import parquet
 
     path, items_path = folder / MANIFEST, folder / ITEMS
-    manifest = checked_format(
-        read_json(path), path, name=PREPARED, version=PREPARED_VERSION, hint="prepare the pairs again"
-    )
+    hint = "prepare the pairs again"
+    manifest = checked_format(read_json(path), path, name=PREPARED, version=PREPARED_VERSION, hint=hint)
     missing = [name for name in (*manifest["files"], SPLIT) if not (folder / name).is_file()]
     if missing:
-        raise DataError(f"{folder} lacks {', '.join(missing)}; restore it or prepare the pairs again.")
+        raise DataError(f"{folder} lacks {', '.join(missing)}; restore it or {hint}.")
     try:
         check_parquet(parquet.read_metadata(items_path), items_path)
         items = parquet.read_table(items_path)
     except pa.ArrowException as error:
-        raise FormatError(f"{items_path} is damaged ({error}); restore it or prepare the pairs again.") from error
+        raise FormatError(f"{items_path} is damaged ({error}); restore it or {hint}.") from error
     columns: dict[str, Any] = {"ids": items["id"].to_numpy().astype(np.str_)}
     for role in ("images", "texts", "labels"):
         files = [] if role in skip else [folder / name for name in manifest["files"] if Path(name).stem == role]

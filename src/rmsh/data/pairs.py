@@ -30,11 +30,11 @@ def is_raw(column: Column) -> bool:
     return isinstance(column, np.ndarray) and column.dtype.kind == "U"
 
 
-def listed(problems: Iterable[object]) -> str:
-    """The first ten problems, and the number of further ones."""
+def listed(problems: Iterable[object], *, most: int = MOST_PROBLEMS) -> str:
+    """The first ten problems, or ``most``, and the number of further ones."""
     texts = [str(problem) for problem in problems]
-    more = len(texts) - MOST_PROBLEMS
-    return ", ".join(texts[:MOST_PROBLEMS]) + (f" and {more} more" if more > 0 else "")
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def checked_ids(ids: IdArray | Sequence[str], source: str) -> IdArray:

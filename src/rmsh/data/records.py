@@ -248,11 +248,10 @@ def to_pairs(
     has_image = np.array([record.picture is not None for record in records])
     has_text = np.array([record.text is not None for record in records])
     names = tuple(sorted({label for record in records for label in record.labels}))
+    paths = [str(locate(record.picture or "", folder, others)[1]) for record in records]
     return Pairs(
         ids=np.array([record.id for record in records]),
-        images=np.array([str(locate(record.picture or "", folder, others)[1]) for record in records])
-        if has_image.any()
-        else None,
+        images=np.array(paths) if has_image.any() else None,
         texts=np.array([record.text or "" for record in records]) if has_text.any() else None,
         labels=multi_hot([record.labels for record in records], names) if names else None,
         class_names=names,

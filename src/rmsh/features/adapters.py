@@ -142,9 +142,8 @@ class Transformers(_ImageAdapter):
             found = network(pixel_values=pixels)
             return found.last_hidden_state.mean(1) if found.pooler_output is None else found.pooler_output.flatten(1)
 
-        return _Loaded(
-            network, processor, embed, lambda image: processor(images=image, return_tensors="pt")["pixel_values"][0]
-        )
+        read = partial(processor, return_tensors="pt")
+        return _Loaded(network, processor, embed, lambda image: read(images=image)["pixel_values"][0])
 
 
 class MeasuredTexts(ABC):
@@ -211,9 +210,8 @@ class TransformersText(_TextAdapter):
     def _load(self) -> _Loaded:
         network = _network(self.model)
         tokenizer = require("transformers", "hub").AutoTokenizer.from_pretrained(self.model)
-        most = min(
-            tokenizer.model_max_length, getattr(network.config.get_text_config(), "max_position_embeddings", 512)
-        )
+        positions = getattr(network.config.get_text_config(), "max_position_embeddings", 512)
+        most = min(tokenizer.model_max_length, positions)
         # SigLIP was trained with padding to the full length, and attends to it.
         padding = "max_length" if network.config.model_type.startswith("siglip") else True
 

@@ -18,7 +18,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rmsh.core.errors import FormatError, InputError, RmshError
 from rmsh.core.files import checked_format, flush_folder, read_json, temporary_path, write_json
@@ -28,10 +28,6 @@ from rmsh.library.items import checksum_of, is_intact
 from rmsh.library.queries import Generation, generation_of, image_folder, last_change, library_id
 from rmsh.library.schema import RESTORE, VERSION, create_tables
 from rmsh.model import Model, load
-
-if TYPE_CHECKING:
-    import sqlite3
-
 
 MANIFEST = "manifest.json"
 REPORT = "report.json"

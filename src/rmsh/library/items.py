@@ -155,9 +155,7 @@ class KeptWords:
 
     def __init__(self, places: int) -> None:
         self._lock = threading.Lock()
-        self._rows = np.zeros(
-            places, dtype=np.int64
-        )  # the row at each place; 0, which is never a row, if there is none
+        self._rows = np.zeros(places, dtype=np.int64)  # the row at each place, or 0, which is never a row
         self._bits = np.zeros(places, dtype=np.uint64)
 
     @staticmethod

@@ -170,9 +170,7 @@ def label_hints(labels: Mapping[str, LabelEntry], where: Filter) -> list[str]:
     hints = []
     for name in islice(dict.fromkeys(name for name in _labels_in(where) if name not in labels), _MOST_HINTS):
         near = " or ".join(known[each] for each in difflib.get_close_matches(name.lower(), known, n=3))
-        hints.append(
-            f"No item has the label {name}; did you mean {near}?" if near else f"No item has the label {name}."
-        )
+        hints.append(f"No item has the label {name}" + (f"; did you mean {near}?" if near else "."))
     return hints
 
 

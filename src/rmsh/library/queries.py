@@ -55,9 +55,8 @@ class Generation(NamedTuple):
     def check(self, model: str, *given: Codes) -> None:
         """Raise CodesError for codes of another model or length."""
         if model != self.fingerprint:
-            raise CodesError(
-                f"Got codes of the model {model}, the library has those of {self.fingerprint}; use its model."
-            )
+            found = f"codes of the model {model}, the library has those of {self.fingerprint}"
+            raise CodesError(f"Got {found}; use its model.")
         for codes in given:
             if codes.bits != self.bits:
                 raise CodesError(f"Got codes of {codes.bits} bits, the library has {self.bits}; use its model.")
@@ -382,9 +381,8 @@ _AT_ONCE = f"""
 def _stored_at_once(connection: sqlite3.Connection, rows: Sequence[int]) -> Iterator[StoredItem]:
     """As :func:`stored_items`, but in one step, during which other threads run; damaged items may be missing."""
     with suppress(sqlite3.Error, ValueError):  # a value that cannot be in JSON
-        for row, name, text, picture, labels, checksum in json.loads(
-            connection.execute(_AT_ONCE, (json.dumps(rows),)).fetchone()[0]
-        ):
+        (found,) = connection.execute(_AT_ONCE, (json.dumps(rows),)).fetchone()
+        for row, name, text, picture, labels, checksum in json.loads(found):
             yield row, name, text, picture, sorted(labels, key=str), checksum
 
 
@@ -441,10 +439,8 @@ def matching_rows(
 
 def _row_blocks(connection: sqlite3.Connection, rows: str, value: str | int) -> Iterator[IntArray]:
     """The rows that a statement selects, in increasing blocks."""
-    last = 0
-    while len(
-        found := _joined_rows(connection, f"{rows} AND row > ? ORDER BY row LIMIT ?", value, last, _FILTER_BLOCK)
-    ):
+    last, block = 0, f"{rows} AND row > ? ORDER BY row LIMIT ?"
+    while len(found := _joined_rows(connection, block, value, last, _FILTER_BLOCK)):
         yield found
         last = int(found[-1])
 

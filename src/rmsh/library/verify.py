@@ -219,9 +219,8 @@ def manifest_problems(folder: Path, connection: sqlite3.Connection) -> Iterator[
     """A message if the manifest does not match the database."""
     manifest = read_manifest(folder)
     # The manifest may name an older model if recoding was interrupted; the next writer completes it.
-    known = connection.execute(
-        "SELECT fingerprint, bits FROM generations WHERE generation <= (SELECT generation FROM library)"
-    ).fetchall()
+    select = "SELECT fingerprint, bits FROM generations WHERE generation <= (SELECT generation FROM library)"
+    known = connection.execute(select).fetchall()
     named = manifest.get("model"), manifest.get("bits")
     if manifest.get("id") != queries.library_id(connection) or named not in known:
         yield f"manifest.json of {folder} does not match the database; `rmsh library upgrade` rewrites it."

@@ -80,9 +80,8 @@ def entity_of(
             size = f"{len(value.encode()):,} bytes; Milvus allows {MAX_BYTES:,}"
             raise InputError(f"Item {item.id[:40]!r} has a string of {size}: shorten it.")
     if len(item.labels) > MAX_LABELS:
-        raise InputError(
-            f"Item {item.id!r} has {len(item.labels):,} labels; Milvus allows {MAX_LABELS:,}: remove some."
-        )
+        found = f"{len(item.labels):,} labels; Milvus allows {MAX_LABELS:,}"
+        raise InputError(f"Item {item.id!r} has {found}: remove some.")
     content = {
         "id": item.id,
         "labels": list(item.labels),
@@ -183,9 +182,8 @@ class Collection:
             if "library" not in table.about:
                 raise FormatError(f"{address} is an index without items; give the address of a pushed library.")
             if (made_by := table.about["model"]) != loaded.fingerprint:
-                raise CodesError(
-                    f"The model is {loaded.fingerprint}, {address} has codes of {made_by}; give that model."
-                )
+                found = f"The model is {loaded.fingerprint}, {address} has codes of {made_by}"
+                raise CodesError(f"{found}; give that model.")
         except BaseException:
             table.close()
             raise

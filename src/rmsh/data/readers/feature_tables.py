@@ -47,9 +47,8 @@ def read_feature_tables(files: Sequence[Path], *, skip: Collection[str] = (), so
     try:
         table = pa.concat_tables([_read(file, wanted) for file in files])
     except pa.ArrowException as error:
-        raise DataError(
-            f"{source} has files that cannot be read together ({error}); give them the same columns."
-        ) from error
+        found = f"{source} has files that cannot be read together ({error})"
+        raise DataError(f"{found}; give them the same columns.") from error
     columns: dict[str, Any] = {"ids": np.arange(len(table))}
     if "id" in table.column_names:
         columns["ids"] = np.array([str(name) for name in table["id"].to_pylist()])
@@ -72,9 +71,8 @@ def _read(path: Path, wanted: Sequence[str]) -> Any:
             groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
             size = sum(group.column(n).total_uncompressed_size for group in groups for n in range(group.num_columns))
             if size > MOST_UNPACKED:
-                raise DataError(
-                    f"{path} has {size:,} bytes, {MOST_UNPACKED:,} are allowed; divide it into several files."
-                )
+                found = f"{size:,} bytes, {MOST_UNPACKED:,} are allowed"
+                raise DataError(f"{path} has {found}; divide it into several files.")
             return file.read(columns=[name for name in file.schema_arrow.names if name in wanted])
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} cannot be read as Parquet ({error}); check it, or write it again.") from error
@@ -91,7 +89,7 @@ def _matrix(column: Any, where: str) -> tuple[FloatArray, BitArray]:
     if len(widths) > 1:
         raise DataError(f"{where} has lists of {', '.join(map(str, sorted(widths)[:5]))} numbers; all need as many.")
     present = np.asarray(column.is_valid())
-    features = np.zeros((len(column), *widths), np.float32) if widths else np.zeros((len(column), 1), np.float32)
+    features = np.zeros((len(column), *(widths or [1])), np.float32)
     values = [np.asarray(chunk.drop_null().flatten(), np.float32) for chunk in column.chunks]
     features[present] = np.concatenate([*values, np.empty(0, np.float32)]).reshape(-1, features.shape[1])
     return features, present

@@ -244,16 +244,12 @@ def select_matrices(
             raise DataError(f"Two keys match the {role}: {clash} and {matrix}; remove one of them.")
         else:
             found[role][part] = matrix
-    superfluous = [parts.pop("train") for parts in found.values() if {"database", "train"} <= parts.keys()]
-    notes += [
-        f"{matrix} was skipped: training uses the database, which usually has these rows" for matrix in superfluous
-    ]
+    spare = [parts.pop("train") for parts in found.values() if {"database", "train"} <= parts.keys()]
+    notes += [f"{matrix} was skipped: training uses the database, which usually has these rows" for matrix in spare]
     if not found["labels"]:
         found["class_names"].clear()
     # The parts of a role in the order of their type: the database or the training rows, then the queries.
-    selected = {
-        r: {part: parts[part] for part in get_args(Part) if part in parts} for r, parts in found.items() if parts
-    }
+    selected = {r: {p: parts[p] for p in get_args(Part) if p in parts} for r, parts in found.items() if parts}
     by_item = _by_item(selected)
     if not by_item:
         keys = f"the keys are {', '.join(map(str, matrices)) or 'none'}"
