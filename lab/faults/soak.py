@@ -25,7 +25,8 @@ import typer
 from lab.console import Seed  # noqa: TC001  # typer reads it
 from lab.data import write_measurement
 from lab.speed import serving
-from lab.speed.attack import Answered, _ask, _memory
+from lab.speed.attack import Answered, _ask
+from lab.speed.serving import family_memory_mb
 from rmsh.codes import Codes
 from rmsh.core.types import MODALITIES
 from rmsh.library import Item, Library
@@ -129,7 +130,7 @@ def measure(
                 time.sleep(max(0.0, start + seconds * (number + 1) / PARTS - time.perf_counter()))
                 times = serving.percentiles([one.seconds for one in answered[first:]])
                 minute = round((time.perf_counter() - start) / 60, 1)
-                parts.append({"minute": minute, "recode": recoded, "memory_mb": _memory(pid), **times})
+                parts.append({"minute": minute, "recode": recoded, "memory_mb": family_memory_mb(pid), **times})
 
         serving.meanwhile([*[search] * CLIENTS, writer.add_and_remove], run)
     found: dict[str, Any] = {

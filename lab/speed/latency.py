@@ -80,7 +80,7 @@ def _with_captions(folder: Path, seconds: float) -> dict[str, Any]:
     """One client and many clients on a library with captions, without and with search processes."""
     library = folder / "captions"
     built = _build(library, ITEMS, captions=True)
-    rows, spent = [], {}
+    rows, spent = [], dict[str, Any]()
     for workers in (0, processors()):
         texts = queries()
         with start_server(library, "--remember", "0", "--workers", str(workers)) as (pid, port):

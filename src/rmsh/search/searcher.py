@@ -187,8 +187,7 @@ class Searcher:
             if len(codes):
                 vector = None if codes.vectors is None else from_int8(codes.vectors)[0]
                 joint = None if vector is None else _unit(self.model.joint(vector[None, :], modality)[0])
-                given = {"values": signs(codes), "vector": vector, "joint": joint}
-                return Query(codes, self.model.fingerprint, (name,), modality, **given)
+                return Query(codes, self.model.fingerprint, (name,), modality, signs(codes), vector, joint)
         if self.store.get(name) is None:
             raise InputError(f"There is no item with the ID {name!r}; give the ID of a stored item.")
         raise InputError(f"The item {name!r} has no {by or 'image or text'} code; search by its other modality.")

@@ -78,7 +78,7 @@ class Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for _ in range(self.count):
+        for _number in range(self.count):
             self._idle.get().stop()
 
     def search(self, request: Parameters) -> bytes:
