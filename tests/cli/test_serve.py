@@ -54,16 +54,19 @@ def test_a_library_is_served_on_loopback_until_interrupted(colours: Path) -> Non
     assert " 127.0.0.1 GET /api/search 200 " in errors
 
 
-def test_search_processes_end_with_the_server(colours: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_search_processes_end_with_the_server(end: signal.Signals, colours: Path) -> None:
     with _served(colours, "--workers", "1") as (told, process):
         assert _status(told["url"] + "api/search?text=red") == 200
         children = _children(process.pid)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(end)
         _, errors = process.communicate(timeout=30)
-    assert process.returncode == 0
+    assert process.returncode == (0 if end == signal.SIGINT else -end)
     assert "Traceback" not in errors
+    assert "Process" not in errors
     (worker,) = (child for child, command in children.items() if "spawn_main" in command)
-    assert not Path("/proc", worker).exists()
+    state = Path("/proc", worker, "stat")
+    assert not state.exists() or state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
 
 
 def _children(pid: int) -> dict[str, str]:

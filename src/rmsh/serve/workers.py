@@ -113,12 +113,14 @@ def _answer(connection: Connection, open_searcher: Open) -> None:
     service = SearchService(searcher, name="")
     with suppress(RmshError):  # every search would raise it
         searcher.text("a")
-    while True:
-        request = Parameters.model_validate_json(connection.recv())
-        try:
-            connection.send(service.search(request))
-        except RmshError as error:
-            connection.send(error)
-        except Exception:
-            _log.exception("A search failed.")
-            connection.send(RuntimeError("A search failed."))
+    with suppress(EOFError, OSError):  # the server is gone
+        while True:
+            request = Parameters.model_validate_json(connection.recv())
+            found: bytes | Exception = RuntimeError("A search failed.")
+            try:
+                found = service.search(request)
+            except RmshError as error:
+                found = error
+            except Exception:
+                _log.exception("A search failed.")
+            connection.send(found)
