@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from queue import LifoQueue
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from rmsh.serve.schemas import Parameters
 
 _TUNABLES = "GLIBC_TUNABLES"  # environment variable
-_TRIES = 2  # of a search whose worker is lost
+_TRIES = 3  # of a search whose worker is lost
+_STARTING = threading.Lock()  # the environment is that of the whole process
 _log = logging.getLogger("rmsh.serve")
 
 Open: TypeAlias = "Callable[[], Searcher]"
@@ -69,9 +71,9 @@ class Workers:
         spawn = multiprocessing.get_context("spawn")
         ours, theirs = spawn.Pipe()
         process = spawn.Process(target=_answer, args=(theirs, self._open), daemon=True)
-        with _huge_pages():
+        with _STARTING, _huge_pages():
             process.start()
-        theirs.close()
+            theirs.close()
         return _Worker(process, ours)
 
     def __enter__(self) -> Self:
