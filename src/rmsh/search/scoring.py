@@ -39,9 +39,8 @@ class Scale(NamedTuple):
 TEXT_TO_TEXT, TEXT_TO_IMAGE, IMAGE_TO_IMAGE = Scale(0.08, 0.1), Scale(0.28, 0.12), Scale(0.23, 0.14)
 BITS = Scale(0.1, 0.2)  # agreement of values and bits
 # Scores below are typical of queries that nothing answers: with image and caption, and with one of them alone, among
-# 3,000 items. Measured by `make lab ARGS="cut-off"`; the second was chosen on dev queries over images alone, with a
-# former model. The best of more unrelated items is nearer: like the largest of n normal deviates, it grows with the
-# root of 2 log n.
+# 3,000 items. Measured by `make lab ARGS="cut-off"`; the second was chosen there on dev queries over images alone. The
+# best of more unrelated items is nearer: like the largest of n normal deviates, it grows with the root of 2 log n.
 WEAK, WEAK_ALONE, WEAK_AMONG, WEAK_GROWTH = 5.5, 6.4, 3000, 1.1
 MINUS = 0.7  # weight of what is subtracted from a query
 OWN, OTHER, WORDS = 1.0, 0.8, 1.0  # weights: same modality as the query, the other one, share of words found
