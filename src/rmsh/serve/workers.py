@@ -12,8 +12,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from queue import LifoQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, cast
 
+from rmsh.core import errors
 from rmsh.core.errors import RmshError
 from rmsh.features.executors import begin_worker
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _TUNABLES = "GLIBC_TUNABLES"  # environment variable
 _TRIES = 3  # of a search whose worker is lost
 _STARTING = threading.Lock()  # the environment is that of the whole process
+_FOUND = b"found"  # the first word of an answer; otherwise the name of an error
 _log = logging.getLogger("rmsh.serve")
 
 Open: TypeAlias = "Callable[[], Searcher]"
@@ -92,17 +94,23 @@ class Workers:
         try:
             for _ in range(_TRIES):
                 with suppress(OSError, EOFError):
-                    worker.connection.send(request.model_dump_json())
-                    found = worker.connection.recv()
-                    if isinstance(found, Exception):
-                        raise found
-                    return bytes(found)
+                    worker.connection.send_bytes(request.model_dump_json().encode())
+                    kind, _, found = worker.connection.recv_bytes().partition(b" ")
+                    if kind != _FOUND:
+                        raise _error(kind.decode(), found.decode())
+                    return found
                 worker.stop()
                 _log.warning("A search process ended with exit code %s; starting another.", worker.process.exitcode)
                 worker = self._start()
             raise RmshError("The search process was lost; look for its end in the log of the system.")
         finally:
             self._idle.put(worker)
+
+
+def _error(kind: str, message: str) -> Exception:
+    """The error of a worker, by the name of its class."""
+    cls = getattr(errors, kind, RuntimeError)
+    return cast("Exception", cls(message))
 
 
 def _answer(connection: Connection, open_searcher: Open) -> None:
@@ -117,12 +125,12 @@ def _answer(connection: Connection, open_searcher: Open) -> None:
         searcher.text("a")
     with suppress(EOFError, OSError):  # the server is gone
         while True:
-            request = Parameters.model_validate_json(connection.recv())
-            found: bytes | Exception = RuntimeError("A search failed.")
+            request = Parameters.model_validate_json(connection.recv_bytes())
+            kind, found = b"Exception", b"A search failed."
             try:
-                found = service.search(request)
+                kind, found = _FOUND, service.search(request)
             except RmshError as error:
-                found = error
+                kind, found = type(error).__name__.encode(), str(error).encode()
             except Exception:
                 _log.exception("A search failed.")
-            connection.send(found)
+            connection.send_bytes(kind + b" " + found)
