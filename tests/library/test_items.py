@@ -84,7 +84,7 @@ def test_codes_of_an_unknown_modality_are_refused(code: Callable[..., Codes]) ->
 @given(st.lists(st.sets(st.sampled_from("abcdefghij")), min_size=1, max_size=8))
 def test_kept_words_never_deny_a_word_that_an_item_has(items: list[set[str]]) -> None:
     kept, rows = KeptWords(4), np.arange(1, len(items) + 1)
-    kept.keep(rows.tolist(), [kept.bits_of(words) for words in items])
+    kept.keep(dict(zip(rows.tolist(), items, strict=True)))
     found = kept.of(np.append(rows, 99))
     assert found[-1] == ~np.uint64(0)  # not known
     for bits, words in zip(found.tolist(), items, strict=False):

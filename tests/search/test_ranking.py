@@ -330,4 +330,4 @@ def test_items_that_were_read_before_and_lack_the_words_are_not_read_again(tmp_p
             patch.setattr(queries, "intact_items", lambda found, rows: read.extend(rows) or intact(found, rows))
             assert searcher.search(searcher.text("wave"), 5) == first
     assert {hit.item.id for hit in first} >= {"99"}
-    assert len(read) == 20
+    assert len(read) < 25  # of 100

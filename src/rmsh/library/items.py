@@ -172,11 +172,13 @@ class KeptWords:
         with self._lock:
             return np.where(self._rows[places] == rows, self._bits[places], ~np.uint64(0))
 
-    def keep(self, rows: Sequence[int], bits: Sequence[int]) -> None:
-        """Keep the bits of some rows."""
-        places = np.array(rows) % len(self._rows)
+    def keep(self, words: Mapping[int, Iterable[str]]) -> None:
+        """Keep the bits of some words by row, unless they are known."""
+        rows = np.array([*words], dtype=np.int64)
+        new = rows[self._rows[rows % len(self._rows)] != rows]
+        bits = np.array([self.bits_of(words[row]) for row in new.tolist()], dtype=np.uint64)
         with self._lock:
-            self._rows[places], self._bits[places] = rows, np.array(bits, dtype=np.uint64)
+            self._rows[new % len(self._rows)], self._bits[new % len(self._rows)] = new, bits
 
 
 @dataclass(frozen=True, eq=False)

@@ -243,11 +243,14 @@ class Library:
             while len({(view.seq, view.token) for view in views.values()}) > 1:  # the second may be of a later state
                 views = {modality: self._views.at(connection, modality) for modality in MODALITIES}
             views[query.to].generation.check(query.model, query.codes)
-            rows = self._candidate_rows(connection, views, query)
+            rows, mask = self._candidate_rows(connection, views, query)
+            places, codes = views[query.to].locate(rows)
+            allowed = (places >= 0) & (True if mask is None else mask[places])
+            rows, located = rows[allowed], {query.to: (places[allowed], codes[allowed])}
             stored, has, lost = {}, {}, list[str]()
             for modality, view in views.items():
-                places, as_words = view.locate(rows)
-                stored[modality] = as_words.astype("<u8").view(np.uint8)[:, : query.codes.packed.shape[1]]
+                places, codes = located.get(modality) or view.locate(rows)
+                stored[modality] = codes.astype("<u8").view(np.uint8)[:, : query.codes.packed.shape[1]]
                 has[modality] = places >= 0
             read = partial(queries.vectors_of_rows, connection, on_damage=lost.append)
             vectors = views["image"].vectors.of(rows, read)
@@ -260,8 +263,8 @@ class Library:
 
     def _candidate_rows(
         self, connection: sqlite3.Connection, views: Mapping[Modality, View], query: CandidateQuery
-    ) -> IntArray:
-        """Rows of :meth:`candidates`, int64 (n,) increasing."""
+    ) -> tuple[IntArray, BitArray | None]:
+        """Rows of :meth:`candidates` and others, int64 (n,) increasing, and the mask that they have to pass."""
 
         def with_label() -> IntArray:
             return queries.most_frequent(self._views.rows_with_labels(connection, query.labels), query.count)
@@ -273,10 +276,7 @@ class Library:
         for modality, view in views.items():
             masks[modality] = self._mask(connection, view, query.where)
             found.append(view.search(query.codes, query.count, where=masks[modality]).rows[0])
-        rows: IntArray = np.unique(np.concatenate(found))
-        places, _ = views[query.to].locate(rows)
-        mask = masks[query.to]
-        return rows[(places >= 0) & (True if mask is None else mask[places])]
+        return np.unique(np.concatenate(found)), masks[query.to]
 
     def _intact_items(self, connection: sqlite3.Connection, rows: Iterable[int]) -> Mapping[int, Item]:
         items, damaged = queries.intact_items(connection, rows)

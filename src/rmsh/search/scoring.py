@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -128,14 +129,14 @@ def words_of_item(item: Item) -> set[str]:
     return {*words_of(" ".join((item.text or "", *item.labels, name)))}
 
 
-def words_found(words: Sequence[str], among: Collection[str]) -> tuple[str, ...]:
+def words_found(words: Sequence[str], among: AbstractSet[str]) -> tuple[str, ...]:
     """Those words, without endings, of which a form is among others.
 
     Example:
         >>> words_found(["dog", "cat"], {"two", "dogs"})
         ('dog',)
     """
-    return tuple(word for word in words if any(form in among for form in forms(word)))
+    return tuple(word for word in words if not among.isdisjoint(forms(word)))
 
 
 def cosines(query: FloatArray, vectors: NDArray[np.int8] | FloatArray) -> ScoreArray:

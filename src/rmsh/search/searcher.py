@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_HITS = 1 << 20  # upper limit of k + skip
-_READ_AT_ONCE = 20  # items
+_READ_AT_ONCE = 8  # items, after as many as are wanted
 _CANDIDATES = 300  # by each kind of code, by words and by labels
 _REMEMBERED = 1024  # texts; a query takes about 4 KB
 
@@ -346,15 +346,16 @@ def _best(query: Query, found: Candidates, bare: ScoreArray, distances: IntArray
     """
     words, unwanted = (scoring.keywords(text) for text in (query.words.text, " ".join(query.words.minus)))
     most = bare + scoring.WORDS * _possible_share(words, found)
-    order, best = np.argsort(-most, kind="stable"), list[_Scored]()
-    for start in range(0, len(order), _READ_AT_ONCE):
+    order, best, start = np.argsort(-most, kind="stable"), list[_Scored](), 0
+    while start < len(order):
         if len(best) >= wanted and most[order[start]] < -best[wanted - 1].minus_score:
             break
-        places = order[start : start + _READ_AT_ONCE]
+        places = order[start : start + (_READ_AT_ONCE if start else wanted)]
+        start += len(places)
         items = found.read(found.rows[places].tolist())
         known = {row: scoring.words_of_item(item) for row, item in items.items()}
-        if found.words is not None and known:
-            found.words.keep([*known], [found.words.bits_of(each) for each in known.values()])
+        if found.words is not None:
+            found.words.keep(known)
         for place, row in zip(places.tolist(), found.rows[places].tolist(), strict=True):
             if row in items:  # and not damaged
                 matched = scoring.words_found(words, known[row])
