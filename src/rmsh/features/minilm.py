@@ -53,7 +53,7 @@ class MiniLM(PackagedEncoder):
 
     @cached_property
     def _fast_session(self) -> Any:
-        return open_session(quantised(_network()))
+        return open_session(quantised(_network()), without=["SkipLayerNormFusion"])  # which takes longer
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> FloatArray:
         """Features, float32 (n, 384)."""

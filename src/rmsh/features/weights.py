@@ -68,12 +68,16 @@ def locate(name: str) -> Path:
     return path
 
 
-def open_session(network: str | bytes) -> Any:
-    """An ONNX network, from a path or its content, in one thread: items are distributed over the processors."""
+def open_session(network: str | bytes, *, without: Sequence[str] = ()) -> Any:
+    """An ONNX network, from a path or its content, without some optimisations.
+
+    It runs in one thread: items are distributed over the processors.
+    """
     runtime = require("onnxruntime", "encoders")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1  # several that share a query of a few words take longer than one
-    return runtime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
+    providers = ["CPUExecutionProvider"]
+    return runtime.InferenceSession(network, options, providers=providers, disabled_optimizers=[*without])
 
 
 class PackagedEncoder:
