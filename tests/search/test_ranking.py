@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,26 @@ def test_items_that_cannot_be_among_the_best_are_not_read(
     for k in range(1, 6):
         assert searcher.search(searcher.text(text), k) == everything[:k]
     assert len(read) < 5 * 6
+
+
+def test_labels_weigh_more_if_there_is_no_caption(tmp_path: Path) -> None:
+    model, pairs = _model(), _pairs()
+    codes = codes_of(model, pairs, vectors=True)
+    named = {name: Item(name, labels=("bus",) if name == "2" else ()) for name in TEXTS}
+    with Library.create(tmp_path / "labels", model) as library:
+        library.add(named.values(), {"image": codes["image"]}, model=model.fingerprint)
+    with Library.create(tmp_path / "captions", model) as library:
+        captioned = [replace(item, text="x") for item in named.values()]
+        library.add(captioned, codes, model=model.fingerprint)
+    scores = []
+    for folder in ("labels", "captions"):
+        with Searcher.open(tmp_path / folder) as searcher:
+            query = searcher.text("bus")
+            without = searcher.search(replace(query, words=Words()), 6)
+            bare = {hit.item.id: hit.match.score for hit in without if hit.match}
+            found = {hit.item.id: hit.match.score for hit in searcher.search(query, 6) if hit.match}
+            scores.append({name: round(found[name] - bare[name], 3) for name in found})
+    assert scores == [{name: (weight if name == "2" else 0) for name in TEXTS} for weight in (3.0, 1.0)]
 
 
 def test_rank_codes_is_the_order_of_distances(searcher: Searcher) -> None:

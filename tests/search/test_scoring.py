@@ -44,7 +44,5 @@ def test_a_certain_bit_weighs_more_than_a_doubtful_one() -> None:
 
 
 def test_an_item_without_a_caption_is_judged_by_its_image() -> None:
-    both, image_only, nothing = combine(
-        np.array([1.0, np.nan, np.nan]), np.array([1.0, 1.0, np.nan]), np.array([0.0, 0.0, 0.0])
-    )
+    both, image_only, nothing = combine(np.array([1.0, np.nan, np.nan]), np.array([1.0, 1.0, np.nan]))
     assert both == image_only > nothing == 0

@@ -44,7 +44,8 @@ BITS = Scale(0.1, 0.2)  # agreement of values and bits
 # best of more unrelated items is nearer: like the largest of n normal deviates, it grows with the root of 2 log n.
 WEAK, WEAK_ALONE, WEAK_AMONG, WEAK_GROWTH = 5.5, 6.4, 3000, 1.1
 MINUS = 0.7  # weight of what is subtracted from a query
-OWN, OTHER, WORDS = 1.0, 0.8, 1.0  # weights: same modality as the query, the other one, share of words found
+OWN, OTHER = 1.0, 0.8  # weights of similarities: same modality as the query, the other one
+WORDS, LABELS = 1.0, 3.0  # weights of the share of words found in an item with a caption, and in labels and name alone
 
 
 @lru_cache(maxsize=1 << 14)
@@ -197,16 +198,15 @@ def summed(scale: Scale, weights: Sequence[float], length: float) -> Scale:
     return Scale(scale.mean * sum(weights) / max(length, 1e-12), scale.deviation * spread / max(length, 1e-12))
 
 
-def combine(own: ScoreArray, other: ScoreArray, words: ScoreArray) -> ScoreArray:
-    """Scores from standardised similarities, NaN where there is none, and shares of words found.
+def combine(own: ScoreArray, other: ScoreArray) -> ScoreArray:
+    """Scores without words, from standardised similarities, NaN where there is none.
 
     Example:
-        >>> nan = np.nan
-        >>> combine(np.array([2.0, 2.0, nan]), np.array([1.0, nan, nan]), np.array([0.0, 0.5, 1.0]))
-        array([2.8, 4.1, 1. ])
+        >>> combine(np.array([2.0, 2.0, np.nan]), np.array([1.0, np.nan, np.nan]))
+        array([2.8, 3.6, 0. ])
     """
     own, other = np.where(np.isnan(own), other, own), np.where(np.isnan(other), own, other)
-    return np.nan_to_num(OWN * own + OTHER * other) + WORDS * words
+    return np.nan_to_num(OWN * own + OTHER * other)
 
 
 def weak_below(items: int, *, alone: bool) -> float:

@@ -249,9 +249,10 @@ class Searcher:
         for modality in MODALITIES:
             similar[modality], standard[modality] = _similarities(query, found, modality, model)
         own, other = MODALITIES if query.modality == "image" else MODALITIES[::-1]
-        bare = scoring.combine(standard[own], standard[other], np.zeros(len(found)))
+        bare = scoring.combine(standard[own], standard[other])
+        weights = np.where(np.isnan(standard["text"]), scoring.LABELS, scoring.WORDS)
         distances = hamming(query.codes.packed, found.codes[to])[0]
-        best = _best(query, found, bare, distances, wanted + 1)
+        best = _best(query, found, bare, weights, distances, wanted + 1)
         scores = -np.array([scored.minus_score for scored in best])
         places = [scored.place for scored in best]
         low = scoring.is_weak(scores, standard[own][places], standard[other][places], items=found.total)
@@ -338,14 +339,16 @@ class _Scored(NamedTuple):
     words: tuple[str, ...]  # found
 
 
-def _best(query: Query, found: Candidates, bare: ScoreArray, distances: IntArray, wanted: int) -> list[_Scored]:
-    """The best candidates, from scores without words, (n,).
+def _best(
+    query: Query, found: Candidates, bare: ScoreArray, weights: ScoreArray, distances: IntArray, wanted: int
+) -> list[_Scored]:
+    """The best candidates, from scores without words and weights of words, (n,).
 
     Items are read block by block, those that may have the highest scores first, until the others cannot be among the
     best, whatever words they have.
     """
     words, unwanted = (scoring.keywords(text) for text in (query.words.text, " ".join(query.words.minus)))
-    most = bare + scoring.WORDS * _possible_share(words, found)
+    most = bare + weights * _possible_share(words, found)
     order, best, start = np.argsort(-most, kind="stable"), list[_Scored](), 0
     while start < len(order):
         if len(best) >= wanted and most[order[start]] < -best[wanted - 1].minus_score:
@@ -362,7 +365,7 @@ def _best(query: Query, found: Candidates, bare: ScoreArray, distances: IntArray
                 share = len(matched) / max(len(words), 1)
                 if unwanted:
                     share -= scoring.MINUS * len(scoring.words_found(unwanted, known[row])) / len(unwanted)
-                score = float(bare[place]) + scoring.WORDS * share
+                score = float(bare[place] + weights[place] * share)
                 best.append(_Scored(-score, int(distances[place]), place, items[row], matched))
         best.sort()
     return best[:wanted]
