@@ -396,6 +396,18 @@ def trials(sources: Sources) -> str:  # noqa: ARG001  # the records are in one p
     return "\n\n".join([table(columns, rows)] * bool(rows) + [unfinished] * bool(left))
 
 
+def common_label(sources: Sources) -> str:
+    """Scores of methods trained with all labels and without the most frequent one."""
+    found = sources.file("tuning/common_label")
+    rows = [
+        [method_title(row["method"]), row["labels"], f"{row['ndcg']:.3f}", f"{row['map']:.3f}"] for row in found["rows"]
+    ]
+    shares = f"{found['share']:.0%} of the {found['pairs']:,} training pairs have the label `person`"
+    every, others = (f"{found['similar'][name]:.0%}" for name in ("all", "others"))
+    similar = f"{every} of all pairs of them share a label, {others} another one"
+    return f"{shares}; {similar}.\n\n" + table(["method", "labels in training", "NDCG", "mAP@all"], rows)
+
+
 def _study(method: str, **parameters: Any) -> list[Run]:
     """Three seeds of a method with its defaults on coco66k."""
     return [Run("coco66k", method, seed=seed, **parameters) for seed in range(3)]
@@ -532,6 +544,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "nest-ablation": nest_ablation,
     "all-methods": fair_table,
     "trials": trials,
+    "common-label": common_label,
     "claims": claims,
     "rmsh-presets": rmsh_presets,
     "rmsh-printed": rmsh_printed,

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -41,6 +41,7 @@ from rmsh.methods import method_class
 
 if TYPE_CHECKING:
     from rmsh.data.open import Opened
+    from rmsh.methods.base import Method
 
 FOLDER = RESULTS / "tuning" / "trials"
 CHOSEN = GRIDS / "chosen.yaml"
@@ -133,18 +134,12 @@ def try_options(trials: Trials, method: str, options: Options, parts: Parts) -> 
     # Scoring the trial before has given torch as many threads as numba has; on a busy machine that is ten times slower.
     if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal():
         torch.set_num_threads(int(threads))
-    pairs, started, cpu = len(parts.train), time.monotonic(), time.process_time()
-    runs = {
-        "paper": trials.run(method, options, pairs, k=max(1, round(_DEPTH * pairs))),
-        "unseen": trials.run(method, options, pairs, protocol="unseen"),
-    }
-    outcome: Outcome = {}
+    started, cpu = time.monotonic(), time.process_time()
+    runs, outcome = runs_of(trials, method, options, len(parts.train)), Outcome()
     try:
         fitted = method_of(runs["paper"]).fit(parts.train)
         cpu_seconds = round(time.process_time() - cpu, 2)
-        searched = replace(parts, database=parts.train, split=replace(parts.split, database=parts.split.train))
-        for (protocol, run), sides in zip(runs.items(), (searched, parts), strict=True):
-            found, ndcg = score_codes(fitted, sides, Stopwatch(), run), f"ndcg@{run.ranks[0]}"
+        for protocol, ndcg, found in score(fitted, parts, runs):
             outcome[protocol] = {d: round(scores[ndcg]["value"], 4) for d, scores in found["scores"].items()}
             relaxed = {d: round(scores["values"][ndcg], 4) for d, scores in found["relaxed"].items()}
             outcome |= {f"{protocol} relaxed": relaxed, "constant_bits": _constant_bits(found["audit"])}
@@ -154,6 +149,19 @@ def try_options(trials: Trials, method: str, options: Options, parts: Parts) -> 
     else:
         outcome["score"] = round(fmean(value for protocol in runs for value in outcome[protocol].values()), 5)
     return {**outcome, "cpu_seconds": cpu_seconds, "seconds": round(time.monotonic() - started, 1)}
+
+
+def runs_of(trials: Trials, method: str, options: Options, pairs: int) -> dict[str, Run]:
+    """The run of a trial under each protocol."""
+    paper = trials.run(method, options, pairs, k=max(1, round(_DEPTH * pairs)))
+    return {"paper": paper, "unseen": trials.run(method, options, pairs, protocol="unseen")}
+
+
+def score(fitted: Method, parts: Parts, runs: Mapping[str, Run]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Protocol, name of its NDCG, and scores: validation pairs search the training pairs, then one another."""
+    searched = replace(parts, database=parts.train, split=replace(parts.split, database=parts.split.train))
+    for (protocol, run), sides in zip(runs.items(), (searched, parts), strict=True):
+        yield protocol, f"ndcg@{run.ranks[0]}", score_codes(fitted, sides, Stopwatch(), run)
 
 
 def _constant_bits(audits: Mapping[str, Mapping[str, Any]]) -> int:
