@@ -1,114 +1,44 @@
-"""The tables that pages print, each generated from result files."""
+"""The tables that pages print, each generated from result files: those of the comparison, and a list of all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from statistics import fmean, stdev
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lab.cells import (
+    DIRECTIONS,
+    MAP,
+    NDCG,
+    both,
+    chance,
+    constant_bits,
+    cpu_seconds,
+    lost,
+    mean,
+    mean_ndcg,
+    row_title,
+    rows_of,
+    scores,
+    select,
+)
 from lab.data import GRIDS, RESULTS
 from lab.first_page import tables as first_page
-from lab.grid import read_grid, read_mapping
+from lab.grid import read_grid
 from lab.markdown import table
 from lab.paper.claims import check_ablation, check_claims, label_free_sentences
 from lab.paper.published import method_title
 from lab.paper.results import ABLATIONS, PRINTED, STUDIES, TABLE_1, Method, done, read_experiments
 from lab.speed import scale
-from lab.speed.tables import (
-    faults,
-    latency,
-    photos_duplicates,
-    photos_mixed,
-    photos_speed,
-    search_speed,
-    serving,
-    text_encoder,
-    two_stages,
-)
+from lab.speed import tables as speed
+from lab.tuning import tables as tuning
 from lab.tuning.trials import read_records
 from rmsh.compare.result import Result, with_prefixes
-from rmsh.compare.run import Run
 from rmsh.core.files import read_json
 
 if TYPE_CHECKING:
     from lab.paper.results import Experiment
     from lab.sources import Sources
-
-DIRECTIONS = ("i2t", "t2i")
-NDCG, MAP = "ndcg@500", "map@all"
-HASTY = {"epochs": 4, "hidden": 256, "dropout": 0.0, "learning_rate": 0.03}  # GLINT with less training
-
-
-def mean(values: Sequence[float], digits: int = 3, *, spread: bool = True) -> str:
-    """The mean with the standard deviation over seeds, if there are several.
-
-    Example:
-        >>> mean([0.5, 0.7]), mean([0.5])
-        ('0.600 ± 0.141', '0.500')
-    """
-    deviation = f" ± {stdev(values):.{digits}f}" if spread and len(values) > 1 else ""
-    return f"{fmean(values):.{digits}f}{deviation}"
-
-
-def scores(
-    results: Sequence[Result], metric: str, *, directions: Sequence[str] = DIRECTIONS, spread: bool = True
-) -> str:
-    """Both directions of a metric, means over seeds; a dash without results."""
-    values = [[result["scores"][d][metric]["value"] for result in results] for d in directions if results]
-    return " / ".join(mean(some, spread=spread) for some in values) or "–"
-
-
-def both(results: Sequence[Result]) -> list[str]:
-    """The cells of NDCG and mAP."""
-    return [scores(results, metric) for metric in (NDCG, MAP)]
-
-
-def chance(results: Sequence[Result], metric: str) -> str:
-    """The value of a random ranking, which is the same for all results of one database."""
-    values = {f"{result['scores'][d][metric]['chance']:.3f}" for result in results for d in DIRECTIONS}
-    return " or ".join(sorted(values)) or "not measured"
-
-
-def cpu_seconds(results: Sequence[Result]) -> str:
-    """Mean CPU seconds of training; a dash without results."""
-    return f"{fmean(result['seconds']['fit_cpu'] for result in results):,.0f}" if results else "–"
-
-
-def select(results: Sequence[Result], **wanted: Any) -> list[Result]:
-    """The results of runs with these parameters."""
-    return [result for result in results if all(result["run"][key] == value for key, value in wanted.items())]
-
-
-def row_title(run: Mapping[str, Any] | Run) -> str:
-    """The name of a row, see Method."""
-    return Method.of(run.to_json() if isinstance(run, Run) else run).title
-
-
-def rows_of(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """Results by the name of their row, best NDCG first; readings of methods without a source are not ranked."""
-    groups: dict[str, list[Result]] = {}
-    for result in results:
-        groups.setdefault(row_title(result["run"]), []).append(result)
-    return dict(sorted(groups.items(), key=lambda group: (group[0].endswith("a reading"), -_ndcg(group[1]))))
-
-
-def _ndcg(results: Sequence[Result]) -> float:
-    metric = NDCG if results[0]["run"]["protocol"] == "paper" else "ndcg@10"
-    return fmean(result["scores"][d][metric]["value"] for result in results for d in DIRECTIONS)
-
-
-def lost(results: Sequence[Result]) -> str:
-    """What the sign costs: NDCG by relaxed values minus NDCG by codes, for the same queries."""
-    found = [result["relaxed"] for result in results if result.get("relaxed")]
-    losses = [[r[d]["values"][NDCG] - r[d]["codes"][NDCG] for r in found] for d in DIRECTIONS if found]
-    return " / ".join(f"{fmean(each):.3f}" for each in losses) or "–"
-
-
-def constant_bits(results: Sequence[Result]) -> str:
-    """The share of bits that have one value on more than 98 % of the database, in the worst modality and run."""
-    audits = [audit for result in results for audit in result.get("audit", {}).values()]
-    shares = [(len(audit["dead"]) + len(audit["nearly_constant"])) / audit["bits"] for audit in audits]
-    return f"{max(shares):.0%}" if shares else "–"
+    from rmsh.compare.run import Run
 
 
 def trials_made(results: Sequence[Result]) -> str:
@@ -175,7 +105,7 @@ def table_1(sources: Sources) -> str:
 def unseen(sources: Sources) -> str:
     """Methods on a database that was never trained on, best first."""
     groups = _by_length(sources, _unseen_runs())
-    ranked = sorted(groups.items(), key=lambda group: -_ndcg(group[1]))
+    ranked = sorted(groups.items(), key=lambda group: -mean_ndcg(group[1]))
     results = [result for _, group in ranked for result in group]
     parts = [
         table(
@@ -294,7 +224,7 @@ def nest_robustness(sources: Sources) -> str:
             nest = [run for run in runs if (run.method, run.bits, run.protocol) == ("nest", 256, protocol)]
             rmsh = [run for run in runs if (run.method, run.protocol, run.bits) == ("rmsh", protocol, 64)]
             if not rmsh:  # its study has them with its defaults
-                rmsh = _study("rmsh", label_noise=case[0])
+                rmsh = tuning.study("rmsh", label_noise=case[0])
             groups = _by_length(sources, nest).get(("NEST", "64 of 256"), []), sources.runs(rmsh)
             row += [f"{scores(group, metric)} ({len(group)})" if group else "not measured" for group in groups]
         rows.append(row)
@@ -370,160 +300,6 @@ def claims(sources: Sources) -> str:
     return table(["claim", "verdict", "numbers"], [[c.statement, c.verdict, c.summary] for c in found])
 
 
-def trials(sources: Sources) -> str:  # noqa: ARG001  # the records are in one place
-    """How many trials each method had, what they cost, and which of the chosen values are at an edge."""
-    rows = [
-        [
-            method_title(name),
-            str(record["trials"]),
-            str(record["configurations"]),
-            f"{record['cpu_seconds'] / 60:.0f}",
-            *(
-                [f"{record['score']:.3f}", ", ".join(f"`{option}`" for option in record["edges"]) or "none"]
-                if record["chosen"] is not None
-                else ["not finished", ""]
-            ),
-        ]
-        for name, record in read_records().items()
-    ]
-    columns = ["method", "trials", "configurations", "CPU minutes", "NDCG on validation", "options at an edge"]
-    complete, wanted = (
-        [r for r in read_records().values() if r["chosen"] is not None],
-        read_mapping(GRIDS / "trials.yaml"),
-    )
-    left = len(wanted["methods"]) - len(complete)
-    unfinished = f"{left} of {len(wanted['methods'])} methods have unfinished trials; the tables have earlier options."
-    return "\n\n".join([table(columns, rows)] * bool(rows) + [unfinished] * bool(left))
-
-
-def common_label(sources: Sources) -> str:
-    """Scores of methods trained with all labels and without the most frequent one."""
-    found = sources.file("tuning/common_label")
-    rows = [
-        [method_title(row["method"]), row["labels"], f"{row['ndcg']:.3f}", f"{row['map']:.3f}"] for row in found["rows"]
-    ]
-    shares = f"{found['share']:.0%} of the {found['pairs']:,} training pairs have the label `person`"
-    every, others = (f"{found['similar'][name]:.0%}" for name in ("all", "others"))
-    similar = f"{every} of all pairs of them share a label, {others} another one"
-    return f"{shares}; {similar}.\n\n" + table(["method", "labels in training", "NDCG", "mAP@all"], rows)
-
-
-def _study(method: str, **parameters: Any) -> list[Run]:
-    """Three seeds of a method with its defaults on coco66k."""
-    return [Run("coco66k", method, seed=seed, **parameters) for seed in range(3)]
-
-
-def glint_lengths(sources: Sources) -> str:
-    """GLINT beside two others by code length; 256 bits from its own study."""
-    results = sources.table_1()
-    groups = [
-        (bits, select(results, method=method, bits=bits, preset=None))
-        for bits in (16, 32, 64, 128)
-        for method in ("glint", "classifier-itq", "rmsh")
-    ]
-    groups.append((256, sources.runs(_study("glint", bits=256))))
-    rows = [
-        [str(bits), method_title(g[0]["run"]["method"]), str(len(g)), *both(g), cpu_seconds(g)]
-        for bits, g in groups
-        if g
-    ]
-    columns = ["bits", "method", "seeds", f"NDCG@500, chance {chance(results, NDCG)}"]
-    columns += [f"mAP@all, chance {chance(results, MAP)}", "training, CPU seconds"]
-    return table(columns, rows)
-
-
-def glint_cost(sources: Sources) -> str:
-    """GLINT with its defaults and with less training, and RMSH."""
-    rows = []
-    cases: list[tuple[str, str, dict[str, Any]]] = [
-        ("GLINT", "glint", {}),
-        ("GLINT, less training", "glint", {"options": HASTY}),
-        ("RMSH", "rmsh", {}),
-    ]
-    for title, method, parameters in cases:
-        group = sources.runs(_study(method, **parameters))
-        rows.append([title, *both(group), cpu_seconds(group)])
-    return table(["64 bits", "NDCG@500", "mAP@all", "training, CPU seconds"], rows)
-
-
-def glint_sign(sources: Sources) -> str:
-    """What the sign costs, and retrieval within a modality."""
-    rows = []
-    for bits, method in ((16, "glint"), (64, "glint"), (256, "glint"), (64, "rmsh")):
-        group = sources.runs(_study(method, bits=bits))
-        lost = " / ".join(
-            mean([r["relaxed"][d]["values"][NDCG] - r["relaxed"][d]["codes"][NDCG] for r in group]) for d in DIRECTIONS
-        )
-        within = scores(group, NDCG, directions=("i2i", "t2t"))
-        rows.append([str(bits), method_title(method), scores(group, NDCG), lost, within])
-    columns = ["bits", "method", "NDCG@500 I→T / T→I", "lost to the sign (first 1,000 queries)", "NDCG@500 I→I / T→T"]
-    return table(columns, rows)
-
-
-def glint_few_labels(sources: Sources) -> str:
-    """GLINT and RMSH with fewer training pairs."""
-    rows = []
-    for train in (2000, 10000, None):
-        for method in ("glint", "rmsh"):
-            group = sources.runs(_study(method, train=train))
-            rows.append([f"{group[0]['training_pairs']:,}", method_title(method), *both(group)])
-    return table(["training pairs", "method", "NDCG@500", "mAP@all"], rows)
-
-
-def glint_noise(sources: Sources) -> str:
-    """GLINT and RMSH with wrong labels."""
-    rows = []
-    unchecked = Run("coco66k", "glint", label_noise=0.4, options={"check_labels": False})
-    cases = [(method, _study(method, label_noise=noise)) for noise in (0.0, 0.2, 0.4) for method in ("glint", "rmsh")]
-    for method, runs in [*cases, ("glint", [unchecked])]:
-        group = sources.runs(runs)
-        title = method_title(method) + (", `check_labels=False`" if runs == [unchecked] else "")
-        rows.append([f"{runs[0].label_noise:.0%}", title, str(len(group)), *both(group)])
-    return table(["wrong labels", "method", "seeds", "NDCG@500", "mAP@all"], rows)
-
-
-def glint_alone(sources: Sources) -> str:
-    """GLINT with items that have one modality only."""
-    measured = sources.file("tuning/glint_alone")["measured"]
-    rows = []
-    for paired in (None, 10000):
-        result = sources.run(Run("coco66k", "glint", train=paired))
-        rows.append([f"{result['training_pairs']:,}", "0", "0", *both([result])])
-    for one in measured:
-        cells = [" / ".join(f"{one[d][metric]:.3f}" for d in DIRECTIONS) for metric in (NDCG, MAP)]
-        images = one["alone"] // 2
-        rows.append([f"{one['paired']:,}", f"{images:,}", f"{one['alone'] - images:,}", *cells])
-    return table(["pairs", "images only", "texts only", "NDCG@500", "mAP@all"], rows)
-
-
-def glint_scale(sources: Sources) -> str:
-    """Time and memory of GLINT on generated pairs."""
-    rows = [
-        [
-            f"{one['pairs']:,}",
-            f"{one['classes']:,}",
-            f"{one['cpu_seconds']:g}",
-            f"{one['peak_memory_mb']:,}",
-            *(f"{one[NDCG][kind]:.3f}" for kind in ("value", "chance")),
-        ]
-        for one in sources.file("speed/glint_scale")["measured"]
-    ]
-    return table(["pairs", "classes", "CPU seconds", "peak memory, MB", "NDCG@500", "chance"], rows)
-
-
-def few_pairs(sources: Sources) -> str:
-    """The bundled model and models trained on few pairs, on photographs and drawn scenes."""
-    found = sources.file("tuning/few_pairs")["rows"]
-    recall = {name: f"{fmean(row[d]['recall@10'] for d in DIRECTIONS):.2f}" for name, row in found.items()}
-    sizes = sorted({int(name.split()[1]) for name in recall if name.endswith("pairs")})
-    rows = []
-    for data in ("photographs", "scenes"):
-        rows.append([data, "bundled model", *[recall.get(f"{data}, wheel", "–")] * len(sizes)])
-        for way, title in (("pairs", "trained on the pairs"), ("mined classes", "trained on mined classes")):
-            rows.append([data, title, *(recall.get(f"{data}, {size} {way}", "–") for size in sizes)])
-    return table(["images", "model", *(f"{size:,} pairs" for size in sizes)], rows)
-
-
 def _if_measured(make: Callable[[Sources], str], *names: str) -> Callable[[Sources], str]:
     """A table of results of speed, or a sentence while one of them does not exist."""
 
@@ -543,36 +319,36 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "nest-robustness": nest_robustness,
     "nest-ablation": nest_ablation,
     "all-methods": fair_table,
-    "trials": trials,
-    "common-label": common_label,
+    "trials": tuning.trials,
+    "common-label": tuning.common_label,
     "claims": claims,
     "rmsh-presets": rmsh_presets,
     "rmsh-printed": rmsh_printed,
     "rmsh-ablation": rmsh_ablation,
-    "glint-lengths": glint_lengths,
-    "glint-cost": glint_cost,
-    "glint-sign": glint_sign,
-    "glint-few-labels": glint_few_labels,
-    "glint-noise": glint_noise,
-    "glint-alone": glint_alone,
-    "glint-scale": glint_scale,
-    "search-speed": search_speed,
-    "two-stages": two_stages,
-    "serving": serving,
-    "latency": latency,
-    "text-encoder": text_encoder,
+    "glint-lengths": tuning.glint_lengths,
+    "glint-cost": tuning.glint_cost,
+    "glint-sign": tuning.glint_sign,
+    "glint-few-labels": tuning.glint_few_labels,
+    "glint-noise": tuning.glint_noise,
+    "glint-alone": tuning.glint_alone,
+    "glint-scale": tuning.glint_scale,
+    "search-speed": speed.search_speed,
+    "two-stages": speed.two_stages,
+    "serving": speed.serving,
+    "latency": speed.latency,
+    "text-encoder": speed.text_encoder,
     "executors": _if_measured(scale.executors, "executors"),
     "milvus-load": _if_measured(scale.milvus_load, "milvus_load"),
     "capacity": _if_measured(scale.capacity, "executors", "milvus_load"),
     "one-machine": scale.one_machine,
     "training": scale.training,
-    "faults": faults,
-    "photos-mixed": photos_mixed,
-    "photos-duplicates": photos_duplicates,
-    "photos-speed": photos_speed,
+    "faults": speed.faults,
+    "photos-mixed": speed.photos_mixed,
+    "photos-duplicates": speed.photos_duplicates,
+    "photos-speed": speed.photos_speed,
     "composed": lambda s: table(*first_page.composed(s.file("first_page/composed"))),
     "cut-off": lambda s: table(*first_page.cut_off(s.file("first_page/cut_off"))),
-    "few-pairs": few_pairs,
+    "few-pairs": tuning.few_pairs,
     "first-page": lambda s: table(*first_page.page(s.file("first_page/library"))),
     "first-page-differences": lambda s: table(
         *first_page.differences(s.file("first_page/library-test"), s.file("first_page/library"))
