@@ -13,6 +13,7 @@ from lab.data import GRIDS, RESULTS
 from lab.grid import read_grid
 from lab.numbers import generated, pages, problems, remarks
 from lab.sources import Sources
+from lab.tuning import tables as tuning_tables
 from rmsh.compare.result import failure, write_result
 from rmsh.compare.run import Run
 from rmsh.methods.cmfh import CMFH
@@ -103,7 +104,7 @@ def test_the_check_fails_when_a_page_differs(
     path = tmp_path / "page.md"
     path.write_text(generated(PAGE, Sources()).replace("0.930", text))
     monkeypatch.setattr(numbers, "pages", lambda: [path])
-    monkeypatch.setattr(numbers, "BLOCKS", {"glint-scale": tables.glint_scale})
+    monkeypatch.setattr(numbers, "BLOCKS", {"glint-scale": tuning_tables.glint_scale})
     monkeypatch.setattr("sys.argv", ["numbers", "--check"])
     with pytest.raises(SystemExit) as ended:
         numbers.main()
