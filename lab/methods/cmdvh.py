@@ -10,7 +10,8 @@ Then, as in SVHN, each modality has a mean mu and a variance sigma^2, with z = m
 
     1/2 sum (mu^2 + sigma^2 - log sigma^2 - 1) + beta |b - z|^2;
 
-the code is sgn(mu), of queries and database alike.
+the code is sgn(mu), of queries and database alike. Outputs for pairs are normalised over the batch: most items lack
+most labels, so that without it one output that denies them all is nearly best, and 60 of 64 bits are constant.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Objective(HashObjective):
         super().__init__(data, config.bits, output="none", **config.network())
         self.config, self.pair_epochs = config, pair_epochs
         inputs = data.images.shape[1] + data.texts.shape[1]
-        layers = nn.Linear(inputs, config.hidden), nn.ReLU(), nn.Linear(config.hidden, config.bits), nn.Tanh()
-        self.pairs = nn.Sequential(*layers)
+        layers = nn.Linear(inputs, config.hidden), nn.ReLU(), nn.Linear(config.hidden, config.bits)
+        self.pairs = nn.Sequential(*layers, nn.BatchNorm1d(config.bits), nn.Tanh())
         self.classifier = nn.Linear(config.bits, data.labels.shape[1])
         self.image_spread, self.text_spread = (nn.Linear(config.hidden, config.bits) for _ in range(2))
 

@@ -12,6 +12,9 @@ from torch import Tensor, nn
 import lab.methods  # noqa: F401  # adds them to the registry
 from lab.methods import egdh
 from lab.methods.cmdvh import variational_loss
+from rmsh.codes import unpack
+from rmsh.core.types import MODALITIES
+from rmsh.data.pairs import Pairs
 from rmsh.data.synthetic.generated import generate_pairs
 from rmsh.methods import METHODS, create, method_class
 from rmsh.methods.svhn import divergence
@@ -65,6 +68,17 @@ def test_readings_learn_and_say_what_they_are(name: str) -> None:
     ndcg = evaluate(images, texts, pairs.labels, pairs.labels, k=50).ndcg
     assert ndcg.value > 1.2 * ndcg.chance
     assert "a reading of the abstract" in method_class(name).summary
+
+
+def test_bits_of_cmdvh_vary_though_most_items_lack_most_labels() -> None:
+    chance = np.random.default_rng(0)
+    labels = (chance.random((500, 80)) < 0.03).astype(np.uint8)
+    images, texts = (labels @ chance.standard_normal((2, 80, 64))).astype(np.float32)
+    pairs = Pairs(ids=np.arange(500), images=images, texts=texts, labels=labels, source="test")
+    method = create("cmdvh-reading", bits=32, hidden=256, epochs=10, batch=50).fit(pairs)
+    for modality in MODALITIES:
+        share = unpack(method.encode(pairs.features(modality), modality).packed, 32).mean(axis=0)
+        assert np.mean((share < 0.02) | (share > 0.98)) <= 0.05
 
 
 def test_every_reading_is_marked_by_its_name() -> None:
