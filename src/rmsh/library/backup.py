@@ -42,7 +42,7 @@ from rmsh.library.folder import (
     write_manifest,
 )
 from rmsh.library.maintenance import upgrade
-from rmsh.library.queries import count_items, generation_of, last_change, library_id
+from rmsh.library.queries import count_items, facts_of, generation_of, last_change
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
 from rmsh.library.verify import verify
 from rmsh.library.writing import log_new_codes
@@ -181,7 +181,7 @@ def _working_in(folder: Path) -> Iterator[Path]:
 
 def _result(folder: Path, replaced: Path | None = None) -> RestoreResult:
     with closing(database.connect_reader(folder)) as connection:
-        return RestoreResult(library_id(connection), count_items(connection), replaced)
+        return RestoreResult(facts_of(connection).id, count_items(connection), replaced)
 
 
 def _read_id(folder: Path) -> str | None:
@@ -192,7 +192,7 @@ def _read_id(folder: Path) -> str | None:
         pass
     try:
         with closing(database.connect_reader(folder)) as connection:
-            return library_id(connection)
+            return facts_of(connection).id
     except (sqlite3.Error, FormatError):
         return None
 

@@ -116,7 +116,7 @@ class Library:
             raise FormatError(f"The library {self.folder} has no {database.DATABASE}; {RESTORE}.")
         with self.reading() as connection:
             check_version(connection, self.folder)
-            found, lost = queries.library_id(connection), queries.lost_changes(connection, acknowledged)
+            found, lost = queries.facts_of(connection).id, queries.lost_changes(connection, acknowledged)
         if found == manifest.get("id") and lost is None:
             return
         problem = "contains files of two libraries" if lost is None else f"has lost {lost}"

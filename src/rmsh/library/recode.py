@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from rmsh.core.errors import CodesError, RmshError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import Modality
 from rmsh.library.folder import find_model, install_model, stage_model
-from rmsh.library.items import Batch, Item
-from rmsh.library.queries import Generation, count_items, generation_of, items_of_rows, select_codes, store_of
+from rmsh.library.items import Batch, Blobs, Item
+from rmsh.library.queries import Generation, count_items, facts_of, generation_of, items_of_rows, select_codes
 from rmsh.library.writing import insert_codes, log_new_codes
 from rmsh.model import Model, load
 
@@ -49,7 +49,7 @@ def recode(
     """
     if library.generation().fingerprint == model.fingerprint:
         with library.reading() as connection:
-            store = store_of(connection)
+            store = facts_of(connection).store
         if model.has_embedding and store == "codes+vectors":
             _add_vectors(library, encode=encode, batch=batch, on_progress=on_progress)
         return
@@ -78,10 +78,7 @@ def _add_vectors(library: Library, *, encode: Encode, batch: int, on_progress: O
             items = items_of_rows(connection, rows)
         if not items:
             break
-        codes = encode(list(items.values()))
-        encoded = {name for of_modality in codes.values() for name in of_modality.ids.tolist()}
-        items = {row: item for row, item in items.items() if item.id in encoded}
-        made = Batch(tuple(items.values()), codes, "").code_rows(items)
+        made = _code_rows(items, encode(list(items.values())))
         with library.transaction() as connection:
             found = select_codes(connection, generation, items) if generation_of(connection) == generation else []
             stored = {each[0]: (each[2], each[3]) for each in found if generation.is_intact(each)}
@@ -144,14 +141,19 @@ def _pending_rows(connection: sqlite3.Connection, pending: Generation, last: int
 
 
 def _write(library: Library, items: Mapping[int, Item], codes: Mapping[Modality, Codes], pending: Generation) -> None:
-    """Write the new codes of items; items without any, and items removed meanwhile, are skipped."""
-    coded = {name for of_modality in codes.values() for name in of_modality.ids.tolist()}
-    with_code = {row: item for row, item in items.items() if item.id in coded}
-    batch = Batch(tuple(with_code.values()), codes, pending.fingerprint)
-    pending.check(batch.model, *codes.values())
+    """Write the new codes of items; items removed meanwhile are skipped."""
+    made = _code_rows(items, codes)
+    pending.check(pending.fingerprint, *codes.values())
     with library.transaction() as connection:
         _check_pending(connection, pending)
-        insert_codes(connection, pending.number, batch.code_rows(with_code))
+        insert_codes(connection, pending.number, made)
+
+
+def _code_rows(items: Mapping[int, Item], codes: Mapping[Modality, Codes]) -> Iterator[Blobs]:
+    """Rows with their new codes and vectors; items without any are skipped."""
+    coded = {name for of_modality in codes.values() for name in of_modality.ids.tolist()}
+    with_code = {row: item for row, item in items.items() if item.id in coded}
+    return Batch(tuple(with_code.values()), codes, "").code_rows(with_code)
 
 
 def _check_pending(connection: sqlite3.Connection, pending: Generation) -> None:

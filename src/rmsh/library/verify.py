@@ -222,7 +222,7 @@ def manifest_problems(folder: Path, connection: sqlite3.Connection) -> Iterator[
     select = "SELECT fingerprint, bits FROM generations WHERE generation <= (SELECT generation FROM library)"
     known = connection.execute(select).fetchall()
     named = manifest.get("model"), manifest.get("bits")
-    if manifest.get("id") != queries.library_id(connection) or named not in known:
+    if manifest.get("id") != queries.facts_of(connection).id or named not in known:
         yield f"manifest.json of {folder} does not match the database; `rmsh library upgrade` rewrites it."
 
 

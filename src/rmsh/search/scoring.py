@@ -9,10 +9,10 @@ other. The weights were chosen on the ``dev`` queries of lab/first_page.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -175,16 +175,6 @@ def standardise(similarities: ScoreArray, scale: Scale) -> ScoreArray:
         array([ 1., nan])
     """
     return (similarities - scale.mean) / scale.deviation
-
-
-def text_to_image(facts: Mapping[str, Any]) -> Scale:
-    """The scale of texts and images by a model with these facts, which may tell the mean: it depends on the training.
-
-    Example:
-        >>> text_to_image({}), text_to_image({"unrelated": 0.2})
-        (Scale(mean=0.28, deviation=0.12), Scale(mean=0.2, deviation=0.12))
-    """
-    return TEXT_TO_IMAGE._replace(mean=facts.get("unrelated", TEXT_TO_IMAGE.mean))
 
 
 def summed(scale: Scale, weights: Sequence[float], length: float) -> Scale:

@@ -308,7 +308,9 @@ def _similarities(query: Query, found: Candidates, modality: Modality, model: Mo
     if vector is not None and vectors.size:
         scale = scoring.TEXT_TO_TEXT if modality == "text" else scoring.IMAGE_TO_IMAGE
         if not own:
-            scale = scoring.summed(scoring.text_to_image(model.facts), query.weights, float(np.linalg.norm(vector)))
+            scale = scoring.TEXT_TO_IMAGE
+            scale = scale._replace(mean=model.facts.get("unrelated", scale.mean))  # the mean depends on the training
+            scale = scoring.summed(scale, query.weights, float(np.linalg.norm(vector)))
             if modality == "text":  # images are stored in the joint space
                 vectors = _in_joint_space(found.vectors["text"], model)
         similar = scoring.cosines(vector, vectors)

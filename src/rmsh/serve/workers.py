@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from queue import LifoQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from rmsh.core import errors
 from rmsh.core.errors import RmshError
@@ -97,7 +97,8 @@ class Workers:
                     worker.connection.send_bytes(request.model_dump_json().encode())
                     kind, _, found = worker.connection.recv_bytes().partition(b" ")
                     if kind != _FOUND:
-                        raise _error(kind.decode(), found.decode())
+                        error: type[Exception] = getattr(errors, kind.decode(), RuntimeError)
+                        raise error(found.decode())
                     return found
                 worker.stop()
                 _log.warning("A search process ended with exit code %s; starting another.", worker.process.exitcode)
@@ -105,12 +106,6 @@ class Workers:
             raise RmshError("The search process was lost; look for its end in the log of the system.")
         finally:
             self._idle.put(worker)
-
-
-def _error(kind: str, message: str) -> Exception:
-    """The error of a worker, by the name of its class."""
-    cls = getattr(errors, kind, RuntimeError)
-    return cast("Exception", cls(message))
 
 
 def _answer(connection: Connection, open_searcher: Open) -> None:
