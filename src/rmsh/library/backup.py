@@ -220,7 +220,7 @@ def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
         raise FormatError(f"The backup {backup} is damaged, and nothing was restored: {found}")
     with closing(database.connect_writer(copy, timeout=0)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("DELETE FROM changes")  # open readers do not know the token of the new entry, and read anew
+        connection.execute("DELETE FROM changes")  # open readers do not know the new token, and read all codes again
         log_new_codes(connection, after=(database.read_acknowledged(library) or (0, ""))[0] + _AHEAD)
         connection.execute("COMMIT")
         write_snapshot(copy / SNAPSHOT, connection)

@@ -102,7 +102,7 @@ def _checked_image_path(value: object, name: str) -> str:
 class Match:
     """Why an item was found: a score, similarities of image and caption from -1 to 1, and what the query names.
 
-    ``weak`` tells that the score is one that unrelated items reach.
+    ``weak`` means that unrelated items reach this score, too.
     """
 
     score: float
@@ -187,7 +187,7 @@ class Candidates:
     has: Mapping[Modality, BitArray]  # (n,), whether there is such a code
     vectors: Mapping[Modality, NDArray[np.int8]]  # (n, dimensions), or (n, 0) if there are none
     read: Callable[[Iterable[int]], Mapping[int, Item]]  # the items of some rows, without damaged ones
-    total: int  # codes that were searched, or about so many
+    total: int  # number of codes that were searched, at least approximately
     words: KeptWords | None = None  # what is known about the words of the items before they are read
 
     def __len__(self) -> int:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Library:
+class Library(AbstractContextManager["Library"]):
     """Items with their codes in a folder; returned by :meth:`create` and :meth:`open`, closed by ``with``.
 
     Example:
@@ -122,9 +122,6 @@ class Library:
         problem = "contains files of two libraries" if lost is None else f"has lost {lost}"
         more = " and --replace" if lost is None else f", or accept the loss with `rmsh library repair {self.folder}`"
         raise FormatError(f"The library {self.folder} {problem}; {RESTORE}{more}.")
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -86,7 +86,7 @@ def facts_of(connection: sqlite3.Connection) -> Facts:
     store = found[5] if len(found) > 5 else "codes+vectors"
     if store not in STORES:
         _refuse("its description of the library")
-    return Facts(*found[1:4], store)
+    return Facts(found[1], found[2], found[3], store)
 
 
 def _refuse(part: str) -> NoReturn:
@@ -187,7 +187,7 @@ def code_blocks(
 
 
 def rows_of(connection: sqlite3.Connection, statement: str, *values: int | str) -> IntArray:
-    """The rows that a statement selects, int64 (n,); a damaged table may have values that are no rows."""
+    """The rows that a statement selects, int64 (n,); a damaged table may have values that are not numbers."""
     found = connection.execute(statement, values)
     return np.fromiter((row for (row,) in found if isinstance(row, int)), dtype=np.int64)
 
@@ -225,7 +225,7 @@ def select_codes(connection: sqlite3.Connection, generation: Generation, rows: I
 
 
 def has_vectors(connection: sqlite3.Connection) -> bool:
-    """Whether the library stores vectors."""
+    """Whether any vectors are stored."""
     return connection.execute("SELECT 1 FROM vectors LIMIT 1").fetchone() is not None
 
 

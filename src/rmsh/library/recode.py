@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.library.library import Library
 
-_PENDING_ROWS = """
+_WITHOUT_VECTORS = "SELECT row FROM codes WHERE row > ? AND generation = ? AND vectors IS NULL ORDER BY row LIMIT ?"
+_WITHOUT_CODES = """
     SELECT row FROM items WHERE row > ?
     AND NOT EXISTS (SELECT 1 FROM codes WHERE codes.row = items.row AND generation = ?)
     ORDER BY row LIMIT ?
@@ -56,35 +57,31 @@ def recode(
     start, last = time.perf_counter(), 0
     pending, done, total = _begin(library, model)
     while not _switch(library, pending, last):
-        while True:
-            with library.reading() as connection:
-                items = items_of_rows(connection, _pending_rows(connection, pending, last, batch))
-            if not items:
-                break
+        while items := _next_items(library, _WITHOUT_CODES, pending, last, batch):
             _write(library, items, encode(list(items.values())), pending)
             last, done = max(items), done + len(items)
             on_progress(Progress("recode", done, max(done, total), "item", time.perf_counter() - start))
     library.update_files()
 
 
+def _next_items(library: Library, rows: str, generation: Generation, last: int, count: int) -> dict[int, Item]:
+    """The first items after the row ``last`` that a statement selects, by row."""
+    with library.reading() as connection:
+        return items_of_rows(connection, (row for (row,) in connection.execute(rows, (last, generation.number, count))))
+
+
 def _add_vectors(library: Library, *, encode: Encode, batch: int, on_progress: OnProgress) -> None:
     """Write the vectors of items that have none; the codes stay as they are."""
     start, last, generation = time.perf_counter(), 0, library.generation()
     total = library.count()
-    pending = "SELECT row FROM codes WHERE row > ? AND generation = ? AND vectors IS NULL ORDER BY row LIMIT ?"
-    while True:
-        with library.reading() as connection:
-            rows = [row for (row,) in connection.execute(pending, (last, generation.number, batch))]
-            items = items_of_rows(connection, rows)
-        if not items:
-            break
+    while items := _next_items(library, _WITHOUT_VECTORS, generation, last, batch):
         made = _code_rows(items, encode(list(items.values())))
         with library.transaction() as connection:
             found = select_codes(connection, generation, items) if generation_of(connection) == generation else []
             stored = {each[0]: (each[2], each[3]) for each in found if generation.is_intact(each)}
             kept = [(row, *stored[row], image, text) for row, _, _, image, text in made if row in stored]
             insert_codes(connection, generation.number, kept)
-        last = rows[-1]
+        last = max(items)
         on_progress(Progress("add vectors", min(last, total), total, "item", time.perf_counter() - start))
     if last:
         with library.transaction() as connection:
@@ -137,7 +134,7 @@ def _switch(library: Library, pending: Generation, last: int) -> bool:
 
 def _pending_rows(connection: sqlite3.Connection, pending: Generation, last: int, limit: int) -> list[int]:
     """The first rows after one that have no new code."""
-    return [row for (row,) in connection.execute(_PENDING_ROWS, (last, pending.number, limit))]
+    return [row for (row,) in connection.execute(_WITHOUT_CODES, (last, pending.number, limit))]
 
 
 def _write(library: Library, items: Mapping[int, Item], codes: Mapping[Modality, Codes], pending: Generation) -> None:

@@ -70,17 +70,15 @@ class Segment:
     def nearest(self, codes: Codes, k: int, where: BitArray | None) -> IntArray:
         """Keys of the k nearest existing codes that pass a mask, int64 (queries, at most k), unsorted.
 
-        An index is much faster without a mask. As long as few rows were removed, it therefore returns so many more
+        An index is much faster without a mask. As long as few rows were removed, it therefore returns as many more
         hits, and the removed ones are dropped afterwards.
         """
-        if self.alive is None:
-            return self.keys(self.index.search(codes, k, where=where))
-        if where is not None or self.removed > _FEW_REMOVED:
-            mask = self.alive if where is None else self.alive & where
+        if self.alive is None or where is not None or (removed := self.removed) > _FEW_REMOVED:
+            mask = where if self.alive is None else self.alive if where is None else self.alive & where
             return self.keys(self.index.search(codes, k, where=mask))
-        hits = self.index.search(codes, k + self.removed)
+        hits = self.index.search(codes, k + removed)
         keys = np.where(self.alive[hits.rows], self.keys(hits), FAR)
-        return np.sort(keys, axis=1)[:, : min(k, self.alive.size - self.removed)]
+        return np.sort(keys, axis=1)[:, : min(k, self.alive.size - removed)]
 
 
 class KeptVectors:

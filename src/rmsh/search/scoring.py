@@ -200,7 +200,7 @@ def combine(own: ScoreArray, other: ScoreArray) -> ScoreArray:
 
 
 def weak_below(items: int, *, alone: bool) -> float:
-    """The score below which a match is weak in a library of so many items, with image and caption or one of them alone.
+    """The score below which a match is weak in a library of this size, with image and caption or one of them alone.
 
     Example:
         >>> [round(weak_below(items, alone=True), 2) for items in (0, 300, 3000, 100_000, 10_000_000)]

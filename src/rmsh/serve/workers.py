@@ -10,9 +10,9 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from queue import LifoQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rmsh.core import errors
 from rmsh.core.errors import RmshError
@@ -58,7 +58,7 @@ class _Worker(NamedTuple):
         self.connection.close()
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """A number of processes, each with the searcher that ``open_searcher`` returns there, until the block ends."""
 
     def __init__(self, count: int, open_searcher: Open) -> None:
@@ -77,9 +77,6 @@ class Workers:
             process.start()
             theirs.close()
         return _Worker(process, ours)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for _number in range(self.count):
