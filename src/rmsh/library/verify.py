@@ -251,7 +251,7 @@ def find_damage(folder: Path, connection: sqlite3.Connection) -> Damage:
     """
     views, problem = _read_snapshot(folder, connection)
     tables = "SELECT row FROM items UNION SELECT row FROM codes UNION SELECT row FROM item_labels"
-    rows = [queries.rows_of(connection, tables), *(view.arrays()[0] for view in views.values())]
+    rows = [queries.rows_of(connection, tables), *(view.rows() for view in views.values())]
     mentioned = np.unique(np.concatenate(rows))
     items: dict[int, str] = {}
     for begin in range(0, len(mentioned), _BLOCK):

@@ -145,11 +145,10 @@ class View:
         yield self.base, None if mask is None else mask[:size]
         yield self.tail, None if mask is None else mask[size:]
 
-    def arrays(self) -> tuple[IntArray, WordArray]:
-        """Rows, int64 (n,) increasing, and words, uint64 (n, width), of all codes that exist."""
+    def rows(self) -> IntArray:
+        """The rows of all codes that exist, int64 (n,) increasing."""
         alive = slice(None) if self.base.alive is None else self.base.alive
-        rows, words = self.base.rows[alive], self.base.words[alive]
-        return np.concatenate((rows, self.tail.rows)), np.concatenate((words, self.tail.words))
+        return np.concatenate((self.base.rows[alive], self.tail.rows))
 
     def mask_of(self, rows: Iterable[IntArray]) -> BitArray:
         """A mask over the codes of this view that admits some rows, given in increasing blocks."""
@@ -249,11 +248,11 @@ class Views:
         """The view of the current state, from an earlier view if possible."""
         try:
             if view is None or not self._can_advance(view, connection):
-                view = self.load(connection, modality)
+                view = self._load(connection, modality)
             return self._with_changes(view, connection, modality)
         except FormatError as error:
             _log.warning("%s Until then, all codes are read from the database.", error)
-            return self.load(connection, modality, with_snapshot=False)
+            return self._load(connection, modality, with_snapshot=False)
 
     def _with_changes(self, view: View, connection: sqlite3.Connection, modality: Modality) -> View:
         """An earlier view with the changes since; FormatError if the log of changes is damaged."""
@@ -289,7 +288,7 @@ class Views:
             return True
         return snapshot is None or snapshot.stamp.seq <= view.base_seq
 
-    def load(self, connection: sqlite3.Connection, modality: Modality, *, with_snapshot: bool = True) -> View:
+    def _load(self, connection: sqlite3.Connection, modality: Modality, *, with_snapshot: bool = True) -> View:
         """A view of the snapshot, or else of the current state."""
         generation, (seq, token) = queries.generation_of(connection), queries.last_change(connection)
         snapshot, arrays = None, None
