@@ -10,13 +10,13 @@ from PIL import Image
 
 from rmsh.core.errors import DataError
 from rmsh.features.images import thumbnail
-from rmsh.serve import overview
-from rmsh.serve.overview import Thumbnails
+from rmsh.serve import thumbnails
+from rmsh.serve.thumbnails import Thumbnails
 
 
 def test_a_picture_is_made_once_while_its_file_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Path] = []
-    monkeypatch.setattr(overview, "thumbnail", lambda path, *a, **k: made.append(path) or thumbnail(path, *a, **k))
+    monkeypatch.setattr(thumbnails, "thumbnail", lambda path, *a, **k: made.append(path) or thumbnail(path, *a, **k))
     small = Thumbnails()
     for size in (50, 50, 60):
         if not made or size == 60:
@@ -41,7 +41,7 @@ def test_what_is_no_picture_is_refused(tmp_path: Path) -> None:
 
 def test_a_cache_never_holds_more_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    monkeypatch.setattr(overview, "thumbnail", lambda path, *_, **__: made.append(path.name) or bytes(int(path.name)))
+    monkeypatch.setattr(thumbnails, "thumbnail", lambda path, *_, **__: made.append(path.name) or bytes(int(path.name)))
     small = Thumbnails(10)
     for name in ("11", "6", "3", "6", "7", "6", "3"):  # 11 is never kept; 7 displaces 3, the least recently used
         small.jpeg(tmp_path / name, 40)

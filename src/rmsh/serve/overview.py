@@ -1,27 +1,19 @@
-"""What the page shows besides hits: facets and months to narrow down by, duplicates, and thumbnails.
+"""What the page shows besides hits: facets and months to narrow down by, and duplicates. Computed once per state.
 
-Facets and duplicates are computed once per state. A collection on a Milvus server has neither: it does not know image
-files, and its labels are not counted. Thumbnails are rendered from the pixels, so that no metadata is passed on, and
-cached.
+A collection on a Milvus server has neither: it does not know image files, and its labels are not counted.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable
-from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from rmsh.core.errors import DataError, InputError
-from rmsh.features.extract import file_state
-from rmsh.features.images import thumbnail
+from rmsh.core.errors import InputError
 from rmsh.library.duplicates import KINDS, groups_in, state_of
 from rmsh.library.library import Library
 from rmsh.library.photos import MOST_VALUES, count_photos, facets_of, read_photos
 from rmsh.library.queries import intact_items, rows_of_ids
-from rmsh.serve.limits import MOST_PIXELS, ProblemError, Turns
+from rmsh.serve.limits import ProblemError, Turns
 from rmsh.serve.schemas import Duplicates, Facets, Grouping
 
 if TYPE_CHECKING:
@@ -35,7 +27,6 @@ T = TypeVar("T")
 _MOST_COMPARED = 200_000  # images; each takes about a kilobyte of memory while they are compared
 _MOST_SHOWN = 24  # images of a group
 _WAITING = 8
-_REFUSED = b"refused"  # cached for a file that cannot be read, so that a hostile file costs time only once
 
 
 class _PerState(Generic[T]):
@@ -128,43 +119,3 @@ def _groups(library: Library) -> list[Group]:
         return groups_in(library)
     except InputError:  # its message contains the path of the library
         raise ProblemError(404, "The library does not know its image files; run `rmsh sync` first.") from None
-
-
-def etag(path: Path, side: int) -> str:
-    """Name of a thumbnail; it changes when the file changes."""
-    return sha256("\0".join(map(str, (path, file_state(path), side))).encode()).hexdigest()[:32]
-
-
-class Thumbnails:
-    """Renders thumbnails, and keeps those used last, up to a total size in bytes."""
-
-    def __init__(self, most: int = 64 << 20) -> None:
-        self._most = most
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def jpeg(self, path: Path, side: int) -> bytes:
-        """JPEG of an image, upright, within a square of ``side``; raises DataError if it cannot be read."""
-        name = etag(path, side)
-        with self._lock:
-            kept = self._kept.get(name)
-            if kept is not None:
-                self._kept.move_to_end(name)
-        if kept is None:
-            try:
-                kept = thumbnail(path, side, most_pixels=MOST_PIXELS)
-            except DataError:
-                self._keep(name, _REFUSED)
-                raise
-            self._keep(name, kept)
-        if kept == _REFUSED:
-            raise DataError(f"{path} could not be read as an image; replace the file.")
-        return kept
-
-    def _keep(self, name: str, content: bytes) -> None:
-        with self._lock:
-            self._size += len(content) - len(self._kept.pop(name, b""))
-            self._kept[name] = content
-            while self._size > self._most:
-                self._size -= len(self._kept.popitem(last=False)[1])

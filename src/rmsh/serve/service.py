@@ -26,8 +26,9 @@ from rmsh.index.filters import parse
 from rmsh.search.query import Query
 from rmsh.search.scoring import labels_in_text
 from rmsh.serve.limits import MOST_PIXELS, MOST_TEXT, MOST_UPLOAD, ProblemError, Turns, access_log, client_of
-from rmsh.serve.overview import Overview, Thumbnails, etag
+from rmsh.serve.overview import Overview
 from rmsh.serve.schemas import About, ItemCodes, Parameters, Parts
+from rmsh.serve.thumbnails import Thumbnails, etag
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
