@@ -23,7 +23,7 @@ from rmsh.library import Item, Library, snapshot
 from rmsh.library.backup import backup, restore
 from rmsh.library.database import connect_writer
 from rmsh.library.maintenance import compact, upgrade
-from rmsh.library.queries import library_id
+from rmsh.library.queries import facts_of
 from rmsh.library.recode import recode
 from rmsh.library.repair import repair
 
@@ -142,7 +142,7 @@ def push_to_milvus(library: Library) -> int:
     from rmsh.milvus.push import push
 
     with library.reading() as connection:
-        name = f"faults_{library_id(connection)}"
+        name = f"faults_{facts_of(connection).id}"
     done = push(library, f"{MILVUS}/{name}", drop_former=True)
     return done.written + done.removed
 

@@ -7,6 +7,7 @@ changes, but not when this one does: after a change here, delete the ``__pycache
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numba
@@ -26,6 +27,10 @@ def compile_kernel(function: Callable[..., Any], **options: bool) -> Callable[..
     except RuntimeError:
         compiled = njit(**options)(function)
     return compiled
+
+
+kernel = partial(compile_kernel, nogil=True)  # decorators
+inlined_kernel = partial(compile_kernel, nogil=True, forceinline=True)
 
 
 def _type_popcount(_context: Any, _word: Any) -> Any:

@@ -5,7 +5,7 @@ expression, or refuses it. Values are data: quotes, %, search operators, HTML an
 
 A filter is written as in ``label=dog and not (text="two dogs" or id=17)``. The rules of the language, stated only here:
 
-- A condition is ``label=``, ``id=`` or ``text=`` and a value, or compares what an image file tells: ``date>=2024-06``,
+- A condition is ``label=``, ``id=`` or ``text=`` and a value, or compares metadata of an image file: ``date>=2024-06``,
   ``camera~fuji``, ``keyword=beach``, ``rating>3``, ``latitude<50``, ``longitude>=-3``, with ``=``, ``~`` (contains),
   ``<``, ``<=``, ``>`` or ``>=``. A date is compared as far as it is given, so ``date<=2024-06`` includes all of June.
 - ``not`` binds tightest, then ``and``, then ``or``; parentheses group. The three words may be written in capitals, and
@@ -97,7 +97,7 @@ _PARTIAL_DATE = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d)?)?)?)?)?")
 
 @dataclass(frozen=True)
 class Fact(Leaf):
-    """Items whose image file tells something, such as ``Fact("2024-06", "date", ">=")``; InputError if invalid."""
+    """A condition on metadata of image files, such as ``Fact("2024-06", "date", ">=")``; InputError if invalid."""
 
     name: str
     sign: str = "="

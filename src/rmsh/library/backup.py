@@ -42,7 +42,7 @@ from rmsh.library.folder import (
     write_manifest,
 )
 from rmsh.library.maintenance import upgrade
-from rmsh.library.queries import count_items, generation_of, last_change, library_id
+from rmsh.library.queries import count_items, facts_of, generation_of, last_change
 from rmsh.library.snapshot import SNAPSHOT, write_snapshot
 from rmsh.library.verify import verify
 from rmsh.library.writing import log_new_codes
@@ -181,7 +181,7 @@ def _working_in(folder: Path) -> Iterator[Path]:
 
 def _result(folder: Path, replaced: Path | None = None) -> RestoreResult:
     with closing(database.connect_reader(folder)) as connection:
-        return RestoreResult(library_id(connection), count_items(connection), replaced)
+        return RestoreResult(facts_of(connection).id, count_items(connection), replaced)
 
 
 def _read_id(folder: Path) -> str | None:
@@ -192,7 +192,7 @@ def _read_id(folder: Path) -> str | None:
         pass
     try:
         with closing(database.connect_reader(folder)) as connection:
-            return library_id(connection)
+            return facts_of(connection).id
     except (sqlite3.Error, FormatError):
         return None
 
@@ -220,7 +220,7 @@ def _copy_backup(backup: Path, copy: Path, library: Path) -> None:
         raise FormatError(f"The backup {backup} is damaged, and nothing was restored: {found}")
     with closing(database.connect_writer(copy, timeout=0)) as connection:
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("DELETE FROM changes")  # open readers do not know the token of the new entry, and read anew
+        connection.execute("DELETE FROM changes")  # open readers do not know the new token, and read all codes again
         log_new_codes(connection, after=(database.read_acknowledged(library) or (0, ""))[0] + _AHEAD)
         connection.execute("COMMIT")
         write_snapshot(copy / SNAPSHOT, connection)

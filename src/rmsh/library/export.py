@@ -11,7 +11,7 @@ from rmsh.core.errors import InputError, require
 from rmsh.core.files import atomic
 from rmsh.core.types import MODALITIES
 from rmsh.library.database import translate_errors
-from rmsh.library.queries import code_blocks, coded_items, generation_of, last_row, library_id
+from rmsh.library.queries import code_blocks, coded_items, facts_of, generation_of, last_row
 
 if TYPE_CHECKING:
     from rmsh.core.types import Modality
@@ -47,7 +47,7 @@ def export_parquet(library: Library, out: Path) -> int:
         fields = {"row": pa.int64(), "id": pa.string(), "text": pa.string(), "picture": pa.string()}
         fields |= {"labels": pa.list_(pa.string()), "image_code": code, "text_code": code}
         facts = {"rmsh.bits": str(generation.bits), "rmsh.model": generation.fingerprint}
-        schema = pa.schema(list(fields.items()), metadata={**facts, "rmsh.library": library_id(connection)})
+        schema = pa.schema(list(fields.items()), metadata={**facts, "rmsh.library": facts_of(connection).id})
         count = 0
         with pq.ParquetWriter(file, schema) as writer:
             for first in range(0, last_row(connection) + 1, _ROWS):

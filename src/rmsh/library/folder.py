@@ -25,7 +25,7 @@ from rmsh.core.files import checked_format, flush_folder, read_json, temporary_p
 from rmsh.core.types import STORES, Store
 from rmsh.library import database
 from rmsh.library.items import checksum_of, is_intact
-from rmsh.library.queries import Generation, generation_of, image_folder, last_change, library_id
+from rmsh.library.queries import Generation, facts_of, generation_of, last_change
 from rmsh.library.schema import RESTORE, VERSION, create_tables
 from rmsh.model import Model, load
 
@@ -68,7 +68,7 @@ def read_report(folder: Path) -> dict[str, Any] | None:
 def write_manifest(folder: Path, connection: sqlite3.Connection) -> None:
     """Write the manifest from the database, unless it is up to date."""
     generation = generation_of(connection)
-    facts = {"id": library_id(connection), "bits": generation.bits, "model": generation.fingerprint}
+    facts = {"id": facts_of(connection).id, "bits": generation.bits, "model": generation.fingerprint}
     manifest = {"format": _FORMAT, "version": VERSION, **facts}
     try:
         if read_json(folder / MANIFEST) == manifest:
@@ -130,8 +130,7 @@ def create_folder(folder: Path, model: Model, *, source: Path | None, store: Sto
     with new_folder(folder) as unfinished:
         model.save(unfinished / MODEL)
         with closing(database.connect_writer(unfinished, timeout=0, create=True)) as connection:
-            images = None if source is None else str(source.resolve())
-            create_tables(connection, model.fingerprint, bits=model.bits, source=images, store=store)
+            create_tables(connection, model.fingerprint, bits=model.bits, store=store)
             if source is not None:
                 set_folder(connection, folder, "", source)
             database.write_acknowledged(unfinished, *last_change(connection))
@@ -176,7 +175,7 @@ def image_folders(connection: sqlite3.Connection, library: Path, *, of: str | No
     Raises:
         FormatError: a place is damaged.
     """
-    first = image_folder(connection)
+    first = facts_of(connection).source
     if first is None:
         return {}
     found, home = {"": Path(first)}, library.resolve()

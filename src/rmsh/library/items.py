@@ -50,12 +50,12 @@ class Item:
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", _checked_name(self.id, "an ID"))
         if self.text is not None:
-            object.__setattr__(self, "text", _checked_text(self.text, "the text of the item", self.id))
+            object.__setattr__(self, "text", _checked_text(self.text, f"the text of the item {self.id!r}"))
         if self.picture is not None:
             object.__setattr__(self, "picture", _checked_image_path(self.picture, self.id))
         if isinstance(self.labels, str):
             raise InputError(f"The labels {self.labels!r} of the item {self.id!r} are a string; give a list of names.")
-        names = {_checked_name(label, "a label of the item", self.id) for label in self.labels}
+        names = {_checked_name(label, f"a label of the item {self.id!r}") for label in self.labels}
         object.__setattr__(self, "labels", tuple(sorted(names)))
 
     @classmethod
@@ -66,8 +66,8 @@ class Item:
         return item
 
 
-def _checked_text(value: object, what: str, *of: str) -> str:
-    """A text as a string; ``what``, with the ID ``of`` an item, describes it in the message."""
+def _checked_text(value: object, what: str) -> str:
+    """A text as a string; ``what`` describes it in the message."""
     if type(value) is str and value.isascii():  # most are
         return value
     try:
@@ -76,23 +76,20 @@ def _checked_text(value: object, what: str, *of: str) -> str:
             return str(value)
     except UnicodeEncodeError:
         pass
-    raise InputError(f"{value!r} cannot be {' '.join([what, *map(repr, of)])}; give a string of valid Unicode.")
+    raise InputError(f"{value!r} cannot be {what}; give a string of valid Unicode.")
 
 
-def _checked_name(value: object, what: str, *of: str) -> str:
+def _checked_name(value: object, what: str) -> str:
     """A name as a string; SQLite's JSON functions end a string at a NUL, so names cannot contain one."""
-    name = _checked_text(value, what, *of)
+    name = _checked_text(value, what)
     if not name.strip() or "\0" in name:
-        raise InputError(
-            f"{name!r} cannot be {' '.join([what, *map(repr, of)])}; give a string that is not blank and has no NUL "
-            "character."
-        )
+        raise InputError(f"{name!r} cannot be {what}; give a string that is not blank and has no NUL character.")
     return name
 
 
 def _checked_image_path(value: object, name: str) -> str:
     """A relative path that cannot leave its root folder on any operating system."""
-    path = _checked_name(value, "the image path of the item", name)
+    path = _checked_name(value, f"the image path of the item {name!r}")
     if path.startswith("/") or ".." in path.split("/") or "\\" in path or _WINDOWS_DRIVE.match(path):
         raise InputError(
             f"The image path {path!r} of the item {name!r} may lead outside the image folder; give a relative path "
@@ -105,7 +102,7 @@ def _checked_image_path(value: object, name: str) -> str:
 class Match:
     """Why an item was found: a score, similarities of image and caption from -1 to 1, and what the query names.
 
-    ``weak`` tells that the score is one that unrelated items reach.
+    ``weak`` means that unrelated items reach this score, too.
     """
 
     score: float
@@ -190,7 +187,7 @@ class Candidates:
     has: Mapping[Modality, BitArray]  # (n,), whether there is such a code
     vectors: Mapping[Modality, NDArray[np.int8]]  # (n, dimensions), or (n, 0) if there are none
     read: Callable[[Iterable[int]], Mapping[int, Item]]  # the items of some rows, without damaged ones
-    total: int  # codes that were searched, or about so many
+    total: int  # number of codes that were searched, at least approximately
     words: KeptWords | None = None  # what is known about the words of the items before they are read
 
     def __len__(self) -> int:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Library:
+class Library(AbstractContextManager["Library"]):
     """Items with their codes in a folder; returned by :meth:`create` and :meth:`open`, closed by ``with``.
 
     Example:
@@ -116,15 +116,12 @@ class Library:
             raise FormatError(f"The library {self.folder} has no {database.DATABASE}; {RESTORE}.")
         with self.reading() as connection:
             check_version(connection, self.folder)
-            found, lost = queries.library_id(connection), queries.lost_changes(connection, acknowledged)
+            found, lost = queries.facts_of(connection).id, queries.lost_changes(connection, acknowledged)
         if found == manifest.get("id") and lost is None:
             return
         problem = "contains files of two libraries" if lost is None else f"has lost {lost}"
         more = " and --replace" if lost is None else f", or accept the loss with `rmsh library repair {self.folder}`"
         raise FormatError(f"The library {self.folder} {problem}; {RESTORE}{more}.")
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

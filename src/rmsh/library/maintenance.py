@@ -84,18 +84,19 @@ class Description:
 def describe(library: Library) -> Description:
     """Describe a library; counting reads the whole database."""
     with library.reading() as connection:
-        generation, (seq, _) = queries.generation_of(connection), queries.last_change(connection)
+        generation, facts = queries.generation_of(connection), queries.facts_of(connection)
+        seq, _ = queries.last_change(connection)
         counts = _COUNTS | (_VECTOR_COUNTS if queries.has_vectors(connection) else {})
         files = sorted(path for path in library.folder.rglob("*") if path.is_file())
         return Description(
-            id=queries.library_id(connection),
+            id=facts.id,
             format=schema.VERSION,
             model=generation.fingerprint,
             bits=generation.bits,
             generation=generation.number,
-            source=queries.image_folder(connection),
+            source=facts.source,
             folders={name: str(path) for name, path in image_folders(connection, library.folder).items()},
-            store=queries.store_of(connection),
+            store=facts.store,
             bytes_per_item=bytes_per_item(connection),
             changes=seq,
             counts={name: int(connection.execute(sql).fetchone()[0]) for name, sql in counts.items()},

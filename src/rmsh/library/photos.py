@@ -53,7 +53,7 @@ class ImageFile:
     size: int  # bytes
     modified: int  # time of the last change, in nanoseconds
     hash: str  # SHA-256 of the content
-    photo: Photo  # what the file tells
+    photo: Photo  # metadata and look of the image
 
 
 def has_photos(connection: sqlite3.Connection) -> bool:

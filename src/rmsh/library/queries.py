@@ -64,35 +64,29 @@ class Generation(NamedTuple):
 
 def generation_of(connection: sqlite3.Connection) -> Generation:
     """The generation that is searched."""
-    number = _facts(connection)[1]
-    found = connection.execute("SELECT generation, fingerprint, bits FROM generations WHERE generation = ?", (number,))
+    number = (facts_of(connection).generation,)
+    found = connection.execute("SELECT generation, fingerprint, bits FROM generations WHERE generation = ?", number)
     return Generation(*(found.fetchone() or _refuse("its list of models")))
 
 
-def library_id(connection: sqlite3.Connection) -> str:
-    """The ID of the library."""
-    return _facts(connection)[0]
+class Facts(NamedTuple):
+    """The description of a library in its database."""
+
+    id: str
+    generation: int  # number of the generation that is searched
+    source: str | None  # folder of the images; None for the folder of the library
+    store: Store  # whether vectors are stored next to the codes
 
 
-def image_folder(connection: sqlite3.Connection) -> str | None:
-    """The folder that contains the images; None if it is the folder of the library."""
-    return _facts(connection)[2]
-
-
-def store_of(connection: sqlite3.Connection) -> Store:
-    """Whether the library stores vectors next to its codes."""
-    return _facts(connection)[3]
-
-
-def _facts(connection: sqlite3.Connection) -> tuple[str, int, str | None, Store]:
-    """ID, generation, image folder and what is stored; FormatError if they are damaged."""
+def facts_of(connection: sqlite3.Connection) -> Facts:
+    """The facts of a library; FormatError if they are damaged."""
     found = connection.execute("SELECT * FROM library").fetchone()
     if found is None or (len(found) > 4 and not is_intact(found[1:4], found[4])):  # no checksum before format 3
         _refuse("its description of the library")
     store = found[5] if len(found) > 5 else "codes+vectors"
     if store not in STORES:
         _refuse("its description of the library")
-    return found[1], found[2], found[3], store
+    return Facts(found[1], found[2], found[3], store)
 
 
 def _refuse(part: str) -> NoReturn:
@@ -193,7 +187,7 @@ def code_blocks(
 
 
 def rows_of(connection: sqlite3.Connection, statement: str, *values: int | str) -> IntArray:
-    """The rows that a statement selects, int64 (n,); a damaged table may have values that are no rows."""
+    """The rows that a statement selects, int64 (n,); a damaged table may have values that are not numbers."""
     found = connection.execute(statement, values)
     return np.fromiter((row for (row,) in found if isinstance(row, int)), dtype=np.int64)
 
@@ -231,7 +225,7 @@ def select_codes(connection: sqlite3.Connection, generation: Generation, rows: I
 
 
 def has_vectors(connection: sqlite3.Connection) -> bool:
-    """Whether the library stores vectors."""
+    """Whether any vectors are stored."""
     return connection.execute("SELECT 1 FROM vectors LIMIT 1").fetchone() is not None
 
 

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from rmsh.core.errors import CodesError, RmshError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import Modality
 from rmsh.library.folder import find_model, install_model, stage_model
-from rmsh.library.items import Batch, Item
-from rmsh.library.queries import Generation, count_items, generation_of, items_of_rows, select_codes, store_of
+from rmsh.library.items import Batch, Blobs, Item
+from rmsh.library.queries import Generation, count_items, facts_of, generation_of, items_of_rows, select_codes
 from rmsh.library.writing import insert_codes, log_new_codes
 from rmsh.model import Model, load
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from rmsh.codes import Codes
     from rmsh.library.library import Library
 
-_PENDING_ROWS = """
+_WITHOUT_VECTORS = "SELECT row FROM codes WHERE row > ? AND generation = ? AND vectors IS NULL ORDER BY row LIMIT ?"
+_WITHOUT_CODES = """
     SELECT row FROM items WHERE row > ?
     AND NOT EXISTS (SELECT 1 FROM codes WHERE codes.row = items.row AND generation = ?)
     ORDER BY row LIMIT ?
@@ -49,45 +50,38 @@ def recode(
     """
     if library.generation().fingerprint == model.fingerprint:
         with library.reading() as connection:
-            store = store_of(connection)
+            store = facts_of(connection).store
         if model.has_embedding and store == "codes+vectors":
             _add_vectors(library, encode=encode, batch=batch, on_progress=on_progress)
         return
     start, last = time.perf_counter(), 0
     pending, done, total = _begin(library, model)
     while not _switch(library, pending, last):
-        while True:
-            with library.reading() as connection:
-                items = items_of_rows(connection, _pending_rows(connection, pending, last, batch))
-            if not items:
-                break
+        while items := _next_items(library, _WITHOUT_CODES, pending, last, batch):
             _write(library, items, encode(list(items.values())), pending)
             last, done = max(items), done + len(items)
             on_progress(Progress("recode", done, max(done, total), "item", time.perf_counter() - start))
     library.update_files()
 
 
+def _next_items(library: Library, rows: str, generation: Generation, last: int, count: int) -> dict[int, Item]:
+    """The first items after the row ``last`` that a statement selects, by row."""
+    with library.reading() as connection:
+        return items_of_rows(connection, (row for (row,) in connection.execute(rows, (last, generation.number, count))))
+
+
 def _add_vectors(library: Library, *, encode: Encode, batch: int, on_progress: OnProgress) -> None:
     """Write the vectors of items that have none; the codes stay as they are."""
     start, last, generation = time.perf_counter(), 0, library.generation()
     total = library.count()
-    pending = "SELECT row FROM codes WHERE row > ? AND generation = ? AND vectors IS NULL ORDER BY row LIMIT ?"
-    while True:
-        with library.reading() as connection:
-            rows = [row for (row,) in connection.execute(pending, (last, generation.number, batch))]
-            items = items_of_rows(connection, rows)
-        if not items:
-            break
-        codes = encode(list(items.values()))
-        encoded = {name for of_modality in codes.values() for name in of_modality.ids.tolist()}
-        items = {row: item for row, item in items.items() if item.id in encoded}
-        made = Batch(tuple(items.values()), codes, "").code_rows(items)
+    while items := _next_items(library, _WITHOUT_VECTORS, generation, last, batch):
+        made = _code_rows(items, encode(list(items.values())))
         with library.transaction() as connection:
             found = select_codes(connection, generation, items) if generation_of(connection) == generation else []
             stored = {each[0]: (each[2], each[3]) for each in found if generation.is_intact(each)}
             kept = [(row, *stored[row], image, text) for row, _, _, image, text in made if row in stored]
             insert_codes(connection, generation.number, kept)
-        last = rows[-1]
+        last = max(items)
         on_progress(Progress("add vectors", min(last, total), total, "item", time.perf_counter() - start))
     if last:
         with library.transaction() as connection:
@@ -140,18 +134,23 @@ def _switch(library: Library, pending: Generation, last: int) -> bool:
 
 def _pending_rows(connection: sqlite3.Connection, pending: Generation, last: int, limit: int) -> list[int]:
     """The first rows after one that have no new code."""
-    return [row for (row,) in connection.execute(_PENDING_ROWS, (last, pending.number, limit))]
+    return [row for (row,) in connection.execute(_WITHOUT_CODES, (last, pending.number, limit))]
 
 
 def _write(library: Library, items: Mapping[int, Item], codes: Mapping[Modality, Codes], pending: Generation) -> None:
-    """Write the new codes of items; items without any, and items removed meanwhile, are skipped."""
-    coded = {name for of_modality in codes.values() for name in of_modality.ids.tolist()}
-    with_code = {row: item for row, item in items.items() if item.id in coded}
-    batch = Batch(tuple(with_code.values()), codes, pending.fingerprint)
-    pending.check(batch.model, *codes.values())
+    """Write the new codes of items; items removed meanwhile are skipped."""
+    made = _code_rows(items, codes)
+    pending.check(pending.fingerprint, *codes.values())
     with library.transaction() as connection:
         _check_pending(connection, pending)
-        insert_codes(connection, pending.number, batch.code_rows(with_code))
+        insert_codes(connection, pending.number, made)
+
+
+def _code_rows(items: Mapping[int, Item], codes: Mapping[Modality, Codes]) -> Iterator[Blobs]:
+    """Rows with their new codes and vectors; items without any are skipped."""
+    coded = {name for of_modality in codes.values() for name in of_modality.ids.tolist()}
+    with_code = {row: item for row, item in items.items() if item.id in coded}
+    return Batch(tuple(with_code.values()), codes, "").code_rows(with_code)
 
 
 def _check_pending(connection: sqlite3.Connection, pending: Generation) -> None:

@@ -192,17 +192,14 @@ def is_code_row_intact(
         return False
 
 
-def create_tables(
-    connection: sqlite3.Connection, fingerprint: str, *, bits: int, source: str | None, store: Store
-) -> None:
-    """Create the tables of a library without items."""
+def create_tables(connection: sqlite3.Connection, fingerprint: str, *, bits: int, store: Store) -> None:
+    """Create the tables of a library without items, which keeps its own images."""
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.executescript(f"BEGIN; {_TABLES} {_CREATE_VECTORS}; {KEEP_ROWS};")
     connection.execute("INSERT INTO generations VALUES (1, ?, ?)", (fingerprint, bits))
     name = secrets.token_hex(8)
-    checksum = checksum_of(name, 1, source)
-    connection.execute("INSERT INTO library VALUES (1, ?, 1, ?, ?, ?)", (name, source, checksum, store))
+    connection.execute("INSERT INTO library VALUES (1, ?, 1, NULL, ?, ?)", (name, checksum_of(name, 1, None), store))
     connection.execute("COMMIT")
 
 

@@ -74,7 +74,9 @@ class Stamp:
     def of(cls, connection: sqlite3.Connection) -> Stamp:
         """The stamp of the current state."""
         generation = queries.generation_of(connection)
-        return cls(queries.library_id(connection), generation.number, generation.bits, *queries.last_change(connection))
+        return cls(
+            queries.facts_of(connection).id, generation.number, generation.bits, *queries.last_change(connection)
+        )
 
 
 def write_snapshot(path: Path, connection: sqlite3.Connection) -> int:

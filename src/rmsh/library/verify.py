@@ -222,7 +222,7 @@ def manifest_problems(folder: Path, connection: sqlite3.Connection) -> Iterator[
     select = "SELECT fingerprint, bits FROM generations WHERE generation <= (SELECT generation FROM library)"
     known = connection.execute(select).fetchall()
     named = manifest.get("model"), manifest.get("bits")
-    if manifest.get("id") != queries.library_id(connection) or named not in known:
+    if manifest.get("id") != queries.facts_of(connection).id or named not in known:
         yield f"manifest.json of {folder} does not match the database; `rmsh library upgrade` rewrites it."
 
 
@@ -251,7 +251,7 @@ def find_damage(folder: Path, connection: sqlite3.Connection) -> Damage:
     """
     views, problem = _read_snapshot(folder, connection)
     tables = "SELECT row FROM items UNION SELECT row FROM codes UNION SELECT row FROM item_labels"
-    rows = [queries.rows_of(connection, tables), *(view.arrays()[0] for view in views.values())]
+    rows = [queries.rows_of(connection, tables), *(view.rows() for view in views.values())]
     mentioned = np.unique(np.concatenate(rows))
     items: dict[int, str] = {}
     for begin in range(0, len(mentioned), _BLOCK):

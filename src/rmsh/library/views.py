@@ -70,17 +70,15 @@ class Segment:
     def nearest(self, codes: Codes, k: int, where: BitArray | None) -> IntArray:
         """Keys of the k nearest existing codes that pass a mask, int64 (queries, at most k), unsorted.
 
-        An index is much faster without a mask. As long as few rows were removed, it therefore returns so many more
+        An index is much faster without a mask. As long as few rows were removed, it therefore returns as many more
         hits, and the removed ones are dropped afterwards.
         """
-        if self.alive is None:
-            return self.keys(self.index.search(codes, k, where=where))
-        if where is not None or self.removed > _FEW_REMOVED:
-            mask = self.alive if where is None else self.alive & where
+        if self.alive is None or where is not None or (removed := self.removed) > _FEW_REMOVED:
+            mask = where if self.alive is None else self.alive if where is None else self.alive & where
             return self.keys(self.index.search(codes, k, where=mask))
-        hits = self.index.search(codes, k + self.removed)
+        hits = self.index.search(codes, k + removed)
         keys = np.where(self.alive[hits.rows], self.keys(hits), FAR)
-        return np.sort(keys, axis=1)[:, : min(k, self.alive.size - self.removed)]
+        return np.sort(keys, axis=1)[:, : min(k, self.alive.size - removed)]
 
 
 class KeptVectors:
@@ -147,11 +145,10 @@ class View:
         yield self.base, None if mask is None else mask[:size]
         yield self.tail, None if mask is None else mask[size:]
 
-    def arrays(self) -> tuple[IntArray, WordArray]:
-        """Rows, int64 (n,) increasing, and words, uint64 (n, width), of all codes that exist."""
+    def rows(self) -> IntArray:
+        """The rows of all codes that exist, int64 (n,) increasing."""
         alive = slice(None) if self.base.alive is None else self.base.alive
-        rows, words = self.base.rows[alive], self.base.words[alive]
-        return np.concatenate((rows, self.tail.rows)), np.concatenate((words, self.tail.words))
+        return np.concatenate((self.base.rows[alive], self.tail.rows))
 
     def mask_of(self, rows: Iterable[IntArray]) -> BitArray:
         """A mask over the codes of this view that admits some rows, given in increasing blocks."""
@@ -251,11 +248,11 @@ class Views:
         """The view of the current state, from an earlier view if possible."""
         try:
             if view is None or not self._can_advance(view, connection):
-                view = self.load(connection, modality)
+                view = self._load(connection, modality)
             return self._with_changes(view, connection, modality)
         except FormatError as error:
             _log.warning("%s Until then, all codes are read from the database.", error)
-            return self.load(connection, modality, with_snapshot=False)
+            return self._load(connection, modality, with_snapshot=False)
 
     def _with_changes(self, view: View, connection: sqlite3.Connection, modality: Modality) -> View:
         """An earlier view with the changes since; FormatError if the log of changes is damaged."""
@@ -291,7 +288,7 @@ class Views:
             return True
         return snapshot is None or snapshot.stamp.seq <= view.base_seq
 
-    def load(self, connection: sqlite3.Connection, modality: Modality, *, with_snapshot: bool = True) -> View:
+    def _load(self, connection: sqlite3.Connection, modality: Modality, *, with_snapshot: bool = True) -> View:
         """A view of the snapshot, or else of the current state."""
         generation, (seq, token) = queries.generation_of(connection), queries.last_change(connection)
         snapshot, arrays = None, None

@@ -13,7 +13,7 @@ import numpy as np
 from rmsh.core.errors import InputError
 from rmsh.library.items import Batch, Blobs, checksum_of
 from rmsh.library.photos import insert_photos
-from rmsh.library.queries import IN_LIST, generation_of, last_change, rows_of_ids, store_of
+from rmsh.library.queries import IN_LIST, facts_of, generation_of, last_change, rows_of_ids
 from rmsh.library.schema import codes_checksum
 
 
@@ -68,7 +68,7 @@ def insert(connection: sqlite3.Connection, batch: Batch) -> int:
 def insert_codes(connection: sqlite3.Connection, generation: int, codes: Iterable[Blobs]) -> None:
     """Add or replace the codes of rows, and vectors if the library stores them; rows without an item are skipped."""
     of_codes, of_vectors = [], []
-    with_vectors = store_of(connection) == "codes+vectors"
+    with_vectors = facts_of(connection).store == "codes+vectors"
     for row, image, text, image_vector, text_vector in codes:
         checksum = None
         if with_vectors and (image_vector is not None or text_vector is not None):

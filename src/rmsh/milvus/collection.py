@@ -30,6 +30,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -144,7 +145,7 @@ def to_expression(condition: Filter) -> str:
     )
 
 
-class Collection:
+class Collection(AbstractContextManager["Collection"]):
     """A library that `rmsh library push` copied to a server; it is read as a library is, and can be used in ``with``.
 
     Several threads may share it. It keeps reading the codes of the model it was opened with: after a push with another
@@ -188,9 +189,6 @@ class Collection:
             table.close()
             raise
         return cls(table, loaded, pictures=pictures)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -63,7 +63,7 @@ class _LibraryRows:
         self._seen: int | None = None  # number of the last change
         self._top = 0  # first row of the last block
         with library.reading() as connection:
-            self.owner, self.generation = queries.library_id(connection), generation_of(connection)
+            self.owner, self.generation = queries.facts_of(connection).id, generation_of(connection)
 
     def parts(self) -> Sequence[int]:
         """The parts to copy: at first all of them, and then those that have changed meanwhile."""

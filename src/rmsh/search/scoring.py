@@ -9,10 +9,10 @@ other. The weights were chosen on the ``dev`` queries of lab/first_page.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -177,16 +177,6 @@ def standardise(similarities: ScoreArray, scale: Scale) -> ScoreArray:
     return (similarities - scale.mean) / scale.deviation
 
 
-def text_to_image(facts: Mapping[str, Any]) -> Scale:
-    """The scale of texts and images by a model with these facts, which may tell the mean: it depends on the training.
-
-    Example:
-        >>> text_to_image({}), text_to_image({"unrelated": 0.2})
-        (Scale(mean=0.28, deviation=0.12), Scale(mean=0.2, deviation=0.12))
-    """
-    return TEXT_TO_IMAGE._replace(mean=facts.get("unrelated", TEXT_TO_IMAGE.mean))
-
-
 def summed(scale: Scale, weights: Sequence[float], length: float) -> Scale:
     """The scale of the cosines with a weighted sum of unit vectors that has this length, if its parts are unrelated.
 
@@ -210,7 +200,7 @@ def combine(own: ScoreArray, other: ScoreArray) -> ScoreArray:
 
 
 def weak_below(items: int, *, alone: bool) -> float:
-    """The score below which a match is weak in a library of so many items, with image and caption or one of them alone.
+    """The score below which a match is weak in a library of this size, with image and caption or one of them alone.
 
     Example:
         >>> [round(weak_below(items, alone=True), 2) for items in (0, 300, 3000, 100_000, 10_000_000)]

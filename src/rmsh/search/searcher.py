@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -48,7 +49,7 @@ Rank: TypeAlias = Literal["best", "codes"]
 ItemStore: TypeAlias = "Library | Collection"
 
 
-class Searcher:
+class Searcher(AbstractContextManager["Searcher"]):
     """Searches an open library or collection; the queries of the last ``remember`` texts are kept.
 
     Thread-safe; the library may be recoded meanwhile.
@@ -101,9 +102,6 @@ class Searcher:
         from rmsh.milvus.collection import Collection
 
         return cls(Collection.open(str(location), model, pictures=images), remember=remember)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -261,7 +259,7 @@ class Searcher:
         columns = (values.tolist() for values in (scores, low, *(similar[modality][places] for modality in MODALITIES)))
         for (_, distance, place, item, matched), score, is_low, image, caption in zip(best, *columns, strict=True):
             labels = tuple(sorted(scoring.labels_in_text(item.labels, query.words.text)))
-            # Bits alone are not calibrated, and an item that has all the words is no weak one.
+            # Bits alone are not calibrated, and an item that has all the words is never a weak match.
             weak = compared and is_low and (not words or len(matched) < len(words))
             match = Match(round(score, 4), _rounded(image), _rounded(caption), matched, labels, weak)
             hits.append(Hit(item, distance, int(found.rows[place]), match))
@@ -308,7 +306,9 @@ def _similarities(query: Query, found: Candidates, modality: Modality, model: Mo
     if vector is not None and vectors.size:
         scale = scoring.TEXT_TO_TEXT if modality == "text" else scoring.IMAGE_TO_IMAGE
         if not own:
-            scale = scoring.summed(scoring.text_to_image(model.facts), query.weights, float(np.linalg.norm(vector)))
+            scale = scoring.TEXT_TO_IMAGE
+            scale = scale._replace(mean=model.facts.get("unrelated", scale.mean))  # the mean depends on the training
+            scale = scoring.summed(scale, query.weights, float(np.linalg.norm(vector)))
             if modality == "text":  # images are stored in the joint space
                 vectors = _in_joint_space(found.vectors["text"], model)
         similar = scoring.cosines(vector, vectors)

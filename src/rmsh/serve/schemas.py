@@ -16,8 +16,8 @@ Kind: TypeAlias = Literal["text", "picture", "item", "code", "composed"]
 Id = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[^\x00]*[^\s\x00-\x1f][^\x00]*$")]  # not blank
 
 
-class Options(BaseModel):
-    """Options of every search."""
+class Parts(BaseModel):
+    """Options of every search, and the parts of a query: words, items and codes, which are added up or subtracted."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,11 +27,6 @@ class Options(BaseModel):
     where: str = Field("", max_length=MOST_WHERE, description="Filter, e.g. `label=dog and not label=cat`.")
     codes: bool = Field(False, description="Include the code of each hit.")
     rank: Literal["best", "codes"] = Field("best", description="Order by everything known, or by distance alone.")
-
-
-class Parts(Options):
-    """The parts of a query: words, items and codes, which are added up or subtracted."""
-
     text: str | None = Field(
         None, max_length=MOST_TEXT, description="Words to search for; a lone `+` adds and a lone `-` subtracts."
     )

@@ -10,9 +10,9 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from queue import LifoQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rmsh.core import errors
 from rmsh.core.errors import RmshError
@@ -58,7 +58,7 @@ class _Worker(NamedTuple):
         self.connection.close()
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """A number of processes, each with the searcher that ``open_searcher`` returns there, until the block ends."""
 
     def __init__(self, count: int, open_searcher: Open) -> None:
@@ -78,9 +78,6 @@ class Workers:
             theirs.close()
         return _Worker(process, ours)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         for _number in range(self.count):
             self._idle.get().stop()
@@ -97,7 +94,8 @@ class Workers:
                     worker.connection.send_bytes(request.model_dump_json().encode())
                     kind, _, found = worker.connection.recv_bytes().partition(b" ")
                     if kind != _FOUND:
-                        raise _error(kind.decode(), found.decode())
+                        error: type[Exception] = getattr(errors, kind.decode(), RuntimeError)
+                        raise error(found.decode())
                     return found
                 worker.stop()
                 _log.warning("A search process ended with exit code %s; starting another.", worker.process.exitcode)
@@ -105,12 +103,6 @@ class Workers:
             raise RmshError("The search process was lost; look for its end in the log of the system.")
         finally:
             self._idle.put(worker)
-
-
-def _error(kind: str, message: str) -> Exception:
-    """The error of a worker, by the name of its class."""
-    cls = getattr(errors, kind, RuntimeError)
-    return cast("Exception", cls(message))
 
 
 def _answer(connection: Connection, open_searcher: Open) -> None:

@@ -28,7 +28,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from rmsh.index._kernels import inlined_kernel, kernel
+from rmsh.core.compiled import inlined_kernel, kernel
 from rmsh.index._kernels.vectors import (
     LANES,
     LINE,

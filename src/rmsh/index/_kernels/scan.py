@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rmsh.core.compiled import popcount
-from rmsh.index._kernels import inlined_kernel, kernel
+from rmsh.core.compiled import inlined_kernel, kernel, popcount
 from rmsh.index._kernels.bit_counter import BIAS, PLANES, next_near, pick_planes, slice_tile, write_bias
 from rmsh.index._kernels.vectors import LANES, TILE, mark_near
 from rmsh.index.base import FAR, ROW_BITS
