@@ -7,16 +7,15 @@ import io
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from rmsh.cli.console import Console, ExecutorName, LibraryFolder, RayAddress, table
 from rmsh.cli.train import MethodOptions, parse_options
+from rmsh.core.files import write_text
+from rmsh.data.records import Skipped, count_skipped, write_skipped
 from rmsh.methods import DEFAULT_METHOD
-
-if TYPE_CHECKING:
-    from rmsh.data.records import Skipped
 
 
 def build(
@@ -107,8 +106,6 @@ def add(
 
 
 def report_skipped(skipped: Sequence[Skipped], file: Path | None, console: Console) -> None:
-    from rmsh.data.records import count_skipped, write_skipped
-
     console.note(*count_skipped(skipped))
     if file is not None:
         write_skipped(file, skipped)
@@ -234,7 +231,6 @@ def duplicates(
     Example:
         rmsh duplicates photos --csv duplicates.csv
     """
-    from rmsh.core.files import write_text
     from rmsh.library import Library
     from rmsh.library.duplicates import groups_in
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import typer
 from rich.console import Console as RichConsole
@@ -22,9 +22,7 @@ from typer.models import OptionInfo
 
 from rmsh.core.errors import ConfigError
 from rmsh.core.files import printable
-
-if TYPE_CHECKING:
-    from rmsh.core.progress import OnProgress, Progress
+from rmsh.core.progress import OnProgress, Progress, ignore
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither notes nor progress.")]
@@ -59,8 +57,6 @@ class Console:
     @contextmanager
     def progress(self) -> Iterator[OnProgress]:
         """Yield a callback that shows progress and the time left on a terminal, and does nothing elsewhere."""
-        from rmsh.core.progress import ignore
-
         if self.quiet or not self._err.is_terminal:
             yield ignore
             return
