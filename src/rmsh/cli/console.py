@@ -102,10 +102,10 @@ def listed_words(words: Sequence[str] | None) -> list[str]:
 
 def listed_numbers(words: Sequence[str] | None, option: str) -> list[int]:
     """The numbers of a list; a ConfigError names the option."""
-    for word in listed_words(words):
-        if not word.isdecimal():
-            raise ConfigError(f"{option} got {word!r}; write whole numbers with commas, such as {option} 16,32.")
-    return [int(word) for word in listed_words(words)]
+    numbers = listed_words(words)
+    if wrong := [word for word in numbers if not word.isdecimal()]:
+        raise ConfigError(f"{option} got {wrong[0]!r}; write whole numbers with commas, such as {option} 16,32.")
+    return [int(word) for word in numbers]
 
 
 def _line(progress: Progress) -> str:

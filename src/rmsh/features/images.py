@@ -82,10 +82,10 @@ def read_size(content: bytes, *, most_pixels: int) -> tuple[int, int]:
         return shared_decoder().size(content, most_pixels=most_pixels)
 
 
-def read_photo(image: str | Path | bytes, *, most_pixels: int = MOST_PIXELS) -> Photo:
+def read_photo(image: str | Path | bytes) -> Photo:
     """When, where and with which camera an image was taken, and its look; raises as :func:`read_image` does."""
     with _named_errors(image):
-        return shared_decoder().photo(str(image) if isinstance(image, Path) else image, most_pixels=most_pixels)
+        return shared_decoder().photo(str(image) if isinstance(image, Path) else image, most_pixels=MOST_PIXELS)
 
 
 def _open_pixels(
