@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -125,10 +126,10 @@ class ImageEncoder(ABC):
     modality: ClassVar[Modality] = "image"
     batch: ClassVar[int] = 1  # images that pass through the network together
 
-    @property
-    @abstractmethod
+    @cached_property
     def dim(self) -> int:
-        """Number of features."""
+        """Number of features; measured on a grey image, unless a class states it."""
+        return int(self._embed([self._read(Image.new("RGB", (64, 64), "grey"))]).shape[1])
 
     @abstractmethod
     def _read(self, image: ImageLike) -> Any:

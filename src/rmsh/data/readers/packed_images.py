@@ -51,8 +51,8 @@ def read_packed(
 ) -> tuple[Origin, list[str]]:
     """The checked records of uncompressed shards or of tables, and notes; images are unpacked unless there.
 
-    Shards that lead out of the folder ``inside`` are refused. ``several`` is set for one of several files, which may be
-    on other machines: the names of its images begin with its own.
+    Shards outside the folder ``inside`` are refused. With ``several``, or more than one file, the name of an image
+    begins with the name of its file; the other files may be on other machines.
     """
     records: list[Record] = []
     skipped: list[Skipped] = []
