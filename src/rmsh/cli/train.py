@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -116,7 +117,7 @@ def train(
             encoders=encoders,
             cache=cache_folder(),
             strict=strict,
-            on_skipped=None if strict else _note_unreadable(console),
+            on_skipped=None if strict else partial(_note_unreadable, console),
             on_progress=report,
         )
     console.note(*_summary(model.facts))
@@ -124,11 +125,8 @@ def train(
     console.result(result, f"{out}: {model.method}, {model.bits} bits, fingerprint {model.fingerprint}")
 
 
-def _note_unreadable(console: Console) -> Callable[[Sequence[Skipped]], None]:
-    """A function that says how many images count as missing, and why the first does."""
-    return lambda skipped: console.note(
-        f"{len(skipped):,} unreadable images count as missing; the first: {skipped[0].reason}"
-    )
+def _note_unreadable(console: Console, skipped: Sequence[Skipped]) -> None:
+    console.note(f"{len(skipped):,} unreadable images count as missing; the first: {skipped[0].reason}")
 
 
 def parse_options(options: list[str]) -> dict[str, Any]:
@@ -204,7 +202,7 @@ def encode(
     else:
         opened = replace(opened, split=used)
     with open_executor(executor, address) as place, console.progress() as report:
-        told: dict[str, Any] = {"on_skipped": _note_unreadable(console), "on_progress": report}
+        told: dict[str, Any] = {"on_skipped": partial(_note_unreadable, console), "on_progress": report}
         codes = pipeline.code(learned, opened, trained=used, cache=cache_folder(), executor=place, **told)
     codes.save(Path(out))
     console.note(*codes.leak())
