@@ -37,7 +37,7 @@ from rmsh.core.progress import OnProgress, counter, ignore
 from rmsh.core.types import MODALITIES
 from rmsh.data.open import open_pairs
 from rmsh.data.pairs import Pairs, dense_rows
-from rmsh.data.readers.packed_images import read_shards, read_tables, shards_in, tables_in
+from rmsh.data.readers.packed_images import packed_files, read_packed
 from rmsh.data.records import Origin, Record, Skipped, to_pairs
 from rmsh.features.executors import Executor, Task, run
 from rmsh.features.extract import encode_pairs, file_state, restore_once
@@ -113,7 +113,7 @@ def _inputs(data: str, size: int, on_progress: OnProgress) -> tuple[list[_Input]
         if not states:
             raise DataError(f"{data} has no .tar or .parquet files; give the URL of a folder that has.")
         return [(Path(n).stem, state, {"folder": folder, "file": n}) for n, state in states.items()], []
-    if files := shards_in(Path(data)) or tables_in(Path(data)):
+    if files := packed_files(Path(data)):
         packed = [file.absolute() for file in files]
         return [(f.stem, str(file_state(f)), {"folder": str(f.parent), "file": f.name}) for f in packed], []
     origin = open_pairs(data, on_progress=on_progress).origin
@@ -206,8 +206,7 @@ def _read(task: Task, folder: Path) -> Origin:
         records = [replace(Record(*one), labels=tuple(one[-1])) for one in task["records"]]
         return Origin(Path(task["folder"]), tuple(records), ())
     file = Place(task["folder"]).fetch(task["file"], folder / "input")
-    reader = read_shards if file.suffix.lower() == ".tar" else read_tables
-    origin, _ = reader([file], into=folder / "images", several=True)
+    origin, _ = read_packed([file], into=folder / "images", several=True)
     if len(origin.records) > MOST_ITEMS:
         raise DataError(f"{task['name']} has {len(origin.records):,} items, {MOST_ITEMS:,} are allowed; divide it.")
     return origin

@@ -160,8 +160,8 @@ def test_a_phone_writes_heic() -> None:
 
 def test_heic_without_its_package_is_explained() -> None:
     script = (
-        "import sys; sys.modules['pi_heif'] = None; from rmsh.features.decoding_worker import image_size; "
-        f"image_size(open({str(SAMPLE)!r}, 'rb'), most_pixels=9999)"
+        "import sys; sys.modules['pi_heif'] = None; from rmsh.features.decoding_worker import decode; "
+        f"decode(open({str(SAMPLE)!r}, 'rb'), most_pixels=9999)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "[photos]" in done.stderr.splitlines()[-1]

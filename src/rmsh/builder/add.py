@@ -77,17 +77,15 @@ def _add(library: Library, source: Source, *, strict: bool, on_progress: OnProgr
     if strict:
         refuse_skipped(source.origin.skipped, source.name)
     is_new = np.array([record.id not in known for record in source.origin.records], dtype=np.bool_)
-    existing, model = int((~is_new).sum()), library.model()
-    if is_new.any():
-        source = source.take(np.flatnonzero(is_new))
+    source, model = source.take(np.flatnonzero(is_new)), library.model()
+    if len(source.pairs):
         encoders = restore_encoders(model, source.pairs)
         source = encode_source(source, encoders, cache=cache_folder(), strict=strict, on_progress=on_progress)
     with library.transaction() as connection:
         for name, path in ({} if keeps_images else source.origin.others).items():
             set_folder(connection, library.folder, name, path)
-    if is_new.any():
-        write_items(library, model, source, copy_images=keeps_images, vectors=vectors, on_progress=on_progress)
-    return Added(len(source.pairs) if is_new.any() else 0, existing, source.origin.skipped)
+    write_items(library, model, source, copy_images=keeps_images, vectors=vectors, on_progress=on_progress)
+    return Added(len(source.pairs), int((~is_new).sum()), source.origin.skipped)
 
 
 def _from_folders(

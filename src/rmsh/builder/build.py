@@ -81,6 +81,18 @@ def work_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.build")
 
 
+def _check_options(config: BuildConfig) -> None:
+    """Refuse unknown and contradictory options before anything takes long."""
+    if config.default_model:
+        return
+    if config.learn_from == "nothing":
+        own = f"its own method, bits and encoders ({', '.join(DEFAULT_ENCODERS.values())})"
+        raise ConfigError(f"--learn-from nothing uses the bundled model, which has {own}; leave these options out.")
+    _method(config)
+    check_encoder(config.image_encoder, "image")
+    check_encoder(config.text_encoder, "text")
+
+
 def build(
     data: str | Path,
     out: Path | str,
@@ -108,21 +120,14 @@ def build(
     """
     folder, config = Path(os.path.abspath(out)), config or BuildConfig.parse({})
     work = work_folder(folder)
-    if config.learn_from == "nothing" and not config.default_model:
-        own = f"its own method, bits and encoders ({', '.join(DEFAULT_ENCODERS.values())})"
-        raise ConfigError(f"--learn-from nothing uses the bundled model, which has {own}; leave these options out.")
-    if not config.default_model:  # refuse unknown options before anything takes long
-        _method(config)
-        check_encoder(config.image_encoder, "image")
-        check_encoder(config.text_encoder, "text")
+    _check_options(config)
     source = read_source(data, config, work=work, on_progress=on_progress)
     for note in source.notes:
         tell(note)
-    items_key = source.key()
+    items_key, finished = source.key(), read_report(folder)
     # Usual values are left out, which keeps older keys valid.
     unnamed = {"strict"} | {name for name, usual in _USUAL.items() if getattr(config, name) == usual}
     key = digest(config.model_dump(mode="json", exclude=unnamed), items_key)
-    finished = read_report(folder)
     if finished is not None and finished["key"] == key:
         tell(f"{out} is up to date: it was built from the same items with the same options")
         return Built(folder, finished, is_new=False)
@@ -134,11 +139,11 @@ def build(
             raise RmshError(f"Another process is building in {work}; wait until it ends, or stop it.")
         seconds, size = estimate(source)
         check_space(work, size)
+        minutes, images, texts = max(1, round(seconds / 60)), source.pairs.has_image.sum(), source.pairs.has_text.sum()
         tell(
-            f"{len(source.pairs):,} items with {source.pairs.has_image.sum():,} images and "
-            f"{source.pairs.has_text.sum():,} texts: about {max(1, round(seconds / 60))} min and {size >> 20:,} MB of "
-            f"disk space on the first run; the library is written to {out}, intermediate results to {work.name} next "
-            "to it"
+            f"{len(source.pairs):,} items with {images:,} images and {texts:,} texts: about {minutes} min and "
+            f"{size >> 20:,} MB of disk space on the first run; the library is written to {out}, intermediate results "
+            f"to {work.name} next to it"
         )
         stages = Stages(work, on_skip=lambda name: tell(f"{name}: already done"))
         report = _Build(source, config, stages, executor, tell, on_progress).run(items_key)
@@ -268,14 +273,6 @@ class _Build:
         """Complete the report, and write the files for people into the library's folder."""
         source, config, folder = self.source, self.config, self.stages.folder / "library"
         pairs, origin = source.pairs, source.origin
-        if facts["recall"] or facts["words"] or facts["scores"]:
-            no_scores = ""
-        elif source.learn_from == "nothing":
-            no_scores = f"No scores: fewer than {scores.LEAST_RANKED} items have an image and a text."
-        elif not split.query.size:
-            no_scores = f"No scores: fewer than {LEAST_ITEMS} items have an image and a text, so none were held out."
-        else:
-            no_scores = "No scores: no held-out item shares a label with another item."
         queries = split.query if split.query.size else np.flatnonzero(scores.complete(pairs))
         with Library.open(folder) as library:
             searches = example_searches(library, pairs.ids[queries], seed=config.seed)
@@ -303,7 +300,7 @@ class _Build:
             "classes": None if source.classes is None else {name: [*words] for name, words in source.classes.items()},
             "searches": searches,
             "skipped": {"count": len(origin.skipped), "examples": count_skipped(origin.skipped)},
-            "no_scores": no_scores,
+            "no_scores": "" if facts["recall"] or facts["words"] or facts["scores"] else _no_scores(source, split),
             **facts,
         }
         if report["credit"]:
@@ -311,6 +308,15 @@ class _Build:
         write_skipped(folder / SKIPPED, origin.skipped)
         write_text(folder / PAGE, render_report(report, images=folder if origin.unpacked else origin.folder))
         return report
+
+
+def _no_scores(source: Source, split: Split) -> str:
+    """Why a build has no scores."""
+    if source.learn_from == "nothing":
+        return f"No scores: fewer than {scores.LEAST_RANKED} items have an image and a text."
+    if not split.query.size:
+        return f"No scores: fewer than {LEAST_ITEMS} items have an image and a text, so none were held out."
+    return "No scores: no held-out item shares a label with another item."
 
 
 def _method(config: BuildConfig) -> Method:

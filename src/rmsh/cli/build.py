@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from rmsh.cli.console import Console, ExecutorName, LibraryFolder, RayAddress, table
 from rmsh.cli.train import MethodOptions, parse_options
+from rmsh.data.records import Skipped, count_skipped, write_csv, write_skipped
 from rmsh.methods import DEFAULT_METHOD
-
-if TYPE_CHECKING:
-    from rmsh.data.records import Skipped
 
 
 def build(
@@ -107,8 +103,6 @@ def add(
 
 
 def report_skipped(skipped: Sequence[Skipped], file: Path | None, console: Console) -> None:
-    from rmsh.data.records import count_skipped, write_skipped
-
     console.note(*count_skipped(skipped))
     if file is not None:
         write_skipped(file, skipped)
@@ -234,7 +228,6 @@ def duplicates(
     Example:
         rmsh duplicates photos --csv duplicates.csv
     """
-    from rmsh.core.files import write_text
     from rmsh.library import Library
     from rmsh.library.duplicates import groups_in
 
@@ -246,9 +239,7 @@ def duplicates(
         for place, name in enumerate(group.ids, start=1)
     ]
     if csv_file is not None:
-        text = io.StringIO(newline="")
-        csv.writer(text, lineterminator="\n").writerows([["group", "kind", "place", "id"], *rows])
-        write_text(csv_file, text.getvalue())
+        write_csv(csv_file, [["group", "kind", "place", "id"], *rows])
     shown = [[group.kind, len(group.ids), group.ids[0], ", ".join(group.ids[1:])] for group in groups]
     title = f"{len(groups):,} groups with {len({name for group in groups for name in group.ids}):,} images"
     found = [{"kind": group.kind, "ids": list(group.ids)} for group in groups]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import typer
 from rich.console import Console as RichConsole
@@ -22,9 +22,7 @@ from typer.models import OptionInfo
 
 from rmsh.core.errors import ConfigError
 from rmsh.core.files import printable
-
-if TYPE_CHECKING:
-    from rmsh.core.progress import OnProgress, Progress
+from rmsh.core.progress import OnProgress, Progress, ignore
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither notes nor progress.")]
@@ -59,8 +57,6 @@ class Console:
     @contextmanager
     def progress(self) -> Iterator[OnProgress]:
         """Yield a callback that shows progress and the time left on a terminal, and does nothing elsewhere."""
-        from rmsh.core.progress import ignore
-
         if self.quiet or not self._err.is_terminal:
             yield ignore
             return
@@ -106,10 +102,10 @@ def listed_words(words: Sequence[str] | None) -> list[str]:
 
 def listed_numbers(words: Sequence[str] | None, option: str) -> list[int]:
     """The numbers of a list; a ConfigError names the option."""
-    for word in listed_words(words):
-        if not word.isdecimal():
-            raise ConfigError(f"{option} got {word!r}; write whole numbers with commas, such as {option} 16,32.")
-    return [int(word) for word in listed_words(words)]
+    numbers = listed_words(words)
+    if wrong := [word for word in numbers if not word.isdecimal()]:
+        raise ConfigError(f"{option} got {wrong[0]!r}; write whole numbers with commas, such as {option} 16,32.")
+    return [int(word) for word in numbers]
 
 
 def _line(progress: Progress) -> str:

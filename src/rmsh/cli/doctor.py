@@ -16,6 +16,7 @@ import typer
 from rmsh import __version__
 from rmsh.cli.console import Console, table
 from rmsh.core.errors import FormatError, MissingExtraError, RmshError, install_command
+from rmsh.features.weights import WEIGHTS, locate
 
 # distributions whose module is not their name with underscores
 _MODULES = {
@@ -49,8 +50,6 @@ def doctor(console: Console) -> None:
     Example:
         rmsh doctor
     """
-    from rmsh.features.weights import WEIGHTS
-
     console.note("Importing all packages; this takes a few seconds.")
     found, weights = packages(), [_weights(name) for name in WEIGHTS]
     problems = [each.problem for each in (*found, *weights) if each.problem]
@@ -106,8 +105,6 @@ def _package(name: str, extra: str | None) -> Finding:
 
 def _weights(name: str) -> Finding:
     """A weight file of an encoder, with its content checked."""
-    from rmsh.features.weights import locate
-
     try:
         locate(name)
     except MissingExtraError:

@@ -8,11 +8,15 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+import numpy as np
 import typer
 
 from rmsh.cli.console import Console, duration, listed_numbers, listed_words, table
 from rmsh.cli.train import code_lengths
 from rmsh.core.errors import ConfigError
+from rmsh.core.files import atomic
+from rmsh.data.splits import PROTOCOLS
+from rmsh.methods import METHODS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,11 +52,7 @@ def evaluate(
     Example:
         rmsh evaluate codes.npz -k 10,500 --direction i2t,t2i
     """
-    import numpy as np
-
     from rmsh.codes_file import CodesFile
-    from rmsh.core.files import atomic
-    from rmsh.data.splits import PROTOCOLS
     from rmsh.metrics import evaluate_directions
     from rmsh.metrics.counterparts import RECALL_RANKS
     from rmsh.metrics.evaluate import UNSEEN_RANKS
@@ -194,8 +194,6 @@ def compare(
     from rmsh.compare.run import REFERENCES, Run
     from rmsh.compare.runner import make_runs, missing_runs, stale_runs
     from rmsh.compare.table import summarise
-    from rmsh.data.splits import PROTOCOLS
-    from rmsh.methods import METHODS
 
     methods_named, references_named = _names(methods, METHODS), _names(references, REFERENCES)
     if not methods_named and not references_named:

@@ -85,25 +85,29 @@ def search(
 
         hits = searcher.run(query, run)
         hints = searcher.hints(condition)
-    found = [
-        {"distance": hit.distance}
-        | {name: getattr(hit.item, name) for name in ("id", "labels", "text", "picture")}
-        | {"match": None if hit.match is None else vars(hit.match)}
-        for hit in hits
-    ]
-    readable: Any = f"No {target}s found; the filter may exclude everything, or the library has no codes of {target}s."
-    if hits:
-        scores = ("" if hit.match is None else f"{hit.match.score:.1f}{' weak' * hit.match.weak}" for hit in hits)
-        rows = [
-            [hit.item.id, score, hit.distance, ", ".join(hit.item.labels), hit.item.text or ""]
-            for hit, score in zip(hits, scores, strict=True)
-        ]
-        title = f"The {len(hits)} {'nearest' if rank == 'codes' else 'best'} {target}s"
-        readable = table(title, ["id", "score", "distance", "labels", "text"], rows, words=("labels", "text"))
     if hits and hits[0].match is not None and hits[0].match.weak:
         console.note("Nothing in the library matches well; these are the nearest.")
     console.note(*hints)
-    console.result({"to": f"{target}s", "hits": found, "hints": hints}, readable)
+    value = {"to": f"{target}s", "hits": [_plain(hit) for hit in hits], "hints": hints}
+    if hits:
+        title = f"The {len(hits)} {'nearest' if rank == 'codes' else 'best'} {target}s"
+        console.result(value, table(title, _COLUMNS, [_cells(hit) for hit in hits], words=("labels", "text")))
+    else:
+        reasons = "the filter may exclude everything, or the library has no codes of"
+        console.result(value, f"No {target}s found; {reasons} {target}s.")
+
+
+def _plain(hit: Hit) -> dict[str, Any]:
+    item = {name: getattr(hit.item, name) for name in ("id", "labels", "text", "picture")}
+    return {"distance": hit.distance, **item, "match": None if hit.match is None else vars(hit.match)}
+
+
+_COLUMNS = ("id", "score", "distance", "labels", "text")
+
+
+def _cells(hit: Hit) -> list[object]:
+    score = "" if hit.match is None else f"{hit.match.score:.1f}{' weak' * hit.match.weak}"
+    return [hit.item.id, score, hit.distance, ", ".join(hit.item.labels), hit.item.text or ""]
 
 
 def serve(

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
-import yaml
 
 from rmsh.cli.console import Console, ExecutorName, RayAddress, listed_numbers, table
 from rmsh.codes import check_bits
-from rmsh.coding.bounds import choose_delta
-from rmsh.coding.entropy import LabelStatistics
 from rmsh.core.errors import ConfigError, DataError
+from rmsh.core.files import cache_folder
 from rmsh.core.types import Modality
 from rmsh.data.open import open_pairs
-from rmsh.methods import DEFAULT_METHOD
+from rmsh.data.records import Skipped, count_skipped
+from rmsh.methods import DEFAULT_METHOD, create, method_class
 
 if TYPE_CHECKING:
-    from rmsh.data.records import Skipped
     from rmsh.model import Model
 
 MethodOptions: TypeAlias = Annotated[
@@ -42,7 +41,6 @@ def methods(
         rmsh methods
         rmsh methods cmfh
     """
-    from rmsh.methods import method_class
     from rmsh.methods.catalogue import catalogue, describe
 
     if name is not None:
@@ -94,8 +92,6 @@ def train(
         rmsh train generated:2000 --out model --bits 32 --set epochs=5
     """
     from rmsh import pipeline
-    from rmsh.core.files import cache_folder
-    from rmsh.methods import create
 
     length = {} if bits is None else {"bits": bits}
     learner = create(method, preset=preset, seed=seed, **length, **parse_options(options or []))
@@ -121,7 +117,7 @@ def train(
             encoders=encoders,
             cache=cache_folder(),
             strict=strict,
-            on_skipped=None if strict else _note_unreadable(console),
+            on_skipped=None if strict else partial(_note_unreadable, console),
             on_progress=report,
         )
     console.note(*_summary(model.facts))
@@ -129,15 +125,14 @@ def train(
     console.result(result, f"{out}: {model.method}, {model.bits} bits, fingerprint {model.fingerprint}")
 
 
-def _note_unreadable(console: Console) -> Callable[[Sequence[Skipped]], None]:
-    """A function that says how many images count as missing, and why the first does."""
-    return lambda skipped: console.note(
-        f"{len(skipped):,} unreadable images count as missing; the first: {skipped[0].reason}"
-    )
+def _note_unreadable(console: Console, skipped: Sequence[Skipped]) -> None:
+    console.note(f"{len(skipped):,} unreadable images count as missing; the first: {skipped[0].reason}")
 
 
 def parse_options(options: list[str]) -> dict[str, Any]:
     """Parse NAME=VALUE pairs; values are YAML scalars: numbers, true, null, words."""
+    import yaml
+
     parsed: dict[str, Any] = {}
     for option in options:
         name, equals, value = option.partition("=")
@@ -190,7 +185,6 @@ def encode(
         rmsh encode model photos --out shards --executor ray --address 10.0.0.1:6379
     """
     from rmsh import pipeline
-    from rmsh.core.files import cache_folder
     from rmsh.features.executors import open_executor
     from rmsh.model import load
 
@@ -208,7 +202,7 @@ def encode(
     else:
         opened = replace(opened, split=used)
     with open_executor(executor, address) as place, console.progress() as report:
-        told: dict[str, Any] = {"on_skipped": _note_unreadable(console), "on_progress": report}
+        told: dict[str, Any] = {"on_skipped": partial(_note_unreadable, console), "on_progress": report}
         codes = pipeline.code(learned, opened, trained=used, cache=cache_folder(), executor=place, **told)
     codes.save(Path(out))
     console.note(*codes.leak())
@@ -220,7 +214,6 @@ def encode(
 
 
 def _encode_shards(console: Console, model: Model, data: str, out: str, **options: Any) -> None:
-    from rmsh.data.records import count_skipped
     from rmsh.shards import encode_shards
 
     manifest, skipped = encode_shards(model, data, out, **options)
@@ -246,6 +239,9 @@ def bounds(
     Example:
         rmsh bounds mirflickr25k-lall.mat --bits 16,32,64,128
     """
+    from rmsh.coding.bounds import choose_delta
+    from rmsh.coding.entropy import LabelStatistics
+
     lengths = code_lengths(bits or []) or [16, 32, 64, 128]
     opened = open_pairs(data, skip=("images", "texts"))
     console.note(*opened.notes)

@@ -21,7 +21,6 @@ from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 
 class RmshError(Exception):
@@ -74,6 +73,8 @@ def require(module: str, extra: str) -> ModuleType:
 
 def install_command(extra: str = "") -> str:
     """The command that installs rmsh with an extra from where it came from: an index, a folder, a file or git."""
+    from urllib.request import url2pathname  # takes long, and is rarely needed
+
     suffix, program = f"[{extra}]" if extra else "", "pip"
     try:
         installed = metadata.distribution("rmsh")

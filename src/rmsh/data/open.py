@@ -27,7 +27,7 @@ from rmsh.data.readers import coco66k
 from rmsh.data.readers.feature_tables import feature_tables, read_feature_tables
 from rmsh.data.readers.folder import check_parquet, is_image, is_image_folder, read_folder
 from rmsh.data.readers.matrix_files import SUFFIXES, Role, list_matrices, matrix_files, read_matrix, read_matrix_pairs
-from rmsh.data.readers.packed_images import read_shards, read_tables, shards_in, shards_key, tables_in
+from rmsh.data.readers.packed_images import packed_files, packed_key, read_packed
 from rmsh.data.records import METADATA_SUFFIXES, Origin, count_skipped, refuse_skipped, to_pairs
 from rmsh.data.splits import Split, random_split
 from rmsh.data.synthetic.generated import generate_pairs
@@ -151,15 +151,13 @@ def _has_raw_items(path: Path) -> bool:
         return path.is_file() and (is_image(path.name) or path.suffix.lower() in (*METADATA_SUFFIXES, ".tar"))
     if any(file.suffix.lower() in SUFFIXES for file in path.iterdir()):
         return any((path / f"metadata{suffix}").is_file() for suffix in METADATA_SUFFIXES)
-    return bool(shards_in(path) or tables_in(path)) or is_image_folder(path)
+    return bool(packed_files(path)) or is_image_folder(path)
 
 
 def _open_raw_items(path: Path, on_progress: OnProgress) -> Opened:
-    if shards := shards_in(path):
-        unpacked = cache_folder() / "unpacked" / shards_key(shards)
-        origin, notes = read_shards(shards, into=unpacked, inside=path if path.is_dir() else None)
-    elif tables := tables_in(path):
-        origin, notes = read_tables(tables, into=cache_folder() / "unpacked" / shards_key(tables))
+    if files := packed_files(path):
+        unpacked = cache_folder() / "unpacked" / packed_key(files)
+        origin, notes = read_packed(files, into=unpacked, inside=path if path.is_dir() else None)
     else:
         origin, notes = read_folder(path, on_progress=on_progress)
     left_out = count_skipped(origin.skipped)

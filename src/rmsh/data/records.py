@@ -68,10 +68,13 @@ def count_skipped(skipped: Iterable[Skipped]) -> list[str]:
 
 def write_skipped(path: Path, skipped: Sequence[Skipped]) -> None:
     """Write the list as CSV with the columns file, row, id, left_out and reason."""
+    write_csv(path, [[field.name for field in fields(Skipped)], *map(astuple, skipped)])
+
+
+def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    """Write rows, of which the first has the names of the columns."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Skipped))
-    writer.writerows(astuple(one) for one in skipped)
+    csv.writer(text, lineterminator="\n").writerows(rows)
     write_text(path, text.getvalue())
 
 

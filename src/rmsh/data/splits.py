@@ -100,7 +100,7 @@ def random_split(n: int, queries: int, *, seed: int = 0, name: str = "random") -
     return Split(name, rest, query, rest)
 
 
-def hold_out_validation(split: Split, n: int | None = None, *, seed: int = 0) -> Split:
+def hold_out_validation(split: Split, n: int | None = None) -> Split:
     """Use ``n`` training rows as queries, so that options are never chosen on the real queries.
 
     They are removed from the database and the training rows. The default ``n`` is a tenth of the training rows, at most
@@ -110,7 +110,7 @@ def hold_out_validation(split: Split, n: int | None = None, *, seed: int = 0) ->
         n = min(_MOST_VALIDATION, max(1, len(split.train) // 10))
     if not 1 <= n < len(split.train):
         raise DataError(f"Got {n} validation queries for {len(split.train)} training rows; give 1 or more, but fewer.")
-    query = _drawn(split.train, n, seed=seed)
+    query = _drawn(split.train, n, seed=0)
     database, train = (rows[~np.isin(rows, query)] for rows in (split.database, split.train))
     return Split(f"{split.name}-validation", database, query, train)
 

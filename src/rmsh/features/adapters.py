@@ -17,7 +17,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from PIL import Image
 
 from rmsh.core.errors import ConfigError, RmshError, require
 from rmsh.core.progress import OnProgress, counter, ignore
@@ -82,16 +81,7 @@ class _Adapter(ABC):
         return {"name": self.name, "fingerprint": self.fingerprint}
 
 
-class MeasuredImages(ImageEncoder):
-    """An encoder of images that tells its number of features by encoding one."""
-
-    @cached_property
-    def dim(self) -> int:
-        """Number of features, measured on a grey image."""
-        return int(self._embed([self._read(Image.new("RGB", (64, 64), "grey"))]).shape[1])
-
-
-class _ImageAdapter(_Adapter, MeasuredImages):
+class _ImageAdapter(_Adapter, ImageEncoder):
     """A network for images with its library's transformation."""
 
     batch = _BATCH

@@ -69,6 +69,5 @@ class BagOfWords:
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> Features:
         """Features, float32 CSR (n, vocabulary)."""
         rows = [sorted({self._column[w] for w in words_of(text) if w in self._column}) for text in items]
-        if on_progress is not ignore:
-            counter(on_progress, "encode texts", len(rows), "text")(len(rows))
+        counter(on_progress, "encode texts", len(rows), "text")(len(rows))
         return bag_of_words(rows, self.dim)

@@ -90,7 +90,7 @@ class _Worker:
                 if kind in (REFUSED, UNREADABLE, DESCRIBED) and width <= _LONGEST_TEXT:
                     text = self._read(width).decode(errors="replace")
                     if kind == DESCRIBED:
-                        return _photo(text)
+                        return Photo.parse(json.loads(text))
                     reason = text or f"decoding it takes more than {self._memory >> 20} MB of memory"
                     raise ImageLimitError(reason) if kind == REFUSED else DataError(reason)
                 expected = (width, height) == size if size else max(width, height) <= most_side
@@ -99,13 +99,13 @@ class _Worker:
                 if kind == MEASURED:
                     return width, height
                 return np.frombuffer(self._read(3 * width * height), np.uint8).reshape(height, width, 3)
-        except (OSError, EOFError):
+        except DataError:
+            raise
+        except (OSError, EOFError, ValueError):
             self.stop()
             if self._expired or self.process.returncode == -getattr(signal, "SIGPROF", 0):
                 raise ImageLimitError(f"decoding it takes more than {self._seconds:g} seconds") from None
             raise DataError(f"the decoder crashed on it (exit code {self.process.returncode})") from None
-        except DataError:
-            raise
         except BaseException:  # interrupted in the middle of an answer
             self.stop()
             raise
@@ -145,13 +145,6 @@ class _Worker:
                 pipe.close()
         if self.process.returncode is None:
             self.process.returncode = 0  # or else Popen would warn about, and try to reap, a process of the parent
-
-
-def _photo(text: str) -> Photo:
-    try:
-        return Photo.parse(json.loads(text))
-    except ValueError as error:
-        raise EOFError from error
 
 
 def _not_started(reason: str) -> RmshError:

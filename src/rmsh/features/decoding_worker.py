@@ -103,7 +103,8 @@ def _answer(head: bytes, requests: IO[bytes], answers: IO[bytes], seconds: float
                 image = decode(file, size=size, fit=fit or None, most_pixels=most_pixels)
                 width, height = image.size
             elif kind == MEASURED:
-                width, height = image_size(file, most_pixels=most_pixels)
+                with _open(file, most_pixels) as header:
+                    width, height = header.size
             else:
                 text = json.dumps(photo_facts(file, most_pixels=most_pixels))
     except MemoryError:
@@ -148,19 +149,11 @@ _ORIENTATION = 0x0112
 _SWAPS_SIDES = {5, 6, 7, 8}  # EXIF orientations that exchange width and height
 
 
-def image_size(file: IO[bytes], *, most_pixels: int) -> tuple[int, int]:
-    """Width and height as stored, read from the header; raises ImageLimitError beyond the limits."""
-    with _open(file) as opened:
-        check_pixels(opened, most_pixels)
-        return opened.size
-
-
 def decode(
     file: IO[bytes], *, size: tuple[int, int] | None = None, fit: int | None = None, most_pixels: int
 ) -> Image.Image:
     """The first frame of a file as upright RGB, see :func:`rmsh.features.images.read_image`; raises as Pillow does."""
-    with _open(file) as opened:
-        check_pixels(opened, most_pixels)
+    with _open(file, most_pixels) as opened:
         if fit is not None:
             size = fitted(_upright_size(opened), fit)
         if size is not None:
@@ -173,22 +166,24 @@ def decode(
 
 def photo_facts(file: IO[bytes], *, most_pixels: int) -> dict[str, Any]:
     """What an image file tells besides its content, as plain values (:mod:`rmsh.features.photo`)."""
-    with _open(file) as opened:
-        check_pixels(opened, most_pixels)
+    with _open(file, most_pixels) as opened:
         size = _upright_size(opened)
         opened.draft("RGB", (_LOOK_SIDE, _LOOK_SIDE))
         opened.load()
         return describe(opened, size, look=to_rgb(opened, (_LOOK_SIDE, _LOOK_SIDE)))
 
 
-def _open(file: IO[bytes]) -> Image.Image:
+def _open(file: IO[bytes], most_pixels: int) -> Image.Image:
+    """An image of which only the header was read; ImageLimitError if it has too many pixels."""
     try:
-        return Image.open(file, formats=_formats())
+        image = Image.open(file, formats=_formats())
     except UnidentifiedImageError:
         file.seek(4)
         if file.read(8) in _HEIF and "HEIF" not in _formats():
             raise MissingExtraError(f"HEIC images need another package; run: {install_command('photos')}") from None
         raise
+    check_pixels(image, most_pixels)
+    return image
 
 
 @cache

@@ -6,7 +6,6 @@ convolutions. That takes a third of a second, needs no torch, and leaves no expo
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
@@ -129,9 +128,6 @@ class EfficientNet(PackagedEncoder, ImageEncoder):
     dim = DIM
     batch = 4
 
-    def __init__(self) -> None:
-        self._first = threading.Lock()
-
     @cached_property
     def _session(self) -> Any:
         return open_session(_Graph(read_tensors(locate(self.name))).model())
@@ -140,7 +136,7 @@ class EfficientNet(PackagedEncoder, ImageEncoder):
         return read_pixels(image, (SIDE, SIDE))
 
     def _embed(self, images: Sequence[NDArray[np.uint8]]) -> FloatArray:
-        with self._first:  # one thread creates the network, the others wait for it
+        with self._first:
             session = self._session
         features: FloatArray = session.run(None, {"pixels": np.stack(images)})[0]
         return features

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -82,10 +83,10 @@ def read_size(content: bytes, *, most_pixels: int) -> tuple[int, int]:
         return shared_decoder().size(content, most_pixels=most_pixels)
 
 
-def read_photo(image: str | Path | bytes, *, most_pixels: int = MOST_PIXELS) -> Photo:
+def read_photo(image: str | Path | bytes) -> Photo:
     """When, where and with which camera an image was taken, and its look; raises as :func:`read_image` does."""
     with _named_errors(image):
-        return shared_decoder().photo(str(image) if isinstance(image, Path) else image, most_pixels=most_pixels)
+        return shared_decoder().photo(str(image) if isinstance(image, Path) else image, most_pixels=MOST_PIXELS)
 
 
 def _open_pixels(
@@ -125,10 +126,10 @@ class ImageEncoder(ABC):
     modality: ClassVar[Modality] = "image"
     batch: ClassVar[int] = 1  # images that pass through the network together
 
-    @property
-    @abstractmethod
+    @cached_property
     def dim(self) -> int:
-        """Number of features."""
+        """Number of features; measured on a grey image, unless a class states it."""
+        return int(self._embed([self._read(Image.new("RGB", (64, 64), "grey"))]).shape[1])
 
     @abstractmethod
     def _read(self, image: ImageLike) -> Any:

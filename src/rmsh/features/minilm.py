@@ -6,7 +6,6 @@ the two vectors of a text is 0.999, and the loss of recall is measured by `make 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -37,9 +36,6 @@ class MiniLM(PackagedEncoder):
     modality: ClassVar[Modality] = "text"
     dim = 384
 
-    def __init__(self) -> None:
-        self._first = threading.Lock()
-
     @cached_property
     def _tokenizer(self) -> Any:
         tokenizer = require("tokenizers", "encoders").Tokenizer.from_file(str(locate("minilm-tokenizer")))
@@ -57,24 +53,23 @@ class MiniLM(PackagedEncoder):
 
     def encode(self, items: Sequence[str], *, on_progress: OnProgress = ignore) -> FloatArray:
         """Features, float32 (n, 384)."""
-        report = None if on_progress is ignore else counter(on_progress, "encode texts", len(items), "text")
+        report = counter(on_progress, "encode texts", len(items), "text")
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch([str(item) for item in items])]
         # Texts of similar length share a batch, so that little is spent on padding.
         by_length = np.argsort([len(ids) for ids in tokens], kind="stable")
         batches = [by_length[first : first + _BATCH] for first in range(0, len(tokens), _BATCH)]
         features = np.empty((len(tokens), self.dim), dtype=np.float32)
-        with ThreadPoolExecutor(processors()) as pool:  # which starts no thread before it is used
+        with ThreadPoolExecutor(processors()) as pool:  # starts no thread before it is used
             run = pool.map if len(batches) > 1 else map
             found = run(lambda rows: _embed(self._session, [tokens[row] for row in rows]), batches)
             for done, (rows, embedded) in enumerate(zip(batches, found, strict=True), start=1):
                 features[rows] = embedded
-                if report is not None:
-                    report(min(done * _BATCH, len(tokens)))
+                report(min(done * _BATCH, len(tokens)))
         return features
 
     def encode_queries(self, items: Sequence[str]) -> FloatArray:
         """Nearly the same features in half the time for a few texts, one by one; float32 (n, 384)."""
-        with self._first:  # one thread makes the network, the others wait for it
+        with self._first:
             session = self._fast_session
         return np.concatenate([_embed(session, [self._tokenizer.encode(str(item)).ids]) for item in items])
 

@@ -24,8 +24,8 @@ from pydantic import Field
 from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError, FormatError, require
 from rmsh.core.files import read_json, sha256
-from rmsh.features.adapters import MeasuredImages, MeasuredTexts
-from rmsh.features.images import ImageLike, read_image
+from rmsh.features.adapters import MeasuredTexts
+from rmsh.features.images import ImageEncoder, ImageLike, read_image
 from rmsh.features.weights import open_session
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class _Exported:
         return found / np.linalg.norm(found, axis=1, keepdims=True) if self.options.normalize else found
 
 
-class OnnxImages(_Exported, MeasuredImages):
+class OnnxImages(_Exported, ImageEncoder):
     """Images through an exported network."""
 
     library, kind = "onnx", ImageNetwork

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickletools
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256 as hash_bytes
@@ -86,6 +87,9 @@ class PackagedEncoder:
     name: ClassVar[str]
     weights: ClassVar[tuple[str, ...]]  # names in WEIGHTS
     preprocessing: ClassVar[str]  # what determines the features besides the weights
+
+    def __init__(self) -> None:
+        self._first = threading.Lock()  # held while one thread creates a network that others wait for
 
     @property
     def fingerprint(self) -> str:

@@ -31,49 +31,58 @@ from rmsh.data.readers.folder import IMAGE_SUFFIXES, LARGEST_TEXT, check_parquet
 from rmsh.data.records import KNOWN_COLUMNS, Origin, Record, Skipped, check_records, leads_out, record_from_cells
 
 LARGEST_IMAGE = 256 << 20  # bytes
+_TAR, _ARROW = ".tar", ".arrow"
 
 
-def shards_in(path: Path) -> list[Path]:
-    """The path itself if it is a shard, or the shards directly in a folder."""
-    if path.is_dir():
-        return sorted(file for file in path.iterdir() if file.suffix.lower() == ".tar")
-    return [path] if path.suffix.lower() == ".tar" else []
+def packed_files(path: Path) -> list[Path]:
+    """The tar shard that a path names, or those directly in a folder; if there are none, its :func:`tables_in`."""
+    files = path.iterdir() if path.is_dir() else [path]
+    return sorted(file for file in files if file.suffix.lower() == _TAR) or tables_in(path)
 
 
-def shards_key(shards: Sequence[Path]) -> str:
-    """A name for the folder of unpacked images, which changes when a shard does."""
-    facts = [(str(shard.resolve()), (stat := shard.stat()).st_size, stat.st_mtime_ns) for shard in shards]
+def packed_key(files: Sequence[Path]) -> str:
+    """A name for the folder of unpacked images, which changes when a file does."""
+    facts = [(str(file.resolve()), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files]
     return sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def read_shards(
-    shards: Sequence[Path], *, into: Path, inside: Path | None = None, several: bool = False
+def read_packed(
+    files: Sequence[Path], *, into: Path, inside: Path | None = None, several: bool = False
 ) -> tuple[Origin, list[str]]:
-    """The checked records of uncompressed shards ``inside`` a folder, and notes; images are unpacked unless there."""
+    """The checked records of uncompressed shards or of tables, and notes; images are unpacked unless there.
+
+    Shards outside the folder ``inside`` are refused. With ``several``, or more than one file, the name of an image
+    begins with the name of its file; the other files may be on other machines.
+    """
     records: list[Record] = []
     skipped: list[Skipped] = []
+    suffix, keys = files[0].suffix.lower(), set[str]()
     make_folder(into, mode=0o700)
-    for shard in shards:
-        prefix = f"{shard.stem}/" if several or len(shards) > 1 else ""  # several: perhaps on other machines
-        with open_regular(shard, inside=inside) as file:
-            samples, problems = _read_members(shard, file, into, prefix=prefix)
-        skipped += problems
-        for row, (key, cells) in enumerate(samples.items(), start=1):
-            try:
-                records.append(record_from_cells(cells, file=shard.name, row=row, key=key))
-            except ValueError as error:
-                skipped.append(Skipped(shard.name, row, key, "item", str(error)))
+    for path in files:
+        name = f"{path.parent.name}-{path.stem}" if path.suffix.lower() == _ARROW else path.stem
+        prefix = f"{name}/" if several or len(files) > 1 else ""
+        with open_regular(path, inside=inside if suffix == _TAR else None) as file:
+            if suffix == _TAR:
+                items = iter(_read_members(path, file, into, prefix=prefix, skipped=skipped).items())
+            else:
+                items = _unpack_rows(path, file, into, prefix=prefix, keys=keys, skipped=skipped)
+            for row, (key, cells) in enumerate(items, start=1):
+                try:
+                    records.append(record_from_cells(cells, file=path.name, row=row, key=key))
+                except ValueError as error:
+                    skipped.append(Skipped(path.name, row, key, "item", str(error)))
     kept, more = check_records(records, into)
-    notes = [f"{len(shards):,} shards, {len(records):,} items"]
-    return Origin(into, tuple(kept), (*skipped, *more), unpacked=True), notes
+    note = f"{len(files):,} {'Arrow' if suffix == _ARROW else 'Parquet'} files with {len(records):,} rows"
+    if suffix == _TAR:
+        note = f"{len(files):,} shards, {len(records):,} items"
+    return Origin(into, tuple(kept), (*skipped, *more), unpacked=True), [note]
 
 
 def _read_members(
-    shard: Path, opened: IO[bytes], into: Path, *, prefix: str
-) -> tuple[dict[str, dict[str, Any]], list[Skipped]]:
-    """The cells of each item by its key, and the members that were skipped."""
+    shard: Path, opened: IO[bytes], into: Path, *, prefix: str, skipped: list[Skipped]
+) -> dict[str, dict[str, Any]]:
+    """The cells of each item of a shard by its key; members that cannot be used are added to ``skipped``."""
     samples: dict[str, dict[str, Any]] = {}
-    skipped: list[Skipped] = []
     try:
         with tarfile.open(fileobj=opened, mode="r:") as archive:
             for member in archive:
@@ -93,7 +102,7 @@ def _read_members(
                     skipped.append(Skipped(shard.name, None, key, "item", f"{member.name!r}: {problem}"))
     except (tarfile.TarError, EOFError, OSError) as error:
         raise DataError(f"{shard} cannot be read as an uncompressed tar file ({error}); decompress it.") from error
-    return samples, skipped
+    return samples
 
 
 def _member_problem(member: tarfile.TarInfo, suffix: str) -> str | None:
@@ -137,7 +146,7 @@ def _add_text(cells: dict[str, Any], file: IO[bytes], suffix: str) -> str | None
     return None
 
 
-_COLUMN, _ARROW = "image", ".arrow"
+_COLUMN = "image"
 _READ = KNOWN_COLUMNS | {_COLUMN}
 _BATCH = 16  # rows decoded at once
 _MOST_UNPACKED = 100  # times the size of the file
@@ -172,39 +181,26 @@ def _has_images(path: Path) -> bool:
     return False
 
 
-def read_tables(tables: Sequence[Path], *, into: Path, several: bool = False) -> tuple[Origin, list[str]]:
-    """The checked records of Parquet files, and notes; images are unpacked unless there. ``several``: as tar shards."""
-    records: list[Record] = []
-    skipped: list[Skipped] = []
-    names: set[str] = set()
-    make_folder(into, mode=0o700)
-    for table in tables:
-        most, size = _MOST_UNPACKED * table.stat().st_size, 0
-        unique = f"{table.parent.name}-{table.stem}" if table.suffix.lower() == _ARROW else table.stem
-        prefix = f"{unique}/" if several or len(tables) > 1 else ""
-        with open_regular(table) as file:
-            for row, (content, name, cells) in enumerate(_rows(file, table), start=1):
-                size += len(content)
-                if size > most:
-                    raise DataError(f"{table} has more than {most:,} bytes of images; it would fill the disk.")
-                key = name if name and name not in names else f"{prefix}{row}"
-                names.add(key)
-                problem = "its image has no bytes"
-                if len(content) > LARGEST_IMAGE:
-                    problem = f"its image has {len(content):,} bytes, {LARGEST_IMAGE:,} are allowed"
-                elif content:
-                    path = f"{prefix}{row}{_suffix(name, content)}"
-                    problem = add_image(cells, io.BytesIO(content), path, size=len(content), into=into) or ""
-                if problem:
-                    skipped.append(Skipped(table.name, row, key, "picture", problem))
-                try:
-                    records.append(record_from_cells(cells, file=table.name, row=row, key=key))
-                except ValueError as error:
-                    skipped.append(Skipped(table.name, row, key, "item", str(error)))
-    kept, more = check_records(records, into)
-    kind = "Arrow" if tables[0].suffix.lower() == _ARROW else "Parquet"
-    notes = [f"{len(tables):,} {kind} files with {len(records):,} rows"]
-    return Origin(into, tuple(kept), (*skipped, *more), unpacked=True), notes
+def _unpack_rows(
+    table: Path, opened: IO[bytes], into: Path, *, prefix: str, keys: set[str], skipped: list[Skipped]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The key and the cells of each row; ``keys`` are those in use, and unusable images are added to ``skipped``."""
+    most, size = _MOST_UNPACKED * table.stat().st_size, 0
+    for row, (content, name, cells) in enumerate(_rows(opened, table), start=1):
+        size += len(content)
+        if size > most:
+            raise DataError(f"{table} has more than {most:,} bytes of images; it would fill the disk.")
+        key = name if name and name not in keys else f"{prefix}{row}"
+        keys.add(key)
+        problem: str | None = "its image has no bytes"
+        if len(content) > LARGEST_IMAGE:
+            problem = f"its image has {len(content):,} bytes, {LARGEST_IMAGE:,} are allowed"
+        elif content:
+            path = f"{prefix}{row}{_suffix(name, content)}"
+            problem = add_image(cells, io.BytesIO(content), path, size=len(content), into=into)
+        if problem:
+            skipped.append(Skipped(table.name, row, key, "picture", problem))
+        yield key, cells
 
 
 def _rows(binary: IO[bytes], path: Path) -> Iterator[tuple[bytes, str, dict[str, Any]]]:

@@ -1,1 +1,1 @@
-"""Synthetic data: generated pairs and drawn scenes."""
+"""Synthetic data: generated pairs."""
