@@ -38,6 +38,7 @@ class CMDVH(NetworkMethod):
     """Cross-modal deep variational hashing, as far as the abstract describes it."""
 
     name = "cmdvh-reading"
+    version = 2
     summary = "a reading of the abstract: codes of pairs first, then one variational network per modality"
     reference = "Liong, Lu, Tan, Zhou: Cross-Modal Deep Variational Hashing, ICCV 2017"
     Config = CMDVHConfig
