@@ -44,8 +44,8 @@ def main() -> None:
             ndcg, precision = (round(fmean(values), 4) for values in zip(*found, strict=True))
             rows.append({"method": method, "labels": name, "ndcg": ndcg, "map": precision})
             print(rows[-1], flush=True)
-    similar = {name: round(float(share_of_similar(each)), 4) for name, each in (("all", labels), ("others", others))}
-    share = round(float(np.mean(labels != others, axis=0).sum()), 4)
+    similar = {name: round(share_of_similar(each), 4) for name, each in (("all", labels), ("others", others))}
+    share = round(float(labels[:, parts.train.class_names.index(LABEL)].mean()), 4)
     write_measurement("tuning/common_label", {"pairs": pairs, "share": share, "similar": similar, "rows": rows})
 
 

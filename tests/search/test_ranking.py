@@ -143,6 +143,21 @@ def test_labels_weigh_more_if_there_is_no_caption(tmp_path: Path) -> None:
     assert scores == [{name: (weight if name == "2" else 0) for name in TEXTS} for weight in (3.0, 1.0)]
 
 
+def test_a_model_states_how_similar_unrelated_images_are(tmp_path: Path) -> None:
+    scores = []
+    for mean in (None, 0.18):
+        model = replace(_model(), facts={} if mean is None else {"unrelated": mean})
+        codes = codes_of(model, _pairs(), vectors=True)
+        with Library.create(tmp_path / str(mean), model) as library:
+            library.add([Item(name) for name in TEXTS], {"image": codes["image"]}, model=model.fingerprint)
+        with Searcher.open(tmp_path / str(mean)) as searcher:
+            hits = searcher.search(searcher.text("bus"), 6)
+            scores.append({hit.item.id: hit.match.score for hit in hits if hit.match})
+    usual, stated = scores
+    for name in TEXTS:  # by images alone: 1.8 times the difference from the mean, in deviations of 0.12
+        assert stated[name] - usual[name] == pytest.approx(1.8 * (0.28 - 0.18) / 0.12, abs=2e-4)
+
+
 def test_rank_codes_is_the_order_of_distances(searcher: Searcher) -> None:
     query = searcher.text("red bus")
     hits = searcher.search(query, 6, rank="codes")
