@@ -23,7 +23,7 @@ from lab.cells import (
 )
 from lab.data import GRIDS, RESULTS
 from lab.first_page import tables as first_page
-from lab.grid import read_grid
+from lab.grid import read_grid, read_mapping
 from lab.markdown import table
 from lab.paper.claims import check_ablation, check_claims, label_free_sentences
 from lab.paper.published import method_title
@@ -79,13 +79,14 @@ def _rows_shown(results: Sequence[Result]) -> list[Result]:
 
 def _limited(results: Sequence[Result]) -> str:
     """Which methods trained for fewer epochs than their trials chose, to stay below the time limit."""
+    minutes = read_mapping(GRIDS / "trials.yaml")["cpu_minutes"]
     cut = [
         f"{method_title(name)} ({record['chosen']['epochs']} of {record['epochs']} epochs)"
         for name, record in read_records().items()
         if record["chosen"] is not None and record["chosen"].get("epochs") != record["epochs"]
         if select(results, method=name, options=record["chosen"])
     ]
-    return f"\n\nStopped before convergence by the limit of 30 CPU minutes: {', '.join(cut)}." if cut else ""
+    return f"\n\nStopped before convergence by the limit of {minutes} CPU minutes: {', '.join(cut)}." if cut else ""
 
 
 def table_1(sources: Sources) -> str:

@@ -1,8 +1,8 @@
 """Successive halving: which options of a method are tried, on how many pairs, and which are the best.
 
 Many configurations are tried on few pairs, the best of them on more. Then single options of the best configuration are
-varied, first those at the edge of what was tried: the grid grows until its best value is inside, or until the trials
-are used up.
+varied, first those at the edge of what was tried. If one is still at the edge then, a few further trials continue the
+grid until its best value is inside.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Search(Config):
     preset: str | None = Field(None, description="the options that the search starts from; none: the defaults")
     cheaper: Options = Field({}, description="options of the trials alone, which make them cheaper")
     grid: dict[str, list[Any]] = Field({}, description="values of the method's own options, in ascending order")
+    extend: bool = Field(True, description="further trials while an option is at the edge, see Trials.extensions")
 
 
 class Trials(Config):
@@ -41,6 +42,7 @@ class Trials(Config):
     text: str = Field("minilm", description="text encoder")
     rounds: dict[int, int] = Field(description="number of configurations by number of training pairs")
     variations: int = Field(ge=0, description="trials after the last round, in which single options are varied")
+    extensions: int = Field(0, ge=0, description="trials after these, only while an option of the best is at an edge")
     cpu_minutes: float = Field(30, gt=0, description="maximum of a run on all pairs; limits the epochs")
     menu: dict[str, list[Any]] = Field(description="values of the options that methods share, for those that have them")
     methods: dict[str, Search] = Field(description="the methods, in the order in which they are tuned")
@@ -131,8 +133,10 @@ class Halving:
             left = left[:count]
             yield from ((pairs, options) for options in left)
             left = self._ranked(left, pairs)
-        for _ in range(self.trials.variations):
-            new = next((options for options in self.variations(left[0], tried) if options not in left), None)
+        extensions = self.trials.extensions if self.trials.methods[self.method].extend else 0
+        for number in range(self.trials.variations + extensions):
+            vary = self.variations if number < self.trials.variations else self.beyond
+            new = next((options for options in vary(left[0], tried) if options not in left), None)
             if new is None:
                 return
             yield pairs, new
@@ -150,19 +154,22 @@ class Halving:
 
     def variations(self, best: Options, tried: Sequence[Options]) -> list[Options]:
         """Configurations that differ from the best in one option: first with new values beyond those tried."""
-        steps = [self._step(best, name, sign, tried) for name in self._numeric(best) for sign in (-1, 1)]
-        steps.sort(key=lambda step: not step[1])
+        near = [options for options, is_new in self._steps(best, tried) if options is not None and not is_new]
         others = [best | {name: v} for name, values in self.grid.items() for v in values if not _is_number(v)]
-        return [options for options, _ in steps if options is not None] + others
+        return self.beyond(best, tried) + near + others
+
+    def beyond(self, best: Options, tried: Sequence[Options]) -> list[Options]:
+        """Configurations in which an option at the edge of what was tried has a new value beyond it."""
+        return [options for options, is_new in self._steps(best, tried) if options is not None and is_new]
 
     def edges(self, best: Options) -> list[str]:
         """The options whose value is the smallest or largest that was tried, though others are possible."""
-        tried = [json.loads(text) for _, text in self.done]
-        steps = {name: [self._step(best, name, sign, tried) for sign in (-1, 1)] for name in self._numeric(best)}
-        return [name for name, both in steps.items() if any(options and new for options, new in both)]
+        new = self.beyond(best, [json.loads(text) for _, text in self.done])
+        return [name for name in self.grid if any(options[name] != best[name] for options in new)]
 
-    def _numeric(self, best: Options) -> list[str]:
-        return [name for name in self.grid if _is_number(best[name])]
+    def _steps(self, best: Options, tried: Sequence[Options]) -> list[tuple[Options | None, bool]]:
+        numeric = [name for name in self.grid if _is_number(best[name])]
+        return [self._step(best, name, sign, tried) for name in numeric for sign in (-1, 1)]
 
     def _step(self, best: Options, name: str, sign: int, tried: Sequence[Options]) -> tuple[Options | None, bool]:
         """The configuration with the next smaller (-1) or larger (1) value of an option, and whether the value is new.

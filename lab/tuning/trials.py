@@ -98,7 +98,10 @@ def is_current(record: Mapping[str, Any]) -> bool:
 
 
 def _write(folder: Path, search: Halving, *, complete: bool = False) -> None:
-    """Write the record of a method: what it was tuned with, every trial, and what was chosen once all are done."""
+    """Write the record of a method: what it was tuned with, every trial, and what was chosen once all are done.
+
+    A record with nothing new stays as it is, with the commit that made it.
+    """
     cls, best, done = method_class(search.method), search.best() if complete else None, search.done
     record: dict[str, Any] = {
         "commit": commit(),
@@ -116,7 +119,9 @@ def _write(folder: Path, search: Halving, *, complete: bool = False) -> None:
         score = done[key_of(search.trials.most_pairs, best)]["score"]
         record |= {"score": score, "epochs": best.get("epochs"), "edges": search.edges(best)}
     tried = [{"pairs": pairs, "options": json.loads(text), **outcome} for (pairs, text), outcome in done.items()]
-    write_json(folder / f"{search.method}.json", {**record, "tried": tried})
+    path, record = folder / f"{search.method}.json", json.loads(json.dumps({**record, "tried": tried}))
+    if not path.is_file() or {**read_json(path), "commit": record["commit"]} != record:
+        write_json(path, record)
 
 
 def seconds_left(searches: Sequence[Halving]) -> float:

@@ -89,6 +89,21 @@ def test_a_value_at_the_edge_is_named_if_the_trials_are_used_up() -> None:
     assert search.edges({"ridge": 0.1}) == ["ridge"]
 
 
+def test_further_trials_continue_a_grid_only_while_its_best_value_is_at_the_edge() -> None:
+    search, made = _search("scm", _near(50.0), variations=1, extensions=4)
+    assert [options["ridge"] for _, options in made[4:]] == [0.1, 1.0, 10.0, 100.0]
+    assert search.edges({"ridge": 10.0}) == []
+    inside = {"scm": {"grid": {"ridge": [0.001, 0.01, 0.1]}}}
+    _, made = _search("scm", _near(0.01), variations=0, extensions=4, methods=inside)
+    assert [pairs for pairs, _ in made] == [10, 10, 10, 20, 20]
+
+
+def test_a_method_without_extensions_has_no_further_trials() -> None:
+    methods = {"scm": {"grid": {"ridge": [0.001, 0.01]}, "extend": False}}
+    _, made = _search("scm", _near(50.0), variations=1, extensions=4, methods=methods)
+    assert len(made) == 5
+
+
 def test_a_value_that_the_method_does_not_allow_is_no_edge() -> None:
     grid = {"cmfh": {"grid": {"weight": [0.25, 0.5, 0.9]}}}
     search, _ = _search("cmfh", lambda options: float(options["weight"]), methods=grid, variations=4)
