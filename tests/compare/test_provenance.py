@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -119,6 +120,27 @@ def test_a_checkout_has_a_commit_and_an_installed_package_has_none(
     commit.cache_clear()
     assert commit() is None
     commit.cache_clear()
+
+
+def test_changed_code_makes_a_commit_dirty_and_a_changed_result_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, result = tmp_path / "src" / "rmsh" / "a.py", tmp_path / "lab" / "results" / "a.json"
+    for path in (code, result):
+        path.parent.mkdir(parents=True)
+        path.write_text("1\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(tmp_path)]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+    monkeypatch.setattr(provenance, "_PACKAGE", code.parent)
+    found = []
+    for path in (result, code):
+        path.write_text("2\n")
+        commit.cache_clear()
+        found.append(commit())
+    commit.cache_clear()
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    assert found == [head, f"{head}-dirty"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can reset the peak")

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -28,14 +28,18 @@ _CLEAR_REFS = Path("/proc/self/clear_refs")
 
 @cache
 def commit() -> str | None:
-    """The commit of the checkout that rmsh runs from, ending in "-dirty" if files were changed; None if installed."""
+    """The commit of the checkout that rmsh runs from, ending in "-dirty" if its code was changed; None if installed.
+
+    Results do not count as changes: a run that adds to a recorded result would call itself dirty.
+    """
     checkout, git = _PACKAGE.parent.parent, shutil.which("git")
     # A package installed below somebody else's repository must not record that repository's commit.
     if git is None or _PACKAGE.parent.name != "src" or not (checkout / ".git").exists():
         return None
-    command = [git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    answer = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)  # noqa: S603
-    return answer.stdout.strip() or None
+    run = partial(subprocess.run, cwd=checkout, capture_output=True, text=True, check=False)
+    head = run([git, "rev-parse", "HEAD"]).stdout.strip()
+    changed = run([git, "diff", "--quiet", "HEAD", "--", ".", ":(exclude)lab/results"]).returncode != 0
+    return (head + "-dirty" * changed) or None
 
 
 def versions() -> dict[str, str]:
