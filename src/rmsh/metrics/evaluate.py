@@ -14,9 +14,9 @@ from pydantic import Field
 from rmsh.core.config import Config
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, Progress, ignore
-from rmsh.core.types import FloatArray, LabelArray, ScoreArray
+from rmsh.core.types import BitArray, FloatArray, LabelArray, ScoreArray
 from rmsh.metrics import ranking
-from rmsh.metrics.histogram import HistogramArray, histograms, random_ranking, shared_labels
+from rmsh.metrics.histogram import HistogramArray, histograms, random_ranking
 from rmsh.metrics.ranking import ORDERS, Curve, Normaliser  # pydantic reads Normaliser when the class is created
 
 if TYPE_CHECKING:
@@ -249,18 +249,29 @@ def score_vectors(
     """
     first, *others = np.atleast_1d(k).tolist()
     ranks = {"ndcg": first} | {f"ndcg@{other}": other for other in others}
+    known, deepest = np.asarray(database_labels, dtype=np.float32).T, max(ranks.values())
     blocks: list[dict[str, ScoreArray]] = []
     for start in range(0, len(query), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        similarities, shared = query[rows] @ database.T, shared_labels(query_labels[rows], database_labels)
+        similarities, shared = query[rows] @ database.T, np.asarray(query_labels[rows], dtype=np.float32) @ known
         if leave_own_out:  # ranked last, where it is cut off
             similarities[np.arange(len(shared)), np.arange(len(query))[rows]] = -np.inf
         ranked = np.take_along_axis(shared, np.argsort(-similarities, axis=1, kind="stable"), axis=1)
         ranked = ranked[:, :-1] if leave_own_out else ranked
-        counts = (ranked[:, :, None] == np.arange(ranked.max(initial=0) + 1)).astype(np.int8)
+        levels = np.arange(ranked.max(initial=0) + 1)
+        near = ranked[:, :deepest, None] == levels
+        rest = np.stack([(ranked[:, deepest:] == level).sum(axis=1) for level in levels], axis=1)
+        counts = np.concatenate([near, rest[:, None]], axis=1, dtype=np.int64)  # NDCG ignores the order of the rest
         random = random_ranking(counts)
-        scores = {"map": ranking.average_precision(counts), "map_chance": ranking.average_precision(random)}
+        scores = {"map": _average_precision(ranked > 0), "map_chance": ranking.average_precision(random)}
         for name, rank in ranks.items():
             scores |= {name: ranking.ndcg(counts, rank), f"{name}_chance": ranking.ndcg(random, rank)}
         blocks.append(scores)
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _average_precision(relevant: BitArray) -> ScoreArray:
+    """AP of rankings without ties (Q, n), over the whole database: :func:`ranking.average_precision` for long rows."""
+    hits = np.cumsum(relevant, axis=1)
+    precisions = (hits / np.arange(1, relevant.shape[1] + 1)).sum(axis=1, where=relevant)
+    return np.asarray(np.divide(precisions, hits[:, -1], out=np.full(len(hits), np.nan), where=hits[:, -1] > 0))
