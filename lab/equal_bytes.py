@@ -37,6 +37,7 @@ EPSILON = 1.9  # of the error bound of RaBitQ, as its authors choose it
 _FACTOR_BYTES = 2  # a float16 per item
 _RIDGE = 1e-2
 _BLOCK = 64  # queries at a time
+_SAMPLE = 16_384  # training vectors of a product quantiser: 64 per centroid
 
 
 class Way(NamedTuple):
@@ -175,7 +176,7 @@ def product_quantised(kind: str, trained: FloatArray, vectors: FloatArray) -> Fl
     import faiss
 
     index = faiss.index_factory(vectors.shape[1], kind, faiss.METRIC_INNER_PRODUCT)
-    index.train(trained)
+    index.train(np.random.default_rng(0).permutation(trained)[:_SAMPLE])
     return np.asarray(index.sa_decode(index.sa_encode(vectors)), np.float32)
 
 

@@ -16,7 +16,7 @@ from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, Progress, ignore
 from rmsh.core.types import BitArray, FloatArray, LabelArray, ScoreArray
 from rmsh.metrics import ranking
-from rmsh.metrics.histogram import HistogramArray, histograms, random_ranking
+from rmsh.metrics.histogram import HistogramArray, histograms, random_ranking, shared_labels
 from rmsh.metrics.ranking import ORDERS, Curve, Normaliser  # pydantic reads Normaliser when the class is created
 
 if TYPE_CHECKING:
@@ -249,11 +249,11 @@ def score_vectors(
     """
     first, *others = np.atleast_1d(k).tolist()
     ranks = {"ndcg": first} | {f"ndcg@{other}": other for other in others}
-    known, deepest = np.asarray(database_labels, dtype=np.float32).T, max(ranks.values())
+    deepest = max(ranks.values())
     blocks: list[dict[str, ScoreArray]] = []
     for start in range(0, len(query), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        similarities, shared = query[rows] @ database.T, np.asarray(query_labels[rows], dtype=np.float32) @ known
+        similarities, shared = query[rows] @ database.T, shared_labels(query_labels[rows], database_labels)
         if leave_own_out:  # ranked last, where it is cut off
             similarities[np.arange(len(shared)), np.arange(len(query))[rows]] = -np.inf
         ranked = np.take_along_axis(shared, np.argsort(-similarities, axis=1, kind="stable"), axis=1)

@@ -51,7 +51,8 @@ def label_words(labels: LabelArray) -> WordArray:
 
 def shared_labels(a: LabelArray, b: LabelArray) -> IntArray:
     """The number of labels that each pair shares, int64 (len(a), len(b)); for small inputs."""
-    return np.asarray(a, dtype=np.int64) @ np.asarray(b, dtype=np.int64).T
+    shared = np.asarray(a, dtype=np.float32) @ np.asarray(b, dtype=np.float32).T  # fast, unlike integers
+    return np.asarray(shared, dtype=np.int64)
 
 
 def gains(most: int) -> ScoreArray:
