@@ -322,6 +322,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "all-methods": fair_table,
     "trials": tuning.trials,
     "common-label": tuning.common_label,
+    "equal-bytes": tuning.equal_bytes,
     "claims": claims,
     "rmsh-presets": rmsh_presets,
     "rmsh-printed": rmsh_printed,

@@ -32,6 +32,7 @@ class Search(Config):
     cheaper: Options = Field({}, description="options of the trials alone, which make them cheaper")
     grid: dict[str, list[Any]] = Field({}, description="values of the method's own options, in ascending order")
     extend: bool = Field(True, description="further trials while an option is at the edge, see Trials.extensions")
+    passed_over: int = Field(0, ge=0, description="best configurations with constant bits in a run on all pairs")
 
 
 class Trials(Config):
@@ -147,10 +148,10 @@ class Halving:
         return sorted(configurations, key=lambda options: -self.done[key_of(pairs, options)].get("score", -1.0))
 
     def best(self) -> Options | None:
-        """The best configuration of those tried on most pairs; None if all have failed."""
-        pairs = self.trials.most_pairs
+        """The best configuration of those tried on most pairs that is not passed over; None if there is none."""
+        pairs, first = self.trials.most_pairs, self.trials.methods[self.method].passed_over
         tried = [json.loads(text) for size, text in self.done if size == pairs and "score" in self.done[size, text]]
-        return self._ranked(tried, pairs)[0] if tried else None
+        return self._ranked(tried, pairs)[first] if len(tried) > first else None
 
     def variations(self, best: Options, tried: Sequence[Options]) -> list[Options]:
         """Configurations that differ from the best in one option: first with new values beyond those tried."""

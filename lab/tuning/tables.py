@@ -57,6 +57,24 @@ def common_label(sources: Sources) -> str:
     return f"{shares}; {similar}.\n\n" + table(["method", "labels in training", "NDCG", "mAP@all"], rows)
 
 
+def equal_bytes(sources: Sources) -> str:
+    """Codes that need no training, or only canonical correlations, at equal bytes per item, plain and rescored."""
+    found = sources.file("tuning/equal_bytes")
+    rows = []
+    for row in found["rows"]:
+        cells = [row["name"], str(row["plain"]["bytes"])]
+        for way in ("plain", "rescored"):
+            cells += [
+                " / ".join(f"{row[way][d][metric]:.3f}" for d in DIRECTIONS) for metric in ("ndcg@10", "recall@10")
+            ]
+        rows.append(cells)
+    pairs, dimensions = f"{found['items']:,} pairs", found["dimensions"]
+    space = f"{pairs}; {dimensions} dimensions, so rescoring takes {dimensions} bytes more per item."
+    again = f"{found['candidates']} rescored"
+    columns = ["codes", "bytes", "NDCG@10", "recall@10", f"NDCG@10, {again}", f"recall@10, {again}"]
+    return f"{space}\n\n" + table(columns, sorted(rows, key=lambda cells: (int(cells[1]), cells[0])))
+
+
 def study(method: str, **parameters: Any) -> list[Run]:
     """Three seeds of a method with its defaults on coco66k."""
     return [Run("coco66k", method, seed=seed, **parameters) for seed in range(3)]

@@ -133,6 +133,14 @@ def test_strings_and_switches_are_varied_too() -> None:
     assert {name: best[name] for name in wanted} == wanted
 
 
+def test_a_configuration_that_is_passed_over_leaves_the_choice_to_the_next() -> None:
+    scm = {"grid": {"ridge": [0.001, 0.01]}, "passed_over": 1}
+    search, _ = _search("scm", _near(1.0), variations=5, methods={"scm": scm})
+    assert search.best() == {"ridge": 0.1}  # 0.9 away from the best, 10.0 is 9 away
+    search.done = {key_of(20, {"ridge": 0.001}): {"score": 0.1, "cpu_seconds": 1.0}}
+    assert search.best() is None
+
+
 def test_a_failed_trial_is_never_the_best() -> None:
     search = Halving(_trials(), "scm", all_pairs=200)
     outcomes: list[dict[str, Any]] = [{"error": "no luck"}, {"score": 0.1}]
