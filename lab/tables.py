@@ -33,12 +33,12 @@ from lab.speed import tables as speed
 from lab.tuning import tables as tuning
 from lab.tuning.trials import read_records
 from rmsh.compare.result import Result, with_prefixes
+from rmsh.compare.run import Run
 from rmsh.core.files import read_json
 
 if TYPE_CHECKING:
     from lab.paper.results import Experiment
     from lab.sources import Sources
-    from rmsh.compare.run import Run
 
 
 def trials_made(results: Sequence[Result]) -> str:
@@ -69,7 +69,7 @@ def fair_table(sources: Sources) -> str:
     rows.append(["chance", "", "", *levels, "", ""])
     columns = ["method", "trials", "seeds", "`paper`: NDCG@500", "lost to the sign", "`paper`: mAP@all"]
     columns += ["`unseen`: NDCG@10", "`unseen`: recall@10", "constant bits", "training, CPU seconds"]
-    return table(columns, rows) + _limited(paper)
+    return table(columns, rows) + _limited(paper) + _passed_over(sources)
 
 
 def _rows_shown(results: Sequence[Result]) -> list[Result]:
@@ -87,6 +87,16 @@ def _limited(results: Sequence[Result]) -> str:
         if select(results, method=name, options=record["chosen"])
     ]
     return f"\n\nStopped before convergence by the limit of {minutes} CPU minutes: {', '.join(cut)}." if cut else ""
+
+
+def _passed_over(sources: Sources) -> str:
+    """What the best configurations of trials score that were not chosen, because their bits became constant."""
+    found = []
+    for name, search in read_mapping(GRIDS / "trials.yaml")["methods"].items():
+        best = sorted(read_records()[name]["tried"], key=lambda trial: (-trial["pairs"], -trial.get("score", -1)))
+        runs = (Run("coco66k", name, bits=64, options=t["options"]) for t in best[: search.get("passed_over", 0)])
+        found += [f"{method_title(name)} ({scores([r], NDCG)}, {constant_bits([r])})" for r in sources.runs(runs)]
+    return f"\n\nPassed over for constant bits: the best configuration of {', '.join(found)}." if found else ""
 
 
 def table_1(sources: Sources) -> str:
