@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from sklearn.metrics import average_precision_score, ndcg_score
 
-from rmsh.metrics.evaluate import score_vectors
+from rmsh.metrics.evaluate import _order, score_vectors
 from rmsh.metrics.histogram import gains, shared_labels
 
 
@@ -44,3 +47,11 @@ def test_chance_is_the_mean_over_random_rankings(ranked: tuple[np.ndarray, ...])
     for name in ("ndcg", "map"):
         chance = np.nanmean(drawn[0][f"{name}_chance"])
         assert np.nanmean([scores[name] for scores in drawn]) == pytest.approx(chance, abs=0.01)
+
+
+_VALUES = st.floats(allow_nan=False, width=32) | st.sampled_from([-np.inf, -1.0, -0.0, 0.0, 1.0])
+
+
+@given(arrays(np.float32, (2, 20), elements=_VALUES))
+def test_the_order_is_that_of_a_stable_argsort(similarities: np.ndarray) -> None:
+    assert np.array_equal(_order(similarities), np.argsort(-similarities, axis=1, kind="stable"))

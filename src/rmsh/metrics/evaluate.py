@@ -256,7 +256,7 @@ def score_vectors(
         similarities, shared = query[rows] @ database.T, shared_labels(query_labels[rows], database_labels)
         if leave_own_out:  # ranked last, where it is cut off
             similarities[np.arange(len(shared)), np.arange(len(query))[rows]] = -np.inf
-        ranked = np.take_along_axis(shared, np.argsort(-similarities, axis=1, kind="stable"), axis=1)
+        ranked = np.take_along_axis(shared, _order(similarities), axis=1)
         ranked = ranked[:, :-1] if leave_own_out else ranked
         levels = np.arange(ranked.max(initial=0) + 1)
         near = ranked[:, :deepest, None] == levels
@@ -268,6 +268,17 @@ def score_vectors(
             scores |= {name: ranking.ndcg(counts, rank), f"{name}_chance": ranking.ndcg(random, rank)}
         blocks.append(scores)
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+
+def _order(similarities: FloatArray) -> NDArray[np.int64]:
+    """The columns of each row, largest value first and equal ones by column: a stable argsort, several times as fast.
+
+    Integers of 64 bits are sorted without their positions: the float's bits, whose order is that of the values once
+    those of negative values are inverted, then the column.
+    """
+    bits = (0.0 - similarities).astype(np.float32, copy=False).view(np.int32)  # never -0.0
+    keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) << 32
+    return np.asarray(np.sort(keys | np.arange(keys.shape[1]), axis=1) & 0xFFFFFFFF)
 
 
 def _average_precision(relevant: BitArray) -> ScoreArray:
