@@ -21,7 +21,7 @@ from lab.cells import (
     scores,
     select,
 )
-from lab.data import GRIDS, RESULTS
+from lab.data import GRIDS
 from lab.first_page import tables as first_page
 from lab.grid import read_grid, read_mapping
 from lab.markdown import table
@@ -34,7 +34,6 @@ from lab.tuning import tables as tuning
 from lab.tuning.trials import read_records
 from rmsh.compare.result import Result, with_prefixes
 from rmsh.compare.run import Run
-from rmsh.core.files import read_json
 
 if TYPE_CHECKING:
     from lab.paper.results import Experiment
@@ -48,11 +47,7 @@ def trials_made(results: Sequence[Result]) -> str:
         return "–"
     record = read_records().get(run["method"])
     options = {name: value for name, value in run["options"].items() if name != "database_codes"}  # never tuned
-    if record is not None and record["chosen"] == options:
-        return str(record["trials"])
-    earlier = read_json(RESULTS / "tuning" / "trials.json")["methods"].get(run["method"], [])
-    chosen = any(trial["chosen"] and trial["options"] == options for trial in earlier)
-    return f"{len(earlier)}, earlier" if chosen and run["preset"] is None else "0"
+    return str(record["trials"]) if record is not None and record["chosen"] == options else "0"
 
 
 def fair_table(sources: Sources) -> str:
