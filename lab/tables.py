@@ -74,14 +74,21 @@ def _rows_shown(results: Sequence[Result]) -> list[Result]:
 
 def _limited(results: Sequence[Result]) -> str:
     """Which methods trained for fewer epochs than their trials chose, to stay below the time limit."""
-    minutes = read_mapping(GRIDS / "trials.yaml")["cpu_minutes"]
-    cut = [
-        f"{method_title(name)} ({record['chosen']['epochs']} of {record['epochs']} epochs)"
-        for name, record in read_records().items()
-        if record["chosen"] is not None and record["chosen"].get("epochs") != record["epochs"]
-        if select(results, method=name, options=record["chosen"])
-    ]
-    return f"\n\nStopped before convergence by the limit of {minutes} CPU minutes: {', '.join(cut)}." if cut else ""
+    trials, cut, steps = read_mapping(GRIDS / "trials.yaml"), [], []
+    for name, record in read_records().items():
+        group = select(results, method=name, options=record["chosen"])
+        if not group or record["chosen"].get("epochs") == record["epochs"]:
+            continue
+        epochs = record["chosen"]["epochs"]
+        cut.append(f"{method_title(name)} ({epochs} of {record['epochs']} epochs)")
+        steps.append(epochs * group[0]["training_pairs"] / (record["epochs"] * max(trials["rounds"])))
+    if not cut:
+        return ""
+    return (
+        f"\n\nFewer epochs than chosen, to stay below {trials['cpu_minutes']} CPU minutes: {', '.join(cut)}. On all "
+        f"pairs these are still {min(steps):.1f} to {max(steps):.1f} times as many steps as in the trials that chose "
+        "the epochs."
+    )
 
 
 def _passed_over(sources: Sources) -> str:
@@ -115,15 +122,12 @@ def unseen(sources: Sources) -> str:
     results = [result for _, group in ranked for result in group]
     parts = [
         table(
-            ["method", "bits", *(f"{title}, chance {chance(results, metric)}" for title, metric in shown), *more],
-            [
-                [*names, *(scores(group, metric) for _, metric in shown), *([cpu_seconds(group)] if more else [])]
-                for names, group in ranked
-            ],
+            ["method", "bits", *(f"{title}, chance {chance(results, metric)}" for title, metric in shown)],
+            [[*names, *(scores(group, metric) for _, metric in shown)] for names, group in ranked],
         )
-        for shown, more in (
-            ((("NDCG@10", "ndcg@10"), ("NDCG@100", "ndcg@100"), ("mAP@all", MAP)), ["training, CPU seconds"]),
-            ([(name, name) for name in ("recall@1", "recall@5", "recall@10")], []),
+        for shown in (
+            (("NDCG@10", "ndcg@10"), ("NDCG@100", "ndcg@100"), ("mAP@all", MAP)),
+            [(name, name) for name in ("recall@1", "recall@5", "recall@10")],
         )
     ]
     return "\n\n".join(parts)
@@ -187,13 +191,12 @@ def protocols(sources: Sources) -> str:
     rows = []
     for key in shown:
         found, in_paper = new.get(key, []), trained.get(key, [])
-        cells = [scores(found, "ndcg@10"), scores(found, "recall@10"), scores(in_paper, NDCG)]
-        rows.append([*key, *cells, cpu_seconds(found or in_paper)])
+        rows.append([*key, scores(found, "ndcg@10"), scores(found, "recall@10"), scores(in_paper, NDCG)])
     known = [result for key in shown for result in new.get(key, [])]
     metrics = {"NDCG@10": "ndcg@10", "recall@10": "recall@10"}
     columns = [f"`unseen`: {name}, chance {chance(known, metric)}" for name, metric in metrics.items()]
     columns.append(f"`paper`: NDCG@500, chance {chance([r for g in trained.values() for r in g], NDCG)}")
-    return table(["method", "bits", *columns, "training, CPU seconds"], rows)
+    return table(["method", "bits", *columns], rows)
 
 
 def _by_length(sources: Sources, runs: Iterable[Run]) -> dict[tuple[str, str], list[Any]]:
@@ -212,9 +215,9 @@ def nest_paper(sources: Sources) -> str:
     """NEST by code length in the protocol of the paper, beside GLINT and RMSH."""
     groups = _by_length(sources, read_grid(GRIDS / "unseen.yaml").block("paper: NEST"))
     others = [(method_title(name), sources.table_1(bits=64, method=name, preset=None)) for name in ("glint", "rmsh")]
-    rows = [["NEST", bits, str(len(group)), *both(group), cpu_seconds(group)] for (_, bits), group in groups.items()]
-    rows += [[title, "64", str(len(group)), *both(group), cpu_seconds(group)] for title, group in others]
-    return table(["method", "bits", "seeds", "NDCG@500", "mAP@all", "training, CPU seconds"], rows)
+    rows = [["NEST", bits, str(len(group)), *both(group)] for (_, bits), group in groups.items()]
+    rows += [[title, "64", str(len(group)), *both(group)] for title, group in others]
+    return table(["method", "bits", "seeds", "NDCG@500", "mAP@all"], rows)
 
 
 def nest_robustness(sources: Sources) -> str:
