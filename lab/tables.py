@@ -161,9 +161,9 @@ def summary(sources: Sources) -> str:
     new, trained = _both_protocols(sources)
 
     def row(question: str, groups: _Groups, metric: str, *methods: tuple[str, str]) -> list[str]:
-        best, *others = [scores(groups[key], metric, spread=False) for key in methods]
+        best, *others = [scores(groups.get(key, []), metric, spread=False) for key in methods]
         cells = [f"{title} {value}" for (title, _), value in zip(methods[1:], others, strict=True)]
-        level = chance([result for key in methods for result in groups[key]], metric)
+        level = chance([result for key in methods for result in groups.get(key, [])], metric)
         return [question, best, ", ".join([*cells, f"chance {level}"])]
 
     captions, alone = among["rmsh, images with captions"], among["rmsh, images alone"]
