@@ -125,3 +125,13 @@ def test_unseen_runs_are_shown_as_far_as_they_are_made(tmp_path: Path) -> None:
     assert lines[0].startswith("| method | bits | NDCG@10, chance 0.100 |")
     assert lines[2] == "| RMSH | 64 | 0.600 / 0.600 | 0.600 / 0.600 | 0.600 / 0.600 |"
     assert [line.split(" | ")[0] for line in lines[-2:]] == ["| RMSH", "| CCA-ITQ"]
+
+
+def test_shortened_trainings_are_named_with_the_steps_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = {"dcmh": {"epochs": 10}, "tdh": {"epochs": 20}}
+    monkeypatch.setattr(tables, "read_records", lambda: {n: {"chosen": o, "epochs": 20} for n, o in chosen.items()})
+    results = [{"run": {"method": n, "options": o}, "training_pairs": 50_000} for n, o in chosen.items()]
+    sentence = tables._limited(results)
+    assert "DCMH (10 of 20 epochs)" in sentence  # 10 x 50,000 items instead of 20 x 10,000
+    assert "2.5 to 2.5 times as many steps" in sentence
+    assert "TDH" not in sentence
