@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from lab.paper.published import DIRECTION_TITLES, method_title
 from rmsh.core.errors import require
 from rmsh.core.files import atomic
@@ -18,7 +20,9 @@ from rmsh.core.files import atomic
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Annotation
 
 Dashes: TypeAlias = str | tuple[int, tuple[int, ...]]  # as in matplotlib
 
@@ -142,6 +146,43 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+# Where a label may stand, as offset from its point in units of its distance: beside, above and below, obliquely.
+_PLACES = [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 0.8), (1, -0.8), (-1, 0.8), (-1, -0.8)]
+_DISTANCES = (8, 15, 24, 36, 50)  # in points; a thin line leads to a label that is not at the first
+
+
+def label_points(axes: Axes) -> None:
+    """Write the label of each point next to it, where it covers neither points nor other labels if there is room.
+
+    The layout of the figure must be final: call ``figure.draw_without_rendering()`` before.
+    """
+    inside, taken = axes.get_window_extent(), [line.get_window_extent().padded(2) for line in axes.lines]
+    places = [(distance, *place) for distance in _DISTANCES for place in _PLACES]
+    for line in sorted(axes.lines, key=lambda line: -len(str(line.get_label()))):  # short ones fit into small gaps
+        x, y = np.asarray(line.get_xydata())[0].tolist()
+        texts = [_near(axes, (x, y), place, text=str(line.get_label())) for place in places]
+        boxes = [text.get_window_extent() for text in texts]
+        outside = [box.x0 < inside.x0 or box.x1 > inside.x1 for box in boxes]
+        hidden = [sum(map(box.overlaps, taken)) + 10 * out for box, out in zip(boxes, outside, strict=True)]
+        best = int(np.argmin(hidden))
+        taken.append(boxes[best])
+        for text in texts[:best] + texts[best + 1 :]:
+            text.remove()
+        if places[best][0] > _DISTANCES[0]:
+            arrow = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
+            _near(axes, (x, y), places[best], arrowprops=arrow)
+
+
+def _near(
+    axes: Axes, point: tuple[float, float], place: tuple[float, float, float], text: str = "", **options: Any
+) -> Annotation:
+    distance, across, up = place
+    alignment = {1: "left", 0: "center", -1: "right"}[int(across)]
+    offset = (across * distance, up * distance)
+    options |= {"textcoords": "offset points", "ha": alignment, "va": "center", "fontsize": 8}
+    return axes.annotate(text, point, offset, **options)
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:

@@ -16,6 +16,7 @@ from lab.paper.results import (
     IMAGE_NOISE,
     LABEL_NOISE,
     MAP,
+    PRINTED,
     TEXT_NOISE,
     Comparison,
     Experiment,
@@ -131,11 +132,13 @@ def draw_time(experiment: Experiment) -> Figure | None:
     """NDCG over the CPU seconds of training, one point per method at one code length; None without times."""
     comparison = experiment.comparison
     bits = comparison.usual_bits if comparison.bits else 0
-    timed = {method: _timed(comparison, method, bits) for method in comparison.methods}
+    shown = [method for method in comparison.methods if method.preset in ("", PRINTED)]
+    timed = {method: _timed(comparison, method, bits) for method in shown}
     points = {method: group for method, group in timed.items() if group}
     if not points:
         return None
-    figure, panels = _two_panels()
+    figure = style.new_figure(12.5, 7.0)
+    panels = figure.subplots(1, 2, sharey=True)
     for axes, (direction, title) in zip(panels, DIRECTION_TITLES.items(), strict=True):
         for method, group in points.items():
             presets = sorted(other for other in points if other.name == method.name)
@@ -143,7 +146,9 @@ def draw_time(experiment: Experiment) -> Figure | None:
         axes.set(title=f"{title}, {bits} bits", xlabel="training, CPU seconds")
         _log10_axis(axes)
     panels[0].set_ylabel("NDCG@500")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+    figure.draw_without_rendering()
+    for axes in panels:
+        style.label_points(axes)
     return figure
 
 
@@ -168,7 +173,7 @@ def _log10_axis(axes: Axes) -> None:
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.margins(x=0.1, y=0.1)
+    axes.margins(x=0.15, y=0.1)
 
 
 def draw_delta(experiment: Experiment) -> Figure | None:

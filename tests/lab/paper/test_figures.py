@@ -139,8 +139,18 @@ def test_quality_against_time_is_a_point_per_method(everything: Experiment) -> N
 def test_presets_of_a_method_are_points_of_another_fill(make_result: Callable[..., RunResult]) -> None:
     runs = [make_result(ndcg=0.6), *(make_result(preset=name, ndcg=0.5) for name in ("paper", "paper-literal"))]
     points = draw_time(Experiment("coco66k", {"table 1": runs})).axes[0].lines
-    assert [point.get_label() for point in points] == ["RMSH", "RMSH as printed", "RMSH, preset paper-literal"]
-    assert [point.get_fillstyle() for point in points] == ["full", "left", "none"]
+    assert [point.get_label() for point in points] == ["RMSH", "RMSH as printed"]
+    assert [point.get_fillstyle() for point in points] == ["full", "left"]
+
+
+def test_points_close_together_have_labels_that_cover_nothing(make_result: Callable[..., RunResult]) -> None:
+    methods = ("cmfh", "uch", "seph", "dcmh", "tdh", "ssah", "svhn", "rmsh", "glint", "nest", "rotation")
+    runs = [make_result(method, ndcg=0.5 + 0.01 * (n % 4) + 0.002 * n) for n, method in enumerate(methods)]
+    axes = draw_time(Experiment("coco66k", {"table 1": runs})).axes[0]
+    labels = [text for text in axes.texts if text.get_text()]
+    assert {text.get_text() for text in labels} == {line.get_label() for line in axes.lines}
+    boxes = [text.get_window_extent() for text in labels] + [line.get_window_extent() for line in axes.lines]
+    assert not any(one.overlaps(other) for n, one in enumerate(boxes) for other in boxes[:n])
 
 
 def test_label_noise_falls_from_the_clean_labels(everything: Experiment) -> None:
