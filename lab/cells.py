@@ -71,7 +71,11 @@ def rows_of(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 def mean_ndcg(results: Sequence[Result]) -> float:
     """NDCG of both directions, the mean over seeds, by which rows are ordered."""
-    metric = NDCG if results[0]["run"]["protocol"] == "paper" else "ndcg@10"
+    return mean_score(results, NDCG if results[0]["run"]["protocol"] == "paper" else "ndcg@10")
+
+
+def mean_score(results: Sequence[Result], metric: str) -> float:
+    """A metric of both directions, the mean over seeds."""
     return fmean(result["scores"][d][metric]["value"] for result in results for d in DIRECTIONS)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from lab import numbers, tables
 from lab.data import GRIDS, RESULTS
 from lab.grid import read_grid
 from lab.numbers import generated, pages, problems, remarks
+from lab.paper.published import method_title
 from lab.sources import Sources
 from lab.tuning import tables as tuning_tables
 from rmsh.compare.result import failure, write_result
@@ -135,3 +137,21 @@ def test_shortened_trainings_are_named_with_the_steps_that_are_left(monkeypatch:
     assert "DCMH (10 of 20 epochs)" in sentence  # 10 x 50,000 items instead of 20 x 10,000
     assert "2.5 to 2.5 times as many steps" in sentence
     assert "TDH" not in sentence
+
+
+def _scored(method: str, protocol: str, ndcg: float, mean_ap: float) -> dict[str, Any]:
+    names = {"ndcg@500" if protocol == "paper" else "ndcg@10": {"value": ndcg}, "map@all": {"value": mean_ap}}
+    run = Run("coco66k", method, protocol=protocol).to_json()
+    return {"run": run, "config": {}, "scores": dict.fromkeys(("i2t", "t2i"), names)}
+
+
+def test_orders_and_rows_behind_the_baseline_without_labels_are_counted() -> None:
+    values = {"cca-itq": (0.5, 0.6, 0.50), "rmsh": (0.6, 0.7, 0.51), "scm": (0.4, 0.8, 0.495), "dcmh": (0.3, 0.9, 0.48)}
+    paper = {method_title(n): [_scored(n, "paper", v[0], v[1])] for n, v in values.items()}
+    unseen = {method_title(n): [_scored(n, "unseen", v[2], v[1])] for n, v in values.items()}
+    sentence = tables._orders(paper, unseen)
+    # NDCG ranks RMSH, CCA-ITQ, SCM, DCMH; mAP DCMH, SCM, RMSH, CCA-ITQ: 1 - 6 (4 + 4 + 1 + 9) / (4 * 15)
+    assert "(Spearman) of -0.80 with that by mAP@all" in sentence
+    assert "of 1.00 with that by NDCG@10" in sentence
+    assert "1 of 3 rows that learned from labels are at least 0.01 behind CCA-ITQ, which uses none: DCMH." in sentence
+    assert tables._orders({}, {}) == ""
