@@ -83,7 +83,7 @@ def lost(results: Sequence[Result]) -> str:
     """What the sign costs: NDCG by relaxed values minus NDCG by codes, for the same queries."""
     found = [result["relaxed"] for result in results if result.get("relaxed")]
     losses = [[r[d]["values"][NDCG] - r[d]["codes"][NDCG] for r in found] for d in DIRECTIONS if found]
-    return " / ".join(f"{fmean(each):.3f}" for each in losses) or "–"
+    return " / ".join(f"{fmean(each):z.3f}" for each in losses) or "–"
 
 
 def constant_bits(results: Sequence[Result]) -> str:
