@@ -36,11 +36,8 @@ DIRECTIONS = ("i2t", "t2i")
 BOTH = "both"  # the mean of both directions
 PRINTED, AS_PRINTED = "paper", " as printed"  # the preset with the constants that the paper prints, and its title
 NDCG, MAP = "ndcg@500", "map@all"
-UNSEEN_METRICS = {
-    **{f"NDCG@{k}": f"ndcg@{k}" for k in UNSEEN_RANKS},
-    "mAP@all": MAP,
-    **{f"recall@{k}": f"recall@{k}" for k in RECALL_RANKS},
-}
+UNSEEN_METRICS = {**{f"NDCG@{k}": f"ndcg@{k}" for k in UNSEEN_RANKS}, "mAP@all": MAP}
+UNSEEN_RECALL = {f"recall@{k}": f"recall@{k}" for k in RECALL_RANKS}
 ABLATIONS = ("RMSH-T", "RMSH-C", "RMSH-P")  # variants of the ablation block, named as in the paper
 _USUAL_BITS = 64  # the code length at which the paper shows what it shows at one length only
 
@@ -260,7 +257,7 @@ class Experiment:
         groups: dict[str, list[RunResult]] = defaultdict(list)
         for found in self.of(UNSEEN):
             run = found.run
-            name = run.tag or Method.of(run.to_json()).title
+            name = run.tag if run.tag and run.tag != run.preset else Method.of(run.to_json()).title
             for part in with_prefixes(found.result) if found.done else [found.result]:
                 bits = part["run"]["bits"] if found.done else run.bits
                 length = f", {bits} bits" if bits else ""

@@ -18,6 +18,7 @@ from lab.paper.results import (
     PRINTED,
     UNSEEN,
     UNSEEN_METRICS,
+    UNSEEN_RECALL,
     Comparison,
     Experiment,
     Method,
@@ -38,9 +39,9 @@ _MARK_NOTE = "outside the 95 % interval for the noise of the seeds (*), pooled o
 
 def make_tables(experiment: Experiment) -> list[Table]:
     """The tables that the experiment has runs for."""
-    makers = (comparison_table, unseen_table, ablation_table, map_table, cost_table, code_table)
+    makers = (comparison_table, unseen_table, recall_table, ablation_table, map_table, cost_table, code_table)
     tables = [make(experiment) for make in makers]
-    tables.insert(3, ablation_table(experiment.as_printed))
+    tables.insert(4, ablation_table(experiment.as_printed))
     return [table for table in tables if table is not None]
 
 
@@ -131,19 +132,28 @@ def _score_rows(
 
 
 def unseen_table(experiment: Experiment) -> Table | None:
-    """The methods on a database that was never trained on, best NDCG@10 first; None without runs."""
+    """Scores by shared labels on a database that was never trained on, best NDCG@10 first; None without runs."""
+    return _unseen(experiment, "unseen", "Scores on unseen pairs", UNSEEN_METRICS)
+
+
+def recall_table(experiment: Experiment) -> Table | None:
+    """How often a query that was never trained on finds its own counterpart, best NDCG@10 first; None without runs."""
+    return _unseen(experiment, "unseen-recall", "Recall of the own counterpart on unseen pairs", UNSEEN_RECALL)
+
+
+def _unseen(experiment: Experiment, name: str, title: str, metrics: Mapping[str, str]) -> Table | None:
     groups = experiment.unseen()
     if not groups:
         return None
-    columns = [(direction, metric) for direction in DIRECTIONS for metric in UNSEEN_METRICS.values()]
+    columns = [(direction, metric) for direction in DIRECTIONS for metric in metrics.values()]
     rows, records = [], []
-    for name, group in groups.items():
+    for row, group in groups.items():
         scored = done(group)
         means = {column: mean_score(scored, *column) for column in columns} if scored else {}
         cells = tuple(_score_cell(group, direction, metric=metric) for direction, metric in columns)
-        rows.append((-sum(means.get((direction, "ndcg@10"), 0.0) for direction in DIRECTIONS), Row(name, cells)))
+        rows.append((-sum(mean_score(scored, d, "ndcg@10") for d in DIRECTIONS if scored), Row(row, cells)))
         scores = {f"{direction} {metric}": round(value, 6) for (direction, metric), value in means.items()}
-        records.append({"name": name, "seeds": len(scored), **scores})
+        records.append({"name": row, "seeds": len(scored), **scores})
     all_done = done(result for group in groups.values() for result in group)
     notes = ["The database was never trained on. Mean and standard deviation over seeds; best NDCG@10 first."]
     chance = tuple(Cell(f"{all_done[0].chance(*column):.4f}" if all_done else "not run") for column in columns)
@@ -152,13 +162,14 @@ def unseen_table(experiment: Experiment) -> Table | None:
         counts, held_out = whole[0]["queries"]["i2t"], whole[0]["split"]["held_out"]["sha256"][:16]
         notes.append(
             f"{whole[0]['training_pairs']:,} training pairs, {counts['asked']:,} queries, {counts['database']:,} "
-            f"database pairs (sha256 {held_out}). {whole[0]['definitions']['recall']}."
+            f"database pairs (sha256 {held_out})."
         )
+        notes += [f"{whole[0]['definitions']['recall']}."] * (metrics is UNSEEN_RECALL)
     return Table(
-        f"unseen-{experiment.dataset}",
-        f"Scores on unseen pairs of {experiment.dataset}",
+        f"{name}-{experiment.dataset}",
+        f"{title} of {experiment.dataset}",
         "method",
-        {title: tuple(_shown(name, all_done) for name in UNSEEN_METRICS) for title in DIRECTION_TITLES.values()},
+        {direction: tuple(_shown(metric, all_done) for metric in metrics) for direction in DIRECTION_TITLES.values()},
         (Row("random ranking", chance), *(row for _, row in sorted(rows, key=lambda pair: pair[0]))),
         tuple(notes),
         tuple(records),
@@ -270,7 +281,7 @@ def ablation_table(experiment: Experiment) -> Table | None:
         tuple(rows),
         (
             "RMSH-T has no triplet loss, RMSH-C no classification loss, RMSH-P no pseudo-codes.",
-            *(f"{bits} bits: {setting_text(group)}." for bits, group in runs.items()),
+            *_settings(runs),
             *_notes(dataset, results, "The difference to the full RMSH is"),
             *loss_shares(experiment),
         ),
@@ -278,6 +289,14 @@ def ablation_table(experiment: Experiment) -> Table | None:
         number=2,
         align="l",
     )
+
+
+def _settings(runs: Mapping[int, list[RunResult]]) -> list[str]:
+    """The setting of each code length, one sentence if it is the same for all."""
+    texts = {f"{bits} bits": setting_text(group) for bits, group in runs.items()}
+    if len({*texts.values()}) == 1:
+        texts = {"All lengths": next(iter(texts.values()))}
+    return [f"{lengths}: {text}." for lengths, text in texts.items()]
 
 
 def setting_text(results: Sequence[RunResult]) -> str:
@@ -326,7 +345,7 @@ _CODE_COLUMNS = {
     "distinct": ("distinct codes", "{:,.0f}"),
     "rarer": ("rarer value of a bit, %", "{:.0f}"),
     "constant": ("constant bits, %", "{:.0f}"),
-    "lost": ("lost to the sign", "{:.3f}"),
+    "lost": ("lost to the sign", "{:z.3f}"),
 }
 _CODE_NOTE = (
     "Of the database codes of the worse modality, mean over seeds: the number of distinct codes; the frequency of the "

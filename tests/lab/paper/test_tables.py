@@ -4,15 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lab.paper.results import UNSEEN_METRICS, Experiment, RunResult
+from lab.paper.results import UNSEEN_METRICS, UNSEEN_RECALL, Experiment, RunResult
 from lab.paper.table import Row, Table, write_table
 from lab.paper.tables import (
+    _settings,
     ablation_table,
     code_table,
     comparison_table,
     cost_table,
     make_tables,
     map_table,
+    recall_table,
     unseen_table,
 )
 from rmsh.compare.run import Run
@@ -201,7 +203,7 @@ def test_every_table_is_written_in_four_forms(everything: Experiment, tmp_path: 
 
 def _unseen(run: Run, value: float, prefixes: dict[str, float]) -> RunResult:
     def scores(mean: float) -> dict[str, Any]:
-        names = UNSEEN_METRICS.values()
+        names = (*UNSEEN_METRICS.values(), *UNSEEN_RECALL.values())
         return {d: {name: {"value": mean, "chance": 0.1} for name in names} for d in ("i2t", "t2i")}
 
     result = {
@@ -231,7 +233,27 @@ def test_unseen_pairs_have_a_table_of_their_own_best_first() -> None:
         "SCM, 64 bits",
     ]
     assert [row.cells[0].text for row in table.rows] == ["0.1000", "0.5000", "0.4500 ± 0.0707", "0.3000", "not run"]
-    assert {len(row.cells) for row in table.rows} == {12}
-    assert table.columns[:2] == ["I → T NDCG@10", "I → T NDCG@all"]  # there are 20 items
+    assert table.columns[:3] == ["I → T NDCG@10", "I → T NDCG@all", "I → T mAP@all"]  # there are 20 items
     assert "70 training pairs, 9 queries, 20 database pairs (sha256 cdcd" in " ".join(table.notes)
     assert unseen_table(Experiment("coco66k", {})) is None
+
+
+def test_recall_on_unseen_pairs_is_in_the_same_order_with_its_definition() -> None:
+    better, printed = Run("coco66k", "scm", protocol="unseen"), Run("coco66k", "rmsh", preset="paper", tag="paper")
+    runs = [_unseen(printed, 0.3, {}), _unseen(better, 0.5, {})]
+    table = recall_table(Experiment("coco66k", {"unseen": runs}))
+    assert table is not None
+    assert [row.name for row in table.rows] == ["random ranking", "SCM, 64 bits", "RMSH as printed, 64 bits"]
+    assert [name for name in table.columns if "I → T" in name] == [f"I → T recall@{k}" for k in (1, 5, 10)]
+    assert table.notes[-1] == "recall@k: made up."
+
+
+def test_a_setting_that_all_lengths_share_is_written_once() -> None:
+    def group(bits: int, train: int) -> list[RunResult]:
+        return [RunResult(Run("coco66k", "rmsh", bits, train=train), {"status": "missing"})]
+
+    assert _settings({16: group(16, 20), 32: group(32, 20)}) == ["All lengths: 20 training pairs."]
+    assert _settings({16: group(16, 20), 32: group(32, 30)}) == [
+        "16 bits: 20 training pairs.",
+        "32 bits: 30 training pairs.",
+    ]
