@@ -6,7 +6,7 @@ that of Okabe and Ito, which is safe for colour-blind readers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -173,6 +173,32 @@ def label_points(axes: Axes) -> None:
         if places[best][0] > _DISTANCES[0]:
             arrow = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
             _near(axes, (x, y), places[best], arrowprops=arrow)
+
+
+def label_ends(axes: Axes) -> None:
+    """Write the label of each line at its right end, in their order and apart from each other."""
+    bottom, top = axes.get_ylim()
+    height = 9.0 * axes.figure.dpi / 72 / axes.get_window_extent().height  # of a label, as a fraction of the axes
+    ends = sorted((float(np.asarray(line.get_ydata())[-1]), str(line.get_label())) for line in axes.lines)
+    levels = [(value - bottom) / (top - bottom) for value, _ in ends]
+    for level, (value, label) in zip(spread(levels, height), ends, strict=True):
+        arrow = {"arrowstyle": "-", "color": GREY, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)}
+        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "axes fraction"}
+        axes.annotate(label, (1.0, value), (1.05, level), va="center", fontsize=8, arrowprops=arrow, **place)
+
+
+def spread(levels: Sequence[float], height: float) -> list[float]:
+    """Ascending levels between 0 and 1, moved as little as possible (least squares) to be a height apart.
+
+    Example:
+        >>> spread([0.2, 0.24, 0.9], 0.1), spread([0.9, 0.95], 0.2)
+        ([0.17, 0.27, 0.9], [0.8, 1.0])
+    """
+    from sklearn.isotonic import isotonic_regression
+
+    below = height * np.arange(len(levels))
+    free = isotonic_regression(np.asarray(levels) - below, y_min=0.0, y_max=1.0 - height * (len(levels) - 1))
+    return [round(float(level), 6) for level in free + below]
 
 
 def _near(

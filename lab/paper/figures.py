@@ -90,11 +90,13 @@ def _mean_curve(results: Sequence[RunResult], direction: str) -> tuple[ScoreArra
 def draw_bytes(experiment: Experiment) -> Figure | None:
     """NDCG over the bytes of a code, for every method with several lengths; None if there is none."""
     comparison = experiment.comparison
-    lines = {method: _lengths(comparison, method) for method in comparison.methods if not method.preset}
+    shown = [method for method in comparison.methods if not method.preset and not method.database]
+    lines = {method: _lengths(comparison, method) for method in shown}
     lines = {method: groups for method, groups in lines.items() if len(groups) > 1}
     if not lines:
         return None
-    figure, panels = _two_panels()
+    figure = style.new_figure(12.5, 6.5)
+    panels = figure.subplots(1, 2, sharey=True)
     for axes, (direction, title) in zip(panels, DIRECTION_TITLES.items(), strict=True):
         for method, groups in lines.items():
             scores = [mean_score(group, direction) for group in groups.values()]
@@ -104,7 +106,8 @@ def draw_bytes(experiment: Experiment) -> Figure | None:
         _log2_axis(axes, {bits / 8: f"{bits / 8:g}" for groups in lines.values() for bits in groups})
         axes.set(title=title, xlabel="bytes per item")
     panels[0].set_ylabel("NDCG@500")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center")
+    for axes in panels:
+        style.label_ends(axes)
     return figure
 
 
