@@ -230,10 +230,17 @@ def protocols(sources: Sources) -> str:
 
 
 def _by_length(sources: Sources, runs: Iterable[Run]) -> dict[tuple[str, str], list[Any]]:
-    """The results of runs by title and length; prefixes of a code have lengths of their own."""
+    """The results of runs by title and length; prefixes of a code have lengths of their own.
+
+    Runs of a method with its defaults and with options of trials are rows of their own.
+    """
     groups: dict[tuple[str, str], list[Any]] = {}
-    for run in {run.path: run for run in runs}.values():
+    every = {run.path: run for run in runs}.values()
+    with_defaults = {run.method for run in every if not run.options and not run.preset}
+    for run in every:
         title = run.tag if run.tag and run.tag != run.preset else row_title(run)
+        if run.method in with_defaults and run.options and not run.tag:
+            title += ", tuned"
         for result in (part for whole in sources.runs([run]) for part in with_prefixes(whole)):
             bits = result["run"]["bits"]
             length = f"{bits} of {run.bits}" if bits < run.bits else str(bits)

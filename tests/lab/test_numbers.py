@@ -129,6 +129,18 @@ def test_unseen_runs_are_shown_as_far_as_they_are_made(tmp_path: Path) -> None:
     assert [line.split(" | ")[0] for line in lines[-2:]] == ["| RMSH", "| CCA-ITQ"]
 
 
+def test_runs_with_defaults_and_with_options_of_trials_are_not_mixed(tmp_path: Path) -> None:
+    runs = [Run("coco66k", "nest", 256, prefixes=(64,)), Run("coco66k", "nest", 64, options={"gain": 128.0})]
+    for run in runs:
+        scores = {"i2t": {"ndcg@10": {"value": 0.5, "chance": 0.1}}}
+        result = {"format": 3, "status": "done", "run": run.to_json(), "scores": scores}
+        result |= {"prefixes": {"64": scores}} if run.prefixes else {}
+        write_result(tmp_path / "runs" / run.path, result)
+    groups = tables._by_length(Sources(tmp_path), runs)
+    assert [*groups] == [("NEST", "256"), ("NEST", "64 of 256"), ("NEST, tuned", "64")]
+    assert {len(group) for group in groups.values()} == {1}
+
+
 def test_shortened_trainings_are_named_with_the_steps_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = {"dcmh": {"epochs": 10}, "tdh": {"epochs": 20}}
     monkeypatch.setattr(tables, "read_records", lambda: {n: {"chosen": o, "epochs": 20} for n, o in chosen.items()})
