@@ -7,7 +7,9 @@ absolute values, maps long targets to short ones. Codes are the signs of T appli
 
 Departures, besides those of deep.py: one logit per bit instead of two, without the ReLU that makes ties, so that T is a
 matrix with a bias; T learns in the same steps as the networks, with which it shares nothing; long centres are random
-like the short ones, not Hadamard rows. Lost on frozen features: the encoders' part (heads.py).
+like the short ones, not Hadamard rows; the absolute values are summed per bit. The original sums those of all bits,
+while BCE is a mean over bits, so that they weigh more in longer codes: with 128 bits, 16 % were constant. Lost on frozen
+features: the encoders' part (heads.py).
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from rmsh.training.losses import signs
 class TwDHConfig(NetworkConfig):
     long: int = Field(512, ge=1, description="bits of the long code")
     quantisation: float = Field(0.5, ge=0, description="weight of the distance of long bits from 0 and 1")
-    sparsity: float = Field(1e-3, ge=0, description="weight of the absolute values of T")
+    # That of the original at 64 bits.
+    sparsity: float = Field(0.064, ge=0, description="weight of the absolute values of T, the sum of each bit")
 
 
 class Objective(HeadObjective):
@@ -45,7 +48,7 @@ class Objective(HeadObjective):
     def loss(self, f: Tensor, g: Tensor, batch: Batch) -> Losses:
         long, short = (targets(batch.labels, centres) for centres in (self.long, self.short))
         terms = {"transform": bit_loss(self.transform(long), short, quantisation=1.0)}
-        terms["sparsity"] = self.config.sparsity * self.transform.weight.abs().sum()
+        terms["sparsity"] = self.config.sparsity * self.transform.weight.abs().sum(dim=1).mean()
         for name, z in (("image", f), ("text", g)):
             terms[name] = 0.5 * bit_loss(z, long, quantisation=self.config.quantisation)
         return Losses(terms)
@@ -58,6 +61,7 @@ class Objective(HeadObjective):
 
 class TwDH(HeadMethod):
     name = "twdh"
+    version = 2
     summary = "a long code with one centre per class, then a matrix from long to short codes"
     reference = "Tu, Liu, Hao, Hong, Wang: Two-Step Discrete Hashing for Cross-Modal Retrieval, TMM 2024"
     Config = TwDHConfig

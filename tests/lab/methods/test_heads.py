@@ -120,6 +120,13 @@ def test_a_trained_transform_of_twdh_maps_every_class_to_its_centre() -> None:
     assert (signs(objective.transform(objective.long)) == objective.short).all(dim=1).float().mean() > 0.9
 
 
+def test_the_sparsity_of_twdh_weighs_as_much_in_a_longer_code() -> None:
+    short, long = (_objective(twdh.TwDHConfig(bits=bits, long=4), module=twdh) for bits in (2, 6))
+    with torch.no_grad():
+        long.transform.weight.copy_(short.transform.weight.repeat(3, 1))
+    assert _terms(long)["sparsity"] == pytest.approx(_terms(short)["sparsity"])
+
+
 @pytest.mark.parametrize(("epochs", "expected"), [(1, 0.059196), (99, 0.088160)])
 def test_dhaph(epochs: int, expected: float) -> None:
     objective = _objective(dhaph.DHaPHConfig(bits=4), module=dhaph, epochs=epochs)  # the pace is 1, or 1 / 33
