@@ -8,8 +8,8 @@ absolute values, maps long targets to short ones. Codes are the signs of T appli
 Departures, besides those of deep.py: one logit per bit instead of two, without the ReLU that makes ties, so that T is a
 matrix with a bias; T learns in the same steps as the networks, with which it shares nothing; long centres are random
 like the short ones, not Hadamard rows; the absolute values are summed per bit. The original sums those of all bits,
-while BCE is a mean over bits, so that they weigh more in longer codes: with 128 bits, 16 % were constant. Lost on frozen
-features: the encoders' part (heads.py).
+while BCE is a mean over bits, so that they weigh more in longer codes: of 128 bits, 16 % were constant. Lost on
+frozen features: the encoders' part (heads.py).
 """
 
 from __future__ import annotations
