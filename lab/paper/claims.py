@@ -104,7 +104,8 @@ def _missing(count: int, what: str) -> str:
 
 def _counted(found: Sequence[Difference]) -> str:
     undecided = sum(not difference.decided for difference in found)
-    return f"{sum(d.agrees for d in found)} of {len(found)} comparisons, and is not decided in {undecided}"
+    remark = f"; {undecided} {'is' if undecided == 1 else 'are'} not decided" if undecided else ""
+    return f"{sum(d.agrees for d in found)} of {len(found)} comparisons{remark}"
 
 
 def _where(direction: str, bits: int) -> str:

@@ -25,6 +25,7 @@ from lab.paper.results import (
     Sweep,
     deviation,
     done,
+    first_seed,
     mean_score,
 )
 
@@ -164,7 +165,7 @@ def _timed(comparison: Comparison, method: Method, bits: int) -> list[RunResult]
 
 def _draw_point(axes: Axes, method: Method, group: Sequence[RunResult], direction: str, *, fill: Fill) -> None:
     look = style.look(method.name)
-    seconds = np.mean([result.result["seconds"]["fit_cpu"] for result in group])
+    seconds = np.mean([result.result["seconds"]["fit_cpu"] for result in first_seed(group)])
     options: dict[str, Any] = {"color": look.colour, "markeredgecolor": "black", "markersize": 9, "label": method.title}
     axes.plot(seconds, mean_score(group, direction), look.marker, fillstyle=fill, **options)
 

@@ -90,6 +90,11 @@ def done(results: Iterable[RunResult]) -> list[RunResult]:
     return [result for result in results if result.done]
 
 
+def first_seed(results: Sequence[RunResult]) -> list[RunResult]:
+    """The results of the smallest seed, for costs: further seeds may be of other days and other loads."""
+    return [result for result in results if result.run.seed == min(other.run.seed for other in results)]
+
+
 def mean_score(results: Sequence[RunResult], direction: str, metric: str = NDCG) -> float:
     """The mean over seeds."""
     return fmean(result.score(direction, metric) for result in results)

@@ -25,6 +25,7 @@ from lab.paper.results import (
     RunResult,
     deviation,
     done,
+    first_seed,
     mean_score,
 )
 from lab.paper.table import Cell, Row, Table
@@ -316,7 +317,7 @@ def cost_table(experiment: Experiment) -> Table | None:
     rows, records = [], []
     for method in comparison.methods:
         if group := comparison.cell(method, bits):
-            cost = _cost(done(group))
+            cost = _cost(first_seed(done(group)))
             texts = [f"{value:,.0f}" for value in cost.values()] or [_absence(group)] * 2
             rows.append(Row(method.title, tuple(map(Cell, texts))))
             records.append({"name": method.title, "bits": bits, **cost})
@@ -326,7 +327,7 @@ def cost_table(experiment: Experiment) -> Table | None:
         "method",
         {"training": ("CPU seconds", "memory, MB")},
         tuple(rows),
-        ("CPU seconds of all threads; memory is the peak of the run's process, data included.",),
+        ("CPU seconds of all threads, first seed; memory is the peak of the run's process, data included.",),
         tuple(records),
     )
 

@@ -48,7 +48,7 @@ def test_a_lead_within_the_noise_of_seeds_is_not_decided(make_result: Make) -> N
     eight = [r for m, s in RISING.items() for r in _seeds(make_result, s if m != "rmsh" else 0.601, method=m)]
     claim = _claims(table1=eight)[BEST]
     assert claim.verdict == "not decided"
-    assert "0 of 2 comparisons, and is not decided in 2" in claim.summary
+    assert "0 of 2 comparisons; 2 are not decided" in claim.summary
     assert claim.details[0].endswith(": not decided.")
 
 
@@ -70,7 +70,8 @@ def test_one_agreement_of_eight_does_not_hold_in_part(make_result: Make) -> None
         for seed in (0, 1)
     ]
     claim = _claims(table1=runs)[BEST]
-    assert "1 of 8 comparisons, and is not decided in 0" in claim.summary
+    assert "1 of 8 comparisons" in claim.summary
+    assert "not decided" not in claim.summary
     assert claim.verdict == "not confirmed"
 
 
