@@ -53,7 +53,7 @@ def trials_made(results: Sequence[Result]) -> str:
     return str(record["trials"]) if record is not None and record["chosen"] == options else "0"
 
 
-_CLEAR = 0.01  # a difference of NDCG beyond the noise of the seeds, whose deviation is 0.005 at most
+_CLEAR = 0.01  # a difference of NDCG beyond the usual noise of the seeds
 
 
 def fair_table(sources: Sources) -> str:

@@ -19,8 +19,6 @@ from xml.etree import ElementTree
 import numpy as np
 from PIL import ExifTags, Image
 
-from rmsh.core.types import FloatArray
-
 LOOK_BITS = 64
 _SIDE = 32  # of the grey square that the frequencies are computed from
 _LONGEST = 200  # characters of a camera or keyword
@@ -101,11 +99,11 @@ def look_of(image: Image.Image) -> bytes:
     """The perceptual code of an image, 8 bytes.
 
     Example:
-        >>> look_of(Image.linear_gradient("L")).hex()
-        '0000002000300010'
+        >>> look_of(Image.radial_gradient("L")).hex()
+        'e846daa0129bf6ae'
     """
-    grey: FloatArray = np.asarray(image.convert("L").resize((_SIDE, _SIDE), Image.Resampling.BOX), dtype=np.float32)
-    spectrum = (_COSINES @ grey @ _COSINES.T)[_LOWEST]
+    grey = np.asarray(image.convert("L").resize((_SIDE, _SIDE), Image.Resampling.BOX), dtype=np.float64)
+    spectrum = np.round(_COSINES @ grey @ _COSINES.T, 6)[_LOWEST]  # zero where only the rounding of a processor is not
     return np.packbits(spectrum > np.median(spectrum)).tobytes()
 
 
@@ -117,7 +115,7 @@ def _lowest(count: int) -> tuple[Any, Any]:
 
 
 _POSITIONS = np.arange(_SIDE)
-_COSINES = np.cos(np.pi * (2 * _POSITIONS[None, :] + 1) * _POSITIONS[:, None] / (2 * _SIDE)).astype(np.float32)
+_COSINES = np.cos(np.pi * (2 * _POSITIONS[None, :] + 1) * _POSITIONS[:, None] / (2 * _SIDE))
 _LOWEST = _lowest(LOOK_BITS)
 
 

@@ -127,7 +127,7 @@ def test_quality_against_bytes_has_every_length(everything: Experiment, make_res
     assert _line(axes, "no codes: MLP classifier").get_ydata()[0] == 0.7
     assert _line(axes, "random").get_ydata()[0] == 0.13
     labels = [text.get_text() for text in axes.texts]  # upwards
-    assert sorted(labels) == sorted(line.get_label() for line in axes.lines)
+    assert sorted(labels) == sorted(str(line.get_label()) for line in axes.lines)
     assert (labels[0], labels[-1]) == ("random", "no codes: MLP classifier")
 
 
