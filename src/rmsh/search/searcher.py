@@ -349,9 +349,10 @@ def _best(
     """
     words, unwanted = (scoring.keywords(text) for text in (query.words.text, " ".join(query.words.minus)))
     most = bare + weights * _possible_share(words, found)
-    order, best, start = np.argsort(-most, kind="stable"), list[_Scored](), 0
+    order, best, start = np.lexsort((distances, -most)), list[_Scored](), 0  # a stable order
     while start < len(order):
-        if len(best) >= wanted and most[order[start]] < -best[wanted - 1].minus_score:
+        place = order[start]
+        if len(best) >= wanted and (-most[place], distances[place], place) > best[wanted - 1][:3]:
             break
         places = order[start : start + (_READ_AT_ONCE if start else wanted)]
         start += len(places)
