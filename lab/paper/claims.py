@@ -263,15 +263,12 @@ def check_ablation(experiment: Experiment) -> Claim:
     statement = f"Each part matters: {name} loses NDCG without triplet loss, classification or pseudo-codes."
     found: list[Difference] = []
     details: list[str] = []
-    for bits, variants in experiment.ablation().items():
-        full = done(variants["RMSH"])
-        for variant, direction in product(ABLATIONS, DIRECTIONS):
-            group = done(variants.get(variant, []))
-            if full and group:
-                found.append(compare_parts(experiment, full, group, direction))
-                details.append(f"{variant}, {_where(direction, bits)}: {found[-1]}.")
-            else:
-                missing += 1
+    for bits, variant, direction in product(experiment.ablation(), ABLATIONS, DIRECTIONS):
+        if difference := compare_parts(experiment, variant, bits, direction):
+            found.append(difference)
+            details.append(f"{variant}, {_where(direction, bits)}: {difference}.")
+        else:
+            missing += 1
     if not found:
         return _not_tested(statement)
     summary = f"Removing a part lowers NDCG in {_counted(found)}" + _missing(missing, "comparisons")
@@ -279,13 +276,17 @@ def check_ablation(experiment: Experiment) -> Claim:
     return Claim(statement, judge(found, missing=missing), summary + " RMSH minus variant:", tuple(details))
 
 
-def compare_parts(
-    experiment: Experiment, one: Sequence[RunResult], other: Sequence[RunResult], direction: str
-) -> Difference:
-    """The difference of two variants, with the noise of all variants of the ablation."""
-    groups = (done(group) for variants in experiment.ablation().values() for group in variants.values())
-    noise = seed_noise(groups, direction, NDCG)
-    return compare(one, other, direction, metric=NDCG, noise=(noise, noise))
+def compare_parts(experiment: Experiment, variant: str, bits: int, direction: str) -> Difference | None:
+    """The full RMSH minus a variant, each with its own noise over all lengths; None before both have runs."""
+    lengths = experiment.ablation()
+    sides = [
+        {length: done(variants.get(name, [])) for length, variants in lengths.items()} for name in ("RMSH", variant)
+    ]
+    full, other = sides
+    if not (full[bits] and other[bits]):
+        return None
+    noise = (seed_noise(full.values(), direction, NDCG), seed_noise(other.values(), direction, NDCG))
+    return compare(full[bits], other[bits], direction, metric=NDCG, noise=noise)
 
 
 def loss_shares(experiment: Experiment) -> list[str]:

@@ -266,8 +266,7 @@ def ablation_table(experiment: Experiment) -> Table | None:
     def judge(name: str, direction: str, bits: int) -> tuple[bool, Difference | None]:
         scored = {variant: runs for variant, group in lengths[bits].items() if (runs := done(group))}
         best = max(scored, key=lambda variant: mean_score(scored[variant], direction), default=None)
-        pair = scored.get("RMSH", []), scored.get(name, [])
-        return name == best, compare_parts(experiment, *pair, direction) if name != "RMSH" and all(pair) else None
+        return name == best, compare_parts(experiment, name, bits, direction) if name != "RMSH" else None
 
     names = (*ABLATIONS, "RMSH")
     groups = {name: {bits: variants.get(name, []) for bits, variants in lengths.items()} for name in names}

@@ -151,6 +151,21 @@ def test_a_part_whose_removal_costs_nothing_is_shown_with_the_terms_of_the_loss(
     assert "triplet terms of the loss sum to 0.10, classification is 43.00" in claim.details[2]
 
 
+def test_a_noisy_variant_does_not_widen_the_margin_of_another(make_result: Make) -> None:
+    """RMSH and RMSH-T vary by .001, RMSH-C by .1; t with 2 + 2 degrees of freedom is 2.776."""
+    scores = {"RMSH": (0.60, 0.001), "RMSH-T": (0.59, 0.001), "RMSH-C": (0.40, 0.1)}
+    runs = [
+        make_result(
+            seed=seed, ndcg=mean + spread * seed, options={SWITCHES[name]: False} if name in SWITCHES else {}, tag=name
+        )
+        for name, (mean, spread) in scores.items()
+        for seed in range(3)
+    ]
+    details = _claims(ablation=runs)[PARTS].details
+    assert "RMSH-T, I → T, 64 bits: +0.0100 ± 0.0023." in details
+    assert any(line.startswith("RMSH-C, I → T, 64 bits: +0.1010 ± 0.1603") for line in details)
+
+
 def test_a_weight_that_is_best_at_its_end_does_not_rise_and_fall(make_sweep_run: Make) -> None:
     falling = {0.01: 0.6, 0.1: 0.5, 1.0: 0.4}
 
