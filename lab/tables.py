@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from scipy.stats import spearmanr
@@ -137,13 +139,40 @@ def table_1(sources: Sources) -> str:
     results, lengths = sources.table_1(), (16, 32, 64, 128)
     groups = rows_of(_rows_shown(select(results, bits=64)))
     coded = {title: [r for r in results if row_title(r["run"]) == title] for title in groups}
-    return "\n\n".join(
+    tables = (
         table(
             [f"{title}, chance {chance(results, metric)}", *(f"{bits} bits" for bits in lengths)],
             [[name, *(scores(select(g, bits=bits), metric) for bits in lengths)] for name, g in coded.items()],
         )
         for title, metric in (("NDCG@500", NDCG), ("mAP@all", MAP))
     )
+    return "\n\n".join([*tables, _falls(coded), *_shorter_training(sources, coded)])
+
+
+def _falls(rows: Mapping[str, list[Result]]) -> str:
+    """Which rows lose NDCG with longer codes."""
+    falls = []
+    for (name, group), bits in product(rows.items(), (16, 32, 64)):
+        short, long = select(group, bits=bits), select(group, bits=2 * bits)
+        if short and long and mean_ndcg(long) < mean_ndcg(short) - _CLEAR:
+            falls.append(f"{name} from {bits} to {2 * bits} bits")
+    but = f", except {', '.join(falls)}" if falls else ""
+    return f"No row loses more than {_CLEAR} of NDCG@500 when its codes become twice as long{but}."
+
+
+def _shorter_training(sources: Sources, rows: Mapping[str, list[Result]]) -> list[str]:
+    """UCH after fewer epochs: its scores, and how alike its bits are."""
+    groups = [select(rows.get("UCH", []), seed=0), sources.block("coco66k", "shorter training")]
+    cells = []
+    for group in groups:
+        short, long = (select(group, bits=bits) for bits in (64, 128))
+        if short and long:
+            alike = [
+                f"{fmean(audit['mean_correlation'] for audit in r['audit'].values()):.2f}" for r in (*short, *long)
+            ]
+            cells.append([str(long[0]["run"]["options"]["epochs"]), *(scores(r, NDCG) for r in (short, long)), *alike])
+    columns = ["epochs of UCH", "NDCG@500, 64 bits", "128 bits", "mean correlation of two bits, 64 bits", "128 bits"]
+    return [table(columns, cells)] if len(cells) == len(groups) else []
 
 
 def unseen(sources: Sources) -> str:

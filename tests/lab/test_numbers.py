@@ -167,3 +167,13 @@ def test_orders_and_rows_behind_the_baseline_without_labels_are_counted() -> Non
     assert "of 1.00 with that by NDCG@10" in sentence
     assert "1 of 3 rows that learned from labels are at least 0.01 behind CCA-ITQ, which uses none: DCMH." in sentence
     assert tables._orders({}, {}) == ""
+
+
+def test_rows_that_lose_ndcg_with_longer_codes_are_named() -> None:
+    values = {"uch": {32: 0.49, 64: 0.5, 128: 0.485}, "scm": {64: 0.4, 128: 0.395}}
+    rows = {method_title(n): [_scored(n, "paper", v, 0.6) for v in of.values()] for n, of in values.items()}
+    for group, of in zip(rows.values(), values.values(), strict=True):
+        for result, bits in zip(group, of, strict=True):
+            result["run"]["bits"] = bits
+    assert tables._falls(rows).endswith("twice as long, except UCH from 64 to 128 bits.")
+    assert tables._falls({"SCM": rows["SCM"]}).endswith("twice as long.")
