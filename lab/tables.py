@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from scipy.stats import spearmanr
@@ -146,7 +145,7 @@ def table_1(sources: Sources) -> str:
         )
         for title, metric in (("NDCG@500", NDCG), ("mAP@all", MAP))
     )
-    return "\n\n".join([*tables, _falls(coded), *_shorter_training(sources, coded)])
+    return "\n\n".join([*tables, _falls(coded)])
 
 
 def _falls(rows: Mapping[str, list[Result]]) -> str:
@@ -158,21 +157,6 @@ def _falls(rows: Mapping[str, list[Result]]) -> str:
             falls.append(f"{name} from {bits} to {2 * bits} bits")
     but = f", except {', '.join(falls)}" if falls else ""
     return f"No row loses more than {_CLEAR} of NDCG@500 when its codes become twice as long{but}."
-
-
-def _shorter_training(sources: Sources, rows: Mapping[str, list[Result]]) -> list[str]:
-    """UCH after fewer epochs: its scores, and how alike its bits are."""
-    groups = [select(rows.get("UCH", []), seed=0), sources.block("coco66k", "shorter training")]
-    cells = []
-    for group in groups:
-        short, long = (select(group, bits=bits) for bits in (64, 128))
-        if short and long:
-            alike = [
-                f"{fmean(audit['mean_correlation'] for audit in r['audit'].values()):.2f}" for r in (*short, *long)
-            ]
-            cells.append([str(long[0]["run"]["options"]["epochs"]), *(scores(r, NDCG) for r in (short, long)), *alike])
-    columns = ["epochs of UCH", "NDCG@500, 64 bits", "128 bits", "mean correlation of two bits, 64 bits", "128 bits"]
-    return [table(columns, cells)] if len(cells) == len(groups) else []
 
 
 def unseen(sources: Sources) -> str:
@@ -398,6 +382,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "trials": tuning.trials,
     "common-label": tuning.common_label,
     "equal-bytes": tuning.equal_bytes,
+    "shorter-training": tuning.shorter_training,
     "claims": claims,
     "rmsh-presets": rmsh_presets,
     "rmsh-printed": rmsh_printed,

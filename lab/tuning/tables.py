@@ -15,6 +15,7 @@ from rmsh.compare.run import Run
 
 if TYPE_CHECKING:
     from lab.sources import Sources
+    from rmsh.compare.result import Result
 
 HASTY = {"epochs": 4, "hidden": 256, "dropout": 0.0, "learning_rate": 0.03}  # GLINT with less training
 
@@ -43,6 +44,36 @@ def trials(sources: Sources) -> str:  # noqa: ARG001  # the records are in one p
     left = len(wanted["methods"]) - len(complete)
     unfinished = f"{left} of {len(wanted['methods'])} methods have unfinished trials; the tables have earlier options."
     return "\n\n".join([table(columns, rows)] * bool(rows) + [unfinished] * bool(left))
+
+
+def shorter_training(sources: Sources) -> str:
+    """Methods after fewer epochs, and after those of the tables, and how alike their bits are."""
+    usual = sources.table_1(seed=0, preset=None) + sources.block("coco66k", "unseen", seed=0, preset=None)
+    fewer, rows = sources.block("coco66k", "shorter training"), []
+    for method, bits in sorted({(result["run"]["method"], result["run"]["bits"]) for result in fewer}):
+        pairs = {}
+        for short in select(fewer, method=method, bits=bits):
+            for result in usual:
+                if _differ_in_epochs(short, result):
+                    pairs[short["run"]["protocol"]] = (short, result)
+        if len(pairs) == 2:
+            paper, unseen = pairs["paper"], pairs["unseen"]
+            cells = [(str(r["run"]["options"]["epochs"]) for r in paper), (scores([r], NDCG) for r in paper)]
+            cells += [(scores([r], "ndcg@10") for r in unseen), (bit_correlation(r) for r in paper)]
+            rows.append([method_title(method), str(bits), *(" → ".join(pair) for pair in cells)])
+    columns = ["method", "bits", "epochs", "`paper`: NDCG@500", "`unseen`: NDCG@10", "`paper`: correlation of two bits"]
+    return table(columns, rows)
+
+
+def bit_correlation(result: Result) -> str:
+    """How alike the bits of the database are: the mean absolute correlation of two bits, means of both modalities."""
+    return f"{fmean(audit['mean_correlation'] for audit in result['audit'].values()):.2f}"
+
+
+def _differ_in_epochs(one: Result, other: Result) -> bool:
+    """Whether two runs differ in their epochs alone."""
+    runs = [{**result["run"], "options": {**result["run"]["options"], "epochs": None}} for result in (one, other)]
+    return runs[0] == runs[1]
 
 
 def common_label(sources: Sources) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,21 @@ def test_orders_and_rows_behind_the_baseline_without_labels_are_counted() -> Non
     assert "of 1.00 with that by NDCG@10" in sentence
     assert "1 of 3 rows that learned from labels are at least 0.01 behind CCA-ITQ, which uses none: DCMH." in sentence
     assert tables._orders({}, {}) == ""
+
+
+def test_fewer_epochs_stand_before_those_of_the_table(tmp_path: Path) -> None:
+    grid = read_grid(GRIDS / "coco66k.yaml")
+    shorter = grid.block("shorter training: UCH")
+    assert {(run.bits, run.protocol) for run in shorter} == set(product((64, 128), ("paper", "unseen")))
+    usual = [run for name in ("table 1: 64 bits", "unseen: 64 bits") for run in grid.block(name) if run.method == "uch"]
+    for number, run in enumerate([*usual, *shorter]):
+        result = {"format": 3, "status": "done"} | _scored("uch", run.protocol, 0.4 + number / 100, 0.6)
+        result |= {"run": run.to_json(), "audit": {"image": {"mean_correlation": 0.25 + number / 4}}}
+        write_result(tmp_path / "runs" / run.path, result)
+    epochs = usual[0].options["epochs"]
+    row = f"| UCH | 64 | 3 → {epochs} | 0.420 / 0.420 → 0.400 / 0.400 | 0.430 / 0.430 → 0.410 / 0.410 | 0.75 → 0.25 |"
+    *_, last = tuning_tables.shorter_training(Sources(tmp_path)).splitlines()  # the other length is not in the table
+    assert last == row
 
 
 def test_rows_that_lose_ndcg_with_longer_codes_are_named() -> None:
