@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 DIRECTIONS = ("i2t", "t2i")
 NDCG, MAP = "ndcg@500", "map@all"
+CLEAR = 0.01  # a difference of NDCG beyond the usual noise of the seeds
 
 
 def mean(values: Sequence[float], digits: int = 3, *, spread: bool = True) -> str:

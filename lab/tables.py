@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scipy.stats import spearmanr
 
 from lab.cells import (
+    CLEAR,
     DIRECTIONS,
     MAP,
     NDCG,
@@ -54,9 +55,6 @@ def trials_made(results: Sequence[Result]) -> str:
     return str(record["trials"]) if record is not None and record["chosen"] == options else "0"
 
 
-_CLEAR = 0.01  # a difference of NDCG beyond the usual noise of the seeds
-
-
 def fair_table(sources: Sources) -> str:
     """All methods at 64 bits under both protocols, with what was spent on them; best NDCG@500 first."""
     paper = sources.table_1(bits=64) + sources.table_1(bits=0)
@@ -84,12 +82,12 @@ def _orders(paper: Mapping[str, list[Result]], unseen: Mapping[str, list[Result]
     by_map = [mean_score(paper[name], MAP) for name in titles]
     alike = [spearmanr(ndcg, values).statistic for values in (by_map, other)]
     rows = [name for name in titles if learned_from_labels(unseen[name][0])]
-    level = other[titles.index("CCA-ITQ")] - _CLEAR
+    level = other[titles.index("CCA-ITQ")] - CLEAR
     behind = [name for name in rows if other[titles.index(name)] < level]
     return (
         f"\n\nThe order of these {len(titles)} rows by NDCG@500 has a rank correlation (Spearman) of {alike[0]:.2f} "
         f"with that by mAP@all, and of {alike[1]:.2f} with that by NDCG@10 under `unseen`, means of both directions. "
-        f"There, {len(behind)} of {len(rows)} rows that learned from labels are at least {_CLEAR} behind CCA-ITQ, "
+        f"There, {len(behind)} of {len(rows)} rows that learned from labels are at least {CLEAR} behind CCA-ITQ, "
         f"which uses none: {', '.join(behind)}."
     )
 
@@ -153,10 +151,10 @@ def _falls(rows: Mapping[str, list[Result]]) -> str:
     falls = []
     for (name, group), bits in product(rows.items(), (16, 32, 64)):
         short, long = select(group, bits=bits), select(group, bits=2 * bits)
-        if short and long and mean_ndcg(long) < mean_ndcg(short) - _CLEAR:
+        if short and long and mean_ndcg(long) < mean_ndcg(short) - CLEAR:
             falls.append(f"{name} from {bits} to {2 * bits} bits")
     but = f", except {', '.join(falls)}" if falls else ""
-    return f"No row loses more than {_CLEAR} of NDCG@500 when its codes become twice as long{but}."
+    return f"No row loses more than {CLEAR} of NDCG@500 when its codes become twice as long{but}."
 
 
 def unseen(sources: Sources) -> str:

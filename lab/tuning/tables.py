@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from lab.cells import DIRECTIONS, MAP, NDCG, both, chance, cpu_seconds, mean, scores, select
+from lab.cells import CLEAR, DIRECTIONS, MAP, NDCG, both, chance, cpu_seconds, mean, mean_score, scores, select
 from lab.data import GRIDS
 from lab.grid import read_mapping
 from lab.markdown import table
@@ -49,7 +49,7 @@ def trials(sources: Sources) -> str:  # noqa: ARG001  # the records are in one p
 def shorter_training(sources: Sources) -> str:
     """Methods after fewer epochs, and after those of the tables, and how alike their bits are."""
     usual = sources.table_1(seed=0, preset=None) + sources.block("coco66k", "unseen", seed=0, preset=None)
-    fewer, rows = sources.block("coco66k", "shorter training"), []
+    fewer, rows, worse = sources.block("coco66k", "shorter training"), [], []
     for method, bits in sorted({(result["run"]["method"], result["run"]["bits"]) for result in fewer}):
         pairs = {}
         for short in select(fewer, method=method, bits=bits):
@@ -61,8 +61,11 @@ def shorter_training(sources: Sources) -> str:
             cells = [(str(r["run"]["options"]["epochs"]) for r in paper), (scores([r], NDCG) for r in paper)]
             cells += [(scores([r], "ndcg@10") for r in unseen), (bit_correlation(r) for r in paper)]
             rows.append([method_title(method), str(bits), *(" → ".join(pair) for pair in cells)])
+            for protocol, metric in (("paper", NDCG), ("unseen", "ndcg@10")):
+                before, after = (mean_score([result], metric) for result in pairs[protocol])
+                worse += [f"{method_title(method)} at {bits} bits (`{protocol}`)"] if after < before - CLEAR else []
     columns = ["method", "bits", "epochs", "`paper`: NDCG@500", "`unseen`: NDCG@10", "`paper`: correlation of two bits"]
-    return table(columns, rows)
+    return f"{table(columns, rows)}\n\nMore than {CLEAR} less after more epochs: {', '.join(worse) or 'none'}."
 
 
 def bit_correlation(result: Result) -> str:
