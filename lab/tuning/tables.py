@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.cells import CLEAR, DIRECTIONS, MAP, NDCG, both, chance, cpu_seconds, mean, mean_score, scores, select
 from lab.data import GRIDS
-from lab.grid import read_mapping
+from lab.grid import read_grid, read_mapping
 from lab.markdown import table
 from lab.paper.published import method_title
 from lab.tuning.trials import read_records
@@ -68,9 +68,19 @@ def shorter_training(sources: Sources) -> str:
     return f"{table(columns, rows)}\n\nMore than {CLEAR} less after more epochs: {', '.join(worse) or 'none'}."
 
 
-def bit_correlation(result: Result) -> str:
+def bit_correlation(*results: Result) -> str:
     """How alike the bits of the database are: the mean absolute correlation of two bits, means of both modalities."""
-    return f"{fmean(audit['mean_correlation'] for audit in result['audit'].values()):.2f}"
+    audits = [audit for result in results for audit in result["audit"].values()]
+    return f"{fmean(audit['mean_correlation'] for audit in audits):.2f}"
+
+
+def long_codes(sources: Sources) -> str:
+    """UCH, whose bits become alike in long codes, and what two of its terms have to do with that."""
+    rows = [("UCH", bits, sources.table_1(method="uch", bits=bits)) for bits in (64, 128)]
+    variants = read_grid(GRIDS / "coco66k.yaml").block("long codes: UCH")
+    rows += [(run.tag, run.bits, sources.runs([run])) for run in variants]
+    cells = [[n, str(bits), str(len(g)), scores(g, NDCG), bit_correlation(*g)] for n, bits, g in rows if g]
+    return table(["method", "bits", "seeds", "NDCG@500", "correlation of two bits"], cells)
 
 
 def _differ_in_epochs(one: Result, other: Result) -> bool:

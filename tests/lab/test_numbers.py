@@ -186,6 +186,21 @@ def test_fewer_epochs_stand_before_those_of_the_table(tmp_path: Path) -> None:
     assert worse == "More than 0.01 less after more epochs: UCH at 64 bits (`paper`), UCH at 64 bits (`unseen`)."
 
 
+def test_variants_of_long_codes_stand_below_those_of_the_table(tmp_path: Path) -> None:
+    grid = read_grid(GRIDS / "coco66k.yaml")
+    usual = next(run for run in grid.block("table 1: lengths") if (run.method, run.bits) == ("uch", 128))
+    variant = grid.block("long codes: UCH")[0]
+    assert (variant.bits, usual.options["alignment"], variant.options["alignment"]) == (128, 1.0, 0.1)
+    for number, run in enumerate([usual, variant]):
+        result = {"format": 3, "status": "done"} | _scored("uch", run.protocol, 0.4 + number / 100, 0.6)
+        result |= {"run": run.to_json(), "audit": {"image": {"mean_correlation": 0.75 - number / 4}}}
+        write_result(tmp_path / "runs" / run.path, result)
+    assert tuning_tables.long_codes(Sources(tmp_path)).splitlines()[2:] == [
+        "| UCH | 128 | 1 | 0.400 / 0.400 | 0.75 |",
+        "| UCH, a tenth of the alignment | 128 | 1 | 0.410 / 0.410 | 0.50 |",
+    ]
+
+
 def test_rows_that_lose_ndcg_with_longer_codes_are_named() -> None:
     values = {"uch": {32: 0.49, 64: 0.5, 128: 0.485}, "scm": {64: 0.4, 128: 0.395}}
     rows = {method_title(n): [_scored(n, "paper", v, 0.6) for v in of.values()] for n, of in values.items()}
