@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import average_precision_score, ndcg_score
 
-from rmsh.metrics.evaluate import _order, score_vectors
+from rmsh.metrics.evaluate import _ranked, score_vectors
 from rmsh.metrics.histogram import gains, shared_labels
 
 
@@ -52,6 +52,15 @@ def test_chance_is_the_mean_over_random_rankings(ranked: tuple[np.ndarray, ...])
 _VALUES = st.floats(allow_nan=False, width=32) | st.sampled_from([-np.inf, -1.0, -0.0, 0.0, 1.0])
 
 
+@settings(deadline=None)  # the first example compiles
 @given(arrays(np.float32, (2, 20), elements=_VALUES))
 def test_the_order_is_that_of_a_stable_argsort(similarities: np.ndarray) -> None:
-    assert np.array_equal(_order(similarities), np.argsort(-similarities, axis=1, kind="stable"))
+    columns = np.broadcast_to(np.arange(20), similarities.shape)
+    assert np.array_equal(_ranked(similarities, columns), np.argsort(-similarities, axis=1, kind="stable"))
+
+
+def test_many_items_are_ordered_by_all_bits_of_their_similarity() -> None:
+    similarities = np.random.default_rng(1).normal(size=(3, 5000)).astype(np.float32)
+    similarities[:, 4000:] = similarities[:, :1000]  # ties
+    columns = np.broadcast_to(np.arange(5000), similarities.shape)
+    assert np.array_equal(_ranked(similarities, columns), np.argsort(-similarities, axis=1, kind="stable"))

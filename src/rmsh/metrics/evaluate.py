@@ -14,7 +14,7 @@ from pydantic import Field
 from rmsh.core.config import Config
 from rmsh.core.errors import DataError
 from rmsh.core.progress import OnProgress, Progress, ignore
-from rmsh.core.types import BitArray, FloatArray, LabelArray, ScoreArray
+from rmsh.core.types import BitArray, FloatArray, IntArray, LabelArray, ScoreArray
 from rmsh.metrics import ranking
 from rmsh.metrics.histogram import HistogramArray, histograms, random_ranking, shared_labels
 from rmsh.metrics.ranking import ORDERS, Curve, Normaliser  # pydantic reads Normaliser when the class is created
@@ -256,7 +256,7 @@ def score_vectors(
         similarities, shared = query[rows] @ database.T, shared_labels(query_labels[rows], database_labels)
         if leave_own_out:  # ranked last, where it is cut off
             similarities[np.arange(len(shared)), np.arange(len(query))[rows]] = -np.inf
-        ranked = np.take_along_axis(shared, _order(similarities), axis=1)
+        ranked = _ranked(similarities, shared)
         ranked = ranked[:, :-1] if leave_own_out else ranked
         levels = np.arange(ranked.max(initial=0) + 1)
         near = ranked[:, :deepest, None] == levels
@@ -270,15 +270,16 @@ def score_vectors(
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
-def _order(similarities: FloatArray) -> NDArray[np.int64]:
-    """The columns of each row, largest value first and equal ones by column: a stable argsort, several times as fast.
+def _ranked(similarities: FloatArray, shared: IntArray) -> NDArray[np.uint16]:
+    """The labels shared with the item at each rank: the largest similarity first, and equal ones by column.
 
-    Integers of 64 bits are sorted without their positions: the float's bits, whose order is that of the values once
-    those of negative values are inverted, then the column.
+    The bits of a float are in the order of the values once those of a negative one are inverted.
     """
+    from rmsh.metrics.kernel import sort_rows  # compiles or loads machine code
+
     bits = (0.0 - similarities).astype(np.float32, copy=False).view(np.int32)  # never -0.0
-    keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) << 32
-    return np.asarray(np.sort(keys | np.arange(keys.shape[1]), axis=1) & 0xFFFFFFFF)
+    keys = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).view(np.uint32) ^ np.uint32(1 << 31)
+    return np.asarray(sort_rows(keys, shared.astype(np.uint16)))
 
 
 def _average_precision(relevant: BitArray) -> ScoreArray:
