@@ -381,7 +381,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "trials": tuning.trials,
     "common-label": tuning.common_label,
     "equal-bytes": tuning.equal_bytes,
-    "shorter-training": tuning.shorter_training,
+    "more-steps": tuning.more_steps,
     "long-codes": tuning.long_codes,
     "claims": claims,
     "rmsh-presets": rmsh_presets,

@@ -46,19 +46,19 @@ def trials(sources: Sources) -> str:  # noqa: ARG001  # the records are in one p
     return "\n\n".join([table(columns, rows)] * bool(rows) + [unfinished] * bool(left))
 
 
-def shorter_training(sources: Sources) -> str:
-    """Methods after fewer epochs, and after those of the tables, and how alike their bits are."""
+def more_steps(sources: Sources) -> str:
+    """Methods after the epochs of the tables, and after fewer or more, and how alike their bits are."""
     usual = sources.table_1(seed=0, preset=None) + sources.block("coco66k", "unseen", seed=0, preset=None)
-    fewer, rows, worse = sources.block("coco66k", "shorter training"), [], []
-    for method, bits in sorted({(result["run"]["method"], result["run"]["bits"]) for result in fewer}):
+    others, rows, worse = sources.block("coco66k", "shorter training", "longer training"), [], []
+    for method, bits, epochs in sorted({(r["run"]["method"], r["run"]["bits"], _epochs(r)) for r in others}):
         pairs = {}
-        for short in select(fewer, method=method, bits=bits):
+        for other in select(others, method=method, bits=bits):
             for result in usual:
-                if _differ_in_epochs(short, result):
-                    pairs[short["run"]["protocol"]] = (short, result)
+                if _epochs(other) == epochs and _differ_in_epochs(other, result):
+                    pairs[other["run"]["protocol"]] = sorted((other, result), key=_epochs)
         if len(pairs) == 2:
             paper, unseen = pairs["paper"], pairs["unseen"]
-            cells = [(str(r["run"]["options"]["epochs"]) for r in paper), (scores([r], NDCG) for r in paper)]
+            cells = [(str(_epochs(r)) for r in paper), (scores([r], NDCG) for r in paper)]
             cells += [(scores([r], "ndcg@10") for r in unseen), (bit_correlation(r) for r in paper)]
             rows.append([method_title(method), str(bits), *(" → ".join(pair) for pair in cells)])
             for protocol, metric in (("paper", NDCG), ("unseen", "ndcg@10")):
@@ -81,6 +81,10 @@ def long_codes(sources: Sources) -> str:
     rows += [(run.tag, run.bits, sources.runs([run])) for run in variants]
     cells = [[n, str(bits), str(len(g)), scores(g, NDCG), bit_correlation(*g)] for n, bits, g in rows if g]
     return table(["method", "bits", "seeds", "NDCG@500", "correlation of two bits"], cells)
+
+
+def _epochs(result: Result) -> int:
+    return int(result["run"]["options"]["epochs"])
 
 
 def _differ_in_epochs(one: Result, other: Result) -> bool:
