@@ -67,7 +67,7 @@ def rows_of(results: Sequence[Result]) -> dict[str, list[Result]]:
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(row_title(result["run"]), []).append(result)
-    return dict(sorted(groups.items(), key=lambda group: (group[0].endswith("a reading"), -mean_ndcg(group[1]))))
+    return dict(sorted(groups.items(), key=lambda group: (group[0].endswith("(reading)"), -mean_ndcg(group[1]))))
 
 
 def mean_ndcg(results: Sequence[Result]) -> float:

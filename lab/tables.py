@@ -111,7 +111,7 @@ def _limited(results: Sequence[Result]) -> str:
         if not group or record["chosen"].get("epochs") == record["epochs"]:
             continue
         epochs = record["chosen"]["epochs"]
-        cut.append(f"{method_title(name)} ({epochs} of {record['epochs']} epochs)")
+        cut.append(f"{method_title(name)} {epochs} of {record['epochs']}")
         steps.append(epochs * group[0]["training_pairs"] / (record["epochs"] * max(trials["rounds"])))
     if not cut:
         return ""

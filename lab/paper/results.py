@@ -129,10 +129,12 @@ class Method:
         Example:
             >>> Method("rmsh").title, Method("rmsh", "paper").title, Method("rmsh", "paper-literal").title
             ('RMSH', 'RMSH as printed', 'RMSH, preset paper-literal')
+            >>> Method("cmfh", database="both views").title
+            'CMFH (database from both views)'
         """
         title = method_title(self.name)
         if self.database:
-            return f"{title}, database from {self.database}"
+            return f"{title} (database from {self.database})"
         if self.preset == PRINTED:
             return f"{title}{AS_PRINTED}"
         return f"{title}, preset {self.preset}" if self.preset else title

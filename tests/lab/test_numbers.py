@@ -147,7 +147,7 @@ def test_shortened_trainings_are_named_with_the_steps_that_are_left(monkeypatch:
     monkeypatch.setattr(tables, "read_records", lambda: {n: {"chosen": o, "epochs": 20} for n, o in chosen.items()})
     results = [{"run": {"method": n, "options": o}, "training_pairs": 50_000} for n, o in chosen.items()]
     sentence = tables._limited(results)
-    assert "DCMH (10 of 20 epochs)" in sentence  # 10 x 50,000 items instead of 20 x 10,000
+    assert "CPU minutes: DCMH 10 of 20." in sentence  # 10 x 50,000 items instead of 20 x 10,000
     assert "2.5 to 2.5 times as many steps" in sentence
     assert "TDH" not in sentence
 
