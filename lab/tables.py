@@ -336,20 +336,22 @@ def _experiment(sources: Sources, *kinds: str) -> Experiment:
 
 def rmsh_printed(sources: Sources) -> str:
     """RMSH as printed beside the label-free baseline, in words, and without its parts at four lengths."""
-    experiment = _experiment(sources, "ablation").as_printed
+    experiment, lengths = _experiment(sources, "ablation").as_printed, (16, 32, 64, 128)
     results = sources.table_1(method="rmsh", preset="paper") + sources.table_1(method="cca-itq")
+    columns = [f"{bits} bits" for bits in lengths]
     rows = [
-        [title, *(scores(select(group, bits=bits), NDCG) for bits in (16, 32, 64, 128))]
+        [title, *(scores(select(group, bits=bits), NDCG) for bits in lengths)]
         for title, group in rows_of(results).items()
     ]
-    parts = [table(["NDCG@500", *(f"{bits} bits" for bits in (16, 32, 64, 128))], rows)]
-    parts += label_free_sentences(experiment.comparison)
-    claim = check_ablation(experiment)
-    listed = "\n".join(f"- {detail}" for detail in claim.details)
-    parts.append(
-        f"*{claim.statement}* {claim.verdict.capitalize()}: {claim.summary}" + (f"\n\n{listed}" if listed else "")
-    )
-    return "\n\n".join(parts)
+    parts = [table(["NDCG@500", *columns], rows), *label_free_sentences(experiment.comparison)]
+    claim, runs = check_ablation(experiment), experiment.ablation()
+    parts.append(f"*{claim.statement}* {claim.verdict.capitalize()}: {claim.summary}")
+    parts += ["\n".join(f"- {detail}" for detail in claim.details)] * bool(claim.details)
+    constant = [
+        [name, *(constant_bits([run.result for run in done(runs.get(bits, {}).get(name, []))]) for bits in lengths)]
+        for name in ("RMSH", *ABLATIONS)
+    ]
+    return "\n\n".join([*parts, table(["constant bits", *columns], constant)])
 
 
 def claims(sources: Sources) -> str:

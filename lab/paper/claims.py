@@ -263,17 +263,19 @@ def check_ablation(experiment: Experiment) -> Claim:
     statement = f"Each part matters: {name} loses NDCG without triplet loss, classification or pseudo-codes."
     found: list[Difference] = []
     details: list[str] = []
-    for bits, variant, direction in product(experiment.ablation(), ABLATIONS, DIRECTIONS):
-        if difference := compare_parts(experiment, variant, bits, direction):
-            found.append(difference)
-            details.append(f"{variant}, {_where(direction, bits)}: {difference}.")
-        else:
-            missing += 1
+    for variant, direction in product(ABLATIONS, DIRECTIONS):
+        compared = {bits: compare_parts(experiment, variant, bits, direction) for bits in experiment.ablation()}
+        tested = {bits: difference for bits, difference in compared.items() if difference}
+        if tested:
+            by_length = "; ".join(f"{bits} bits {difference}" for bits, difference in tested.items())
+            details.append(f"RMSH minus {variant}, {DIRECTION_TITLES[direction]}: {by_length}.")
+        found += tested.values()
+        missing += len(compared) - len(tested)
     if not found:
         return _not_tested(statement)
     summary = f"Removing a part lowers NDCG in {_counted(found)}" + _missing(missing, "comparisons")
     details += loss_shares(experiment)
-    return Claim(statement, judge(found, missing=missing), summary + " RMSH minus variant:", tuple(details))
+    return Claim(statement, judge(found, missing=missing), summary, tuple(details))
 
 
 def compare_parts(experiment: Experiment, variant: str, bits: int, direction: str) -> Difference | None:
@@ -377,7 +379,7 @@ def _score_sentences(comparison: Comparison) -> list[str]:
     if not bits or not rmsh:
         return []
     scored = [method for method in comparison.runs if not method.preset and done(comparison.cell(method, bits))]
-    others = [method for method in scored if method.name in COMPARED and method.name != comparison.rmsh.name]
+    others = [method for method in comparison.eight if method in scored and method != comparison.rmsh]
     further = [method for method in scored if method.name not in COMPARED]
     ours = " / ".join(f"{mean_score(rmsh, direction):.4f}" for direction in DIRECTIONS)
     chance = " / ".join(f"{rmsh[0].chance(direction):.4f}" for direction in DIRECTIONS)

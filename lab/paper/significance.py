@@ -49,8 +49,8 @@ class Difference:
 
     def __str__(self) -> str:
         if self.margin is None:
-            return f"{self.value:+.4f}, one seed: not decided"
-        return f"{self.value:+.4f} ± {self.margin:.4f}" + ("" if self.decided else ": not decided")
+            return f"{self.value:+.4f}, one seed, not decided"
+        return f"{self.value:+.4f} ± {self.margin:.4f}" + ("" if self.decided else ", not decided")
 
 
 def seed_noise(groups: Iterable[Sequence[RunResult]], direction: str, metric: str) -> Noise:

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from lab.paper.claims import Claim, check_claims, label_free_sentences
+from lab.paper.claims import Claim, check_claims, label_free_sentences, summarise
 from lab.paper.published import COMPARED
 from lab.paper.results import Experiment, RunResult
 from rmsh.compare.run import Run
@@ -37,6 +37,16 @@ def test_the_claims_are_confirmed_by_results_like_the_papers(everything: Experim
     assert "8 of 8 comparisons" in claims[BEST].summary
 
 
+def test_the_best_of_the_other_seven_codes_its_database_like_a_query(make_result: Make) -> None:
+    runs = [make_result(method=m, ndcg=s) for m, s in RISING.items()]
+    runs.append(make_result(method="svhn", ndcg=0.9, options={"database_codes": "labels"}))
+    assert "The best of the other seven: SVHN 0.6000 (I → T), SVHN 0.6000 (T → I)." in summarise(
+        Experiment("coco66k", {"table 1": runs}), []
+    )
+    few = Experiment("coco66k", {"table 1": [*runs[:2], runs[-2], runs[-1]]})  # CMFH, UCH and RMSH
+    assert "The best of the 2 of the other seven that ran: UCH" in summarise(few, [])
+
+
 def test_a_method_better_than_rmsh_is_named_with_the_difference(make_result: Make) -> None:
     runs = _seeds(make_result, 0.5) + _seeds(make_result, 0.58, method="svhn")
     claim = _claims(table1=runs)[BEST]
@@ -49,7 +59,7 @@ def test_a_lead_within_the_noise_of_seeds_is_not_decided(make_result: Make) -> N
     claim = _claims(table1=eight)[BEST]
     assert claim.verdict == "not decided"
     assert "0 of 2 comparisons; 2 are not decided" in claim.summary
-    assert claim.details[0].endswith(": not decided.")
+    assert claim.details[0].endswith(", not decided.")
 
 
 def test_one_seed_decides_nothing(make_result: Make) -> None:
@@ -146,9 +156,23 @@ def test_a_part_whose_removal_costs_nothing_is_shown_with_the_terms_of_the_loss(
     ]
     claim = _claims(table1=_seeds(make_result, 0.6), ablation=variant)[PARTS]
     assert claim.verdict == "partly confirmed"
-    assert claim.details[0].startswith("RMSH-T, I → T, 64 bits: +0.10")
-    assert claim.details[1].startswith("RMSH-T, T → I, 64 bits: -0.0095")
+    assert claim.details[0].startswith("RMSH minus RMSH-T, I → T: 64 bits +0.10")
+    assert claim.details[1].startswith("RMSH minus RMSH-T, T → I: 64 bits -0.0095")
     assert "triplet terms of the loss sum to 0.10, classification is 43.00" in claim.details[2]
+
+
+def test_a_part_has_one_line_per_direction_with_all_lengths(make_result: Make) -> None:
+    runs = [
+        make_result(bits=bits, seed=seed, ndcg=mean + 0.001 * seed, options={"triplet": not tag}, tag=tag)
+        for bits in (16, 32)
+        for tag, mean in (("", 0.6), ("RMSH-T", 0.6 if bits == 16 else 0.5))
+        for seed in (0, 1)
+    ]
+    claim = _claims(ablation=runs)[PARTS]
+    assert claim.summary.startswith("Removing a part lowers NDCG in 2 of 4 comparisons; 2 are not decided; 8 more")
+    line = claim.details[0]
+    assert line.startswith("RMSH minus RMSH-T, I → T: 16 bits +0.0000 ± 0.00")
+    assert ", not decided; 32 bits +0.1000 ± 0.00" in line
 
 
 def test_a_noisy_variant_does_not_widen_the_margin_of_another(make_result: Make) -> None:
@@ -162,8 +186,8 @@ def test_a_noisy_variant_does_not_widen_the_margin_of_another(make_result: Make)
         for seed in range(3)
     ]
     details = _claims(ablation=runs)[PARTS].details
-    assert "RMSH-T, I → T, 64 bits: +0.0100 ± 0.0023." in details
-    assert any(line.startswith("RMSH-C, I → T, 64 bits: +0.1010 ± 0.1603") for line in details)
+    assert "RMSH minus RMSH-T, I → T: 64 bits +0.0100 ± 0.0023." in details
+    assert any(line.startswith("RMSH minus RMSH-C, I → T: 64 bits +0.1010 ± 0.1603") for line in details)
 
 
 def test_a_weight_that_is_best_at_its_end_does_not_rise_and_fall(make_sweep_run: Make) -> None:

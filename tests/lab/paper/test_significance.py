@@ -57,8 +57,8 @@ def test_a_difference_without_any_repetition_is_not_decided(make_result: Make) -
     ("found", "text"),
     [
         (Difference(0.1, 0.02), "+0.1000 ± 0.0200"),
-        (Difference(-0.01, 0.02), "-0.0100 ± 0.0200: not decided"),
-        (Difference(0.1, None), "+0.1000, one seed: not decided"),
+        (Difference(-0.01, 0.02), "-0.0100 ± 0.0200, not decided"),
+        (Difference(0.1, None), "+0.1000, one seed, not decided"),
     ],
 )
 def test_a_difference_is_shown_with_its_margin(found: Difference, text: str) -> None:
