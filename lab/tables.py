@@ -348,7 +348,10 @@ def rmsh_printed(sources: Sources) -> str:
     parts.append(f"*{claim.statement}* {claim.verdict.capitalize()}: {claim.summary}")
     parts += ["\n".join(f"- {detail}" for detail in claim.details)] * bool(claim.details)
     constant = [
-        [name, *(constant_bits([run.result for run in done(runs.get(bits, {}).get(name, []))]) for bits in lengths)]
+        [
+            name,
+            *(constant_bits([dict(run.result) for run in done(runs.get(bits, {}).get(name, []))]) for bits in lengths),
+        ]
         for name in ("RMSH", *ABLATIONS)
     ]
     return "\n\n".join([*parts, table(["constant bits", *columns], constant)])
