@@ -19,7 +19,16 @@ from lab.paper.claims import check_claims, summarise
 from lab.paper.example_figures import draw_found_images, draw_found_texts, draw_tsne
 from lab.paper.examples import read_examples, read_tsne
 from lab.paper.published import method_title
-from lab.paper.results import STUDIES, Experiment, RunResult, done, read_experiments
+from lab.paper.results import (
+    IMAGE_NOISE,
+    LABEL_NOISE,
+    STUDIES,
+    TEXT_NOISE,
+    Experiment,
+    RunResult,
+    done,
+    read_experiments,
+)
 from lab.paper.table import HTML, Table, to_html, write_table
 from lab.paper.tables import make_tables
 from rmsh.core.errors import DataError
@@ -96,6 +105,7 @@ _PLOTS: dict[str, tuple[Callable[[Experiment], Figure | None], str, str]] = {
         "NDCG@500 when normal noise is added to the features of the query, in standard deviations of each feature.",
     ),
 }
+_OPTIONAL = {"label-noise": [LABEL_NOISE], "query-noise": [IMAGE_NOISE, TEXT_NOISE]}  # the blocks they are drawn from
 _EXPLANATIONS = (
     Drawn(
         "Robust codes, an example (the paper's Figure 1)",
@@ -206,18 +216,23 @@ def _paragraphs(text: str) -> list[Markup]:
 
 
 def draw_figures(experiment: Experiment, folder: Path, extras: Path) -> list[Drawn]:
-    """Draw and save every figure of an experiment; one without its runs has no file."""
+    """Draw and save every figure of an experiment; one without its runs has no file.
+
+    Figures of noise that the grid does not ask for, and those of extras that were not made, are left out.
+    """
     drawn = []
     for name, (draw, title, caption) in _PLOTS.items():
-        drawn.append(_saved(draw(experiment), folder, f"{name}-{experiment.dataset}", title, caption))
+        if name not in _OPTIONAL or any(map(experiment.of, _OPTIONAL[name])):
+            drawn.append(_saved(draw(experiment), folder, f"{name}-{experiment.dataset}", title, caption))
     for printed, name in product(_shown(experiment)[1:], ("delta", "weights")):
         draw, title, caption = _PLOTS[name]
         file = f"{name}-printed-{experiment.dataset}"
         drawn.append(_saved(draw(printed), folder, file, f"{title}, as printed", caption))
     plane = read_tsne(extras, experiment.dataset)
     caption = "t-SNE of relaxed codes of RMSH for test items that have exactly one of six classes, in one common plane."
-    figure = None if plane is None else draw_tsne(plane)
-    drawn.append(_saved(figure, folder, f"tsne-{experiment.dataset}", "Relaxed codes in a plane", caption))
+    if plane is not None:
+        name = f"tsne-{experiment.dataset}"
+        drawn.append(_saved(draw_tsne(plane), folder, name, "Relaxed codes in a plane", caption))
     return [*drawn, *_draw_examples(read_examples(extras, experiment.dataset), folder, experiment.dataset)]
 
 
@@ -226,11 +241,11 @@ def _draw_examples(found: Mapping[str, Any], folder: Path, dataset: str) -> list
         "The five nearest items with each method, among those with an image. Red crosses share no label with the "
         "query, blue squares one, green circles two or more. The query was drawn at random, the same for all methods."
     )
-    images = draw_found_images(found["t2i"]) if "t2i" in found else None
-    texts = draw_found_texts(found["i2t"]) if "i2t" in found else None
+    kinds = {"t2i": ("Images found by a text", draw_found_images), "i2t": ("Texts found by an image", draw_found_texts)}
     return [
-        _saved(images, folder, f"t2i-{dataset}", "Images found by a text", caption),
-        _saved(texts, folder, f"i2t-{dataset}", "Texts found by an image", caption),
+        _saved(draw(found[direction]), folder, f"{direction}-{dataset}", title, caption)
+        for direction, (title, draw) in kinds.items()
+        if direction in found
     ]
 
 

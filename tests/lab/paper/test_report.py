@@ -103,7 +103,10 @@ def test_missing_and_failed_runs_are_counted_and_listed(
     assert "TDH 1 of 1" in page
     assert "<th>16 bits</th><th>64 bits</th>" in page  # a length whose runs are missing has its column
     assert "coco66k/ssah-64-s0.json</code>: memory ran out" in page
-    assert page.count('<p class="muted">not run</p>') == 9  # precision-recall and time are there
+    assert page.count('<p class="muted">not run</p>') == 4  # delta, distances, weights, bytes
+    assert "Wrong labels" not in page
+    _, page = _report(Experiment("coco66k", {"table 1": [make_result()], "label noise": [missing]}), tmp_path)
+    assert '<h3>Wrong labels</h3>\n<p class="muted">not run</p>' in page
 
 
 def test_a_report_is_written_even_if_all_runs_failed(fail_result: Callable[..., RunResult], tmp_path: Path) -> None:
