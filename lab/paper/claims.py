@@ -326,7 +326,7 @@ def check_weights(experiment: Experiment) -> Claim:
         ends = values[-1:] if name == "lambda3" else [values[0], values[-1]]
         each = [sweep.compare([best], [end], BOTH) for end in ends]
         found.append(min(each, key=lambda difference: difference.value - (difference.margin or 0.0)))
-        shown = " and ".join(f"{difference} than at {end:g}" for difference, end in zip(each, ends, strict=True))
+        shown = "; ".join(f"minus that at {end:g} {difference}" for difference, end in zip(each, ends, strict=True))
         title = WEIGHT_TITLES[name].split(",")[0]
         details.append(f"{title}: {scores[best]:.4f} at {best:g}, mean of both directions; {shown}.")
     missing = _without_scores(experiment.of(WEIGHTS)) + len(WEIGHT_TITLES) - len(sweeps)
