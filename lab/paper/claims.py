@@ -250,9 +250,8 @@ def _inside_and_outside(
         means, ends = sweep.compare(inside, outside, direction), sweep.compare([worst], [best], direction)
         found += [means, ends]
         details.append(
-            f"{_where(direction, sweep.first.run.bits)}: inside minus outside {means} on average, and {ends} for the "
-            f"worst inside ({scores[worst]:.4f}, delta {worst:.3g}) and the best outside ({scores[best]:.4f}, delta "
-            f"{best:.3g})."
+            f"{_where(direction, sweep.first.run.bits)}: mean inside minus mean outside {means}; worst inside ("
+            f"{scores[worst]:.4f}, delta {worst:.3g}) minus best outside ({scores[best]:.4f}, delta {best:.3g}) {ends}."
         )
     return found, details
 

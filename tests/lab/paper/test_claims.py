@@ -199,7 +199,8 @@ def test_a_weight_that_is_best_at_its_end_does_not_rise_and_fall(make_sweep_run:
 
     assert claim("lambda1").verdict == "not confirmed"
     assert claim("lambda3").verdict == "confirmed so far"  # of one weight of four; the paper only says that NDCG falls
-    assert claim("lambda3").details[0].startswith("λ3: 0.6005 at 0.01, mean of both directions; minus that at 1 +0.2000 ± 0.00")
+    (detail,) = claim("lambda3").details
+    assert detail.startswith("λ3: 0.6005 at 0.01, mean of both directions; minus that at 1 +0.2000 ± 0.00")
 
 
 def test_claims_about_rmsh_as_printed_use_its_own_runs(make_result: Make) -> None:
