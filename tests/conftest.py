@@ -142,7 +142,7 @@ def new_address(milvus_server: str) -> Iterator[Callable[[], str]]:
 def hostile_images() -> dict[str, bytes]:
     """Small files that take a decoder a long time, or a lot of memory."""
     return {
-        "progressive": progressive_jpeg(7000, scans=2000),
+        "progressive": progressive_jpeg(7000, scans=4000),
         "long": long_png(50_000_000),
         "comment": long_comment(15 << 20),
         "avif": large_avif(4000),

@@ -110,7 +110,7 @@ def hostile_images(count: int, *, seed: int) -> list[tuple[str, bytes]]:
     noise = Image.fromarray(np.random.default_rng(seed).integers(0, 255, (48, 64, 3), dtype=np.uint8))
     seeds = [_saved(noise, kind) for kind in ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM")]
     same = {
-        "progressive JPEG": progressive_jpeg(7000, scans=2000),
+        "progressive JPEG": progressive_jpeg(7000, scans=4000),
         "large AVIF": large_avif(7000),
         "large PNG": _saved(Image.new("RGBA", (7000, 7000)), "PNG", compress_level=1),
         "long PNG": long_png(50_000_000),
