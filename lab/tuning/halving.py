@@ -15,6 +15,7 @@ from zlib import crc32
 
 import numpy as np
 from pydantic import Field, model_validator
+from pydantic.fields import FieldInfo
 
 from rmsh.compare.run import Run, method_of
 from rmsh.core.config import Config
@@ -175,20 +176,27 @@ class Halving:
     def _step(self, best: Options, name: str, sign: int, tried: Sequence[Options]) -> tuple[Options | None, bool]:
         """The configuration with the next smaller (-1) or larger (1) value of an option, and whether the value is new.
 
-        A new value continues the series of values by the ratio of the last two. None if the method does not allow the
-        value, or if the epochs would take too long.
+        A new value continues the series of values by the ratio of the last two, or, if the method does not allow that
+        one, halves the distance to the bound of the option. None if there is no such value, or if the epochs would take
+        too long.
         """
         known = [*self.grid[name], *(options.get(name) for options in tried)]
         values = sorted({value for value in known if _is_number(value)}, reverse=sign < 0)
         beyond = [value for value in values if (value - best[name]) * sign > 0]
-        value, is_new = beyond[0] if beyond else continue_series(values), not beyond
-        if value is None or (name == "epochs" and self.seconds(best) * value / best[name] > self._limit):
-            return None, is_new
-        try:
-            method_of(self.trials.run(self.method, best | {name: value}, self.trials.most_pairs))
-        except ConfigError:
-            return None, is_new
-        return best | {name: value}, is_new
+        if beyond:
+            new = [beyond[0]]
+        else:
+            bound = bound_of(method_class(self.method).Config.model_fields[name], sign)
+            new = [continue_series(values), None if bound is None else halve(best[name], bound)]
+        for value in new:
+            if value is None or (name == "epochs" and self.seconds(best) * value / best[name] > self._limit):
+                continue
+            try:
+                method_of(self.trials.run(self.method, best | {name: value}, self.trials.most_pairs))
+            except ConfigError:
+                continue
+            return best | {name: value}, not beyond
+        return None, not beyond
 
     @property
     def _limit(self) -> float:
@@ -209,6 +217,25 @@ class Halving:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def bound_of(field: FieldInfo, sign: int) -> float | None:
+    """The smallest (-1) or largest (1) value that a number may have, itself allowed or not; None without a bound."""
+    names = ("ge", "gt") if sign < 0 else ("le", "lt")
+    found = [getattr(limit, name) for limit in field.metadata for name in names if hasattr(limit, name)]
+    return found[0] if found else None
+
+
+def halve(value: Any, bound: float) -> float | None:
+    """A number halfway between a value and a bound; None for a value at the bound, and for whole numbers.
+
+    Example:
+        >>> halve(0.9, 1.0), halve(1.0, 1.0), halve(20, 1)
+        (0.95, None, None)
+    """
+    if isinstance(value, int) or value == bound:
+        return None
+    return float(f"{(value + bound) / 2:.4g}")
 
 
 def continue_series(values: list[Any]) -> Any:

@@ -104,12 +104,24 @@ def test_a_method_without_extensions_has_no_further_trials() -> None:
     assert len(made) == 5
 
 
-def test_a_value_that_the_method_does_not_allow_is_no_edge() -> None:
+def test_a_grid_is_continued_towards_the_bound_of_its_option_where_the_next_value_would_exceed_it() -> None:
+    """CMFH's weight is below 1, and 0.9 * 0.9 / 0.5 is not."""
     grid = {"cmfh": {"grid": {"weight": [0.25, 0.5, 0.9]}}}
-    search, _ = _search("cmfh", lambda options: float(options["weight"]), methods=grid, variations=4)
-    assert search.best() == {"weight": 0.9}
-    assert 0.9 * 0.9 / 0.5 > 1
-    assert search.edges({"weight": 0.9}) == []
+    search, made = _search("cmfh", lambda options: -abs(float(options["weight"]) - 0.96), methods=grid, variations=4)
+    assert [options["weight"] for _, options in made[5:]] == [0.95, 0.975]
+    assert search.best() == {"weight": 0.95}
+    assert search.edges({"weight": 0.95}) == []
+    search, _ = _search("cmfh", lambda options: float(options["weight"]), methods=grid, variations=2)
+    assert search.edges({"weight": 0.975}) == ["weight"]
+
+
+def test_a_value_at_the_bound_of_its_option_is_no_edge() -> None:
+    grid = {"dcmh": {"grid": {"dropout": [0.4, 0.2, 0.0]}}}
+    search, _ = _search("dcmh", lambda options: -float(options["dropout"]), methods=grid, variations=2)
+    best = search.best()
+    assert best is not None
+    assert best["dropout"] == 0.0
+    assert "dropout" not in search.edges(best)
 
 
 def test_epochs_are_not_continued_beyond_the_time_limit_and_are_cut_in_final_runs() -> None:
