@@ -10,17 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from zlib import crc32
 
 import numpy as np
 from pydantic import Field, model_validator
-from pydantic.fields import FieldInfo
 
 from rmsh.compare.run import Run, method_of
 from rmsh.core.config import Config
 from rmsh.core.errors import ConfigError
 from rmsh.methods import method_class
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 Options: TypeAlias = dict[str, Any]
 Outcome: TypeAlias = dict[str, Any]  # "score" and what else was measured, or "error"; always "cpu_seconds"
