@@ -39,6 +39,7 @@ EXAMPLES, TSNE = "examples", "tsne"
 SHOWN = 5  # hits per query
 CLASSES, ITEMS_PER_CLASS = 6, 80  # of the t-SNE plane
 _EXAMPLE_BITS, _TSNE_BITS = 64, 128
+_SHOWN_IN_PLANE = ("rmsh",)
 _LABELS = (3, 4)  # of an example query: fewer are easy, more are hard to read
 _DIRECTIONS: tuple[Direction, ...] = ("t2i", "i2t")
 _ARCHIVE = "images.tar"  # images named by a zero-padded id, as in coco66k
@@ -82,38 +83,45 @@ def make_examples(experiment: Experiment, folder: Path, *, data: str, cache: Pat
 
 def make_tsne(experiment: Experiment, folder: Path, *, data: str, cache: Path | None = None, on_note: Note) -> None:
     """Write the t-SNE plane of RMSH's relaxed codes, at 128 bits or the nearest length; see make_examples."""
-    for run in _runs_to_repeat(experiment, ("rmsh",), _TSNE_BITS, folder / TSNE):
+    for run in _runs_to_repeat(experiment, _SHOWN_IN_PLANE, _TSNE_BITS, folder / TSNE):
         parts = parts_of(run, open_pairs(data), cache=cache)
         plane = embed(method_of(run).fit(parts.train), parts.query)
         write_json(folder / TSNE / run.path, {"run": run.to_json(), **plane})
         on_note(f"Wrote the t-SNE plane to {folder / TSNE / run.path}.")
 
 
-def _runs_to_repeat(experiment: Experiment, methods: Sequence[str], bits: int, folder: Path) -> list[Run]:
-    """The first finished run of each method at the nearest length, if it has no file yet."""
+def _repeated_runs(experiment: Experiment, methods: Sequence[str], bits: int) -> list[Run]:
+    """The first finished run of each method at the nearest length."""
     runs: list[Run] = []
     for name in methods:
         lengths = experiment.comparison.runs.get(Method(name), {})
         nearest = sorted(lengths, key=lambda length: abs(length - bits))
         runs += [result.run for length in nearest for result in done(lengths[length])][:1]
-    return [run for run in runs if not (folder / run.path).exists()]
+    return runs
 
 
-def read_examples(folder: Path, dataset: str) -> dict[str, dict[str, Any]]:
+def _runs_to_repeat(experiment: Experiment, methods: Sequence[str], bits: int, folder: Path) -> list[Run]:
+    """Those that have no file yet."""
+    return [run for run in _repeated_runs(experiment, methods, bits) if not (folder / run.path).exists()]
+
+
+def _read(folder: Path, runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The files of the runs; those of other runs, such as earlier ones with other options, are not read."""
+    return [read_json(folder / run.path) for run in runs if (folder / run.path).exists()]
+
+
+def read_examples(folder: Path, experiment: Experiment) -> dict[str, dict[str, Any]]:
     """For each direction and method a query and its hits, methods in the order of Table 1."""
-    values = [read_json(path) for path in sorted((folder / EXAMPLES / dataset).glob("*.json"))]
-    by_method = {value["run"]["method"]: value["examples"] for value in values}
     found: dict[str, dict[str, Any]] = {}
-    for method in (name for name in COMPARED if name in by_method):
-        for example in by_method[method]:
-            found.setdefault(example["direction"], {})[method] = example
+    for value in _read(folder / EXAMPLES, _repeated_runs(experiment, COMPARED, _EXAMPLE_BITS)):
+        for example in value["examples"]:
+            found.setdefault(example["direction"], {})[value["run"]["method"]] = example
     return found
 
 
-def read_tsne(folder: Path, dataset: str) -> dict[str, Any] | None:
+def read_tsne(folder: Path, experiment: Experiment) -> dict[str, Any] | None:
     """The t-SNE plane of a data set, None if there is none."""
-    paths = sorted((folder / TSNE / dataset).glob("*.json"))
-    return read_json(paths[0]) if paths else None
+    return next(iter(_read(folder / TSNE, _repeated_runs(experiment, _SHOWN_IN_PLANE, _TSNE_BITS))), None)
 
 
 @dataclass(frozen=True)

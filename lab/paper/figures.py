@@ -103,9 +103,9 @@ def draw_bytes(experiment: Experiment) -> Figure | None:
             scores = [mean_score(group, direction) for group in groups.values()]
             axes.plot([bits / 8 for bits in groups], scores, **style.look(method.name).line_options())
         _draw_references(axes, comparison, direction)
-        axes.axhline(done(comparison)[0].chance(direction), **style.RANDOM)
         _log2_axis(axes, {bits / 8: f"{bits / 8:g}" for groups in lines.values() for bits in groups})
-        axes.set(title=title, xlabel="bytes per item")
+        chance = done(comparison)[0].chance(direction)
+        axes.set(title=f"{title}; a random ranking scores {chance:.4f}", xlabel="bytes per item")
     panels[0].set_ylabel("NDCG@500")
     for axes in panels:
         style.label_ends(axes)
@@ -136,7 +136,7 @@ def draw_time(experiment: Experiment) -> Figure | None:
     """NDCG over the CPU seconds of training, one point per method at one code length; None without times."""
     comparison = experiment.comparison
     bits = comparison.usual_bits if comparison.bits else 0
-    shown = [method for method in comparison.methods if method.preset in ("", PRINTED)]
+    shown = [method for method in comparison.methods if method.preset in ("", PRINTED) and not method.database]
     timed = {method: _timed(comparison, method, bits) for method in shown}
     points = {method: group for method, group in timed.items() if group}
     if not points:
@@ -185,7 +185,7 @@ def draw_delta(experiment: Experiment) -> Figure | None:
     sweep = experiment.sweep(DELTA, "delta")
     if sweep is None:
         return None
-    figure, bits = style.new_figure(8.4, 4.8), sweep.first.run.bits
+    figure, bits = style.new_figure(10.2, 4.8), sweep.first.run.bits
     axes = figure.subplots()
     for direction in DIRECTIONS:
         errors = [deviation(group, direction) or 0.0 for group in sweep.points.values()]
@@ -196,7 +196,7 @@ def draw_delta(experiment: Experiment) -> Figure | None:
     axes.set(xlabel="robust parameter δ, bits", ylabel="NDCG@500")
     chance = sweep.first.chance(DIRECTIONS[0])
     axes.set_title(f"{experiment.dataset}, K = {bits} bits; a random ranking scores {chance:.4f}", pad=24)
-    axes.legend(loc="best")
+    figure.legend(loc="outside right center")
     return figure
 
 

@@ -51,7 +51,7 @@ _ANY_DATASET = (
 )
 _DIFFERENCES = {
     "coco66k": (
-        "coco66k is three quarters of the paper's MS COCO: the database and training set have 56,947 pairs (the paper: "
+        "coco66k is about 70 % of the paper's MS COCO: the database and training set have 56,947 pairs (the paper: "
         "82,783), and there are 4,956 queries (the same number). 66 % of the images show a person, so a random ranking "
         "scores 0.129 (0.086 on all of MS COCO). Image features are from EfficientNet-Lite0 (the paper: ResNet-152), "
         "text features from MiniLM (the paper: skip-thought vectors). Compare the order of the methods, not the "

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,12 @@ from lab.paper.example_figures import draw_found_images, draw_found_texts, draw_
 from lab.paper.examples import read_examples, read_tsne
 from lab.paper.published import method_title
 from lab.paper.results import (
+    DELTA,
     IMAGE_NOISE,
     LABEL_NOISE,
     STUDIES,
     TEXT_NOISE,
+    WEIGHTS,
     Experiment,
     RunResult,
     done,
@@ -70,29 +71,30 @@ _PLOTS: dict[str, tuple[Callable[[Experiment], Figure | None], str, str]] = {
     "delta": (
         figures.draw_delta,
         "The robust parameter",
-        "NDCG@500 of RMSH over delta, with the lower and upper bound in the paper's form. The point without a fraction "
-        "of K is the delta computed from the bounds.",
+        "NDCG@500 over delta, with the lower and upper bound in the paper's form. The point whose tick has no label is "
+        "the delta computed from the bounds.",
     ),
     "distances": (
         figures.draw_distances,
         "Distances given similarity",
-        "Distances between the codes of a query image and a database text, for pairs that share no label, one, two, "
-        "and three or more; one panel per delta, which is marked.",
+        "Hamming distances between query images and database texts, by the number of shared labels. One panel per "
+        "delta, which the dashed line marks.",
     ),
     "weights": (
         figures.draw_weights,
         "The weights of the loss",
-        "NDCG@500 of RMSH over each weight of its loss, the others fixed.",
+        "NDCG@500 over one weight of the loss, the others fixed. The dotted line marks the weight used in Table 1.",
     ),
     "bytes": (
         figures.draw_bytes,
         "Quality against size",
-        "NDCG@500 over the bytes of a code. Horizontal lines rank by real numbers, hundreds of bytes per item.",
+        "NDCG@500 by bytes per item. Horizontal lines: rankings by real-valued vectors, hundreds of bytes per item.",
     ),
     "time": (
         figures.draw_time,
         "Quality against time",
-        "NDCG@500 over the CPU seconds of training, on the machine named in the result files.",
+        "NDCG@500 by CPU seconds of training (first seed), on the machine named in the result files. Half-filled: "
+        "RMSH as printed.",
     ),
     "label-noise": (
         figures.draw_label_noise,
@@ -105,6 +107,7 @@ _PLOTS: dict[str, tuple[Callable[[Experiment], Figure | None], str, str]] = {
         "NDCG@500 when normal noise is added to the features of the query, in standard deviations of each feature.",
     ),
 }
+_STUDY_OF = {"delta": DELTA, "distances": DELTA, "weights": WEIGHTS}  # the blocks that figures of RMSH are drawn from
 _OPTIONAL = {"label-noise": [LABEL_NOISE], "query-noise": [IMAGE_NOISE, TEXT_NOISE]}  # the blocks they are drawn from
 _EXPLANATIONS = (
     Drawn(
@@ -222,18 +225,32 @@ def draw_figures(experiment: Experiment, folder: Path, extras: Path) -> list[Dra
     """
     drawn = []
     for name, (draw, title, caption) in _PLOTS.items():
-        if name not in _OPTIONAL or any(map(experiment.of, _OPTIONAL[name])):
-            drawn.append(_saved(draw(experiment), folder, f"{name}-{experiment.dataset}", title, caption))
-    for printed, name in product(_shown(experiment)[1:], ("delta", "weights")):
-        draw, title, caption = _PLOTS[name]
-        file = f"{name}-printed-{experiment.dataset}"
-        drawn.append(_saved(draw(printed), folder, file, f"{title}, as printed", caption))
-    plane = read_tsne(extras, experiment.dataset)
-    caption = "t-SNE of relaxed codes of RMSH for test items that have exactly one of six classes, in one common plane."
+        if name in _OPTIONAL and not any(map(experiment.of, _OPTIONAL[name])):
+            continue
+        for each in _shown(experiment) if name in _STUDY_OF else [experiment]:
+            file = f"{name}-{'printed-' if each.preset else ''}{experiment.dataset}"
+            words = f"{caption} {_setting(each, _STUDY_OF[name])}" if name in _STUDY_OF else caption
+            heading = f"{title}, as printed" if each.preset else title
+            drawn.append(_saved(draw(each), folder, file, heading, words.strip()))
+    plane = read_tsne(extras, experiment)
     if plane is not None:
+        caption = (
+            f"t-SNE of the relaxed {plane['run']['bits']}-bit codes of RMSH as in Table 1, for queries that have "
+            "exactly one of six classes; images and texts are embedded together."
+        )
         name = f"tsne-{experiment.dataset}"
         drawn.append(_saved(draw_tsne(plane), folder, name, "Relaxed codes in a plane", caption))
-    return [*drawn, *_draw_examples(read_examples(extras, experiment.dataset), folder, experiment.dataset)]
+    return [*drawn, *_draw_examples(read_examples(extras, experiment), folder, experiment.dataset)]
+
+
+def _setting(experiment: Experiment, kind: str) -> str:
+    """The options, training pairs and epochs of a study of RMSH in a sentence; empty if no run is done."""
+    results = done(experiment.of(kind))
+    if not results:
+        return ""
+    pairs, epochs = results[0].result["training_pairs"], results[0].run.options.get("epochs")
+    options = experiment.rmsh.title if experiment.preset else "RMSH with the options of Table 1"
+    return f"{options}, {pairs:,} training pairs" + (f", {epochs} epochs." if epochs else ".")
 
 
 def _draw_examples(found: Mapping[str, Any], folder: Path, dataset: str) -> list[Drawn]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab.carried_over import stale_reason
 from lab.paper.published import COMPARED, method_title
-from lab.paper.significance import Difference, Noise, compare, seed_noise
+from lab.paper.significance import Difference, Noise, compare, noise_of, seed_noise
 from rmsh.compare.result import read_result, with_prefixes
 from rmsh.core.errors import ConfigError
 from rmsh.metrics.counterparts import RECALL_RANKS
@@ -163,10 +163,11 @@ class Comparison:
 
     @property
     def methods(self) -> list[Method]:
-        """The paper's eight methods in its order, run or not; then other methods and presets; then references."""
+        """The paper's eight methods in its order, run or not, each with its presets; then others; then references."""
         eight = self.eight
-        others = (method for method in self.runs if method not in eight)
-        return eight + sorted(others, key=lambda method: (self.is_reference(method), method))
+        others = sorted(method for method in self.runs if method not in eight)
+        compared = [each for method in eight for each in (method, *(o for o in others if o.name == method.name))]
+        return compared + sorted(set(others) - set(compared), key=lambda method: (self.is_reference(method), method))
 
     @property
     def eight(self) -> list[Method]:
@@ -189,16 +190,17 @@ class Comparison:
         return sorted(means, key=lambda method: -means[method])
 
     def compare(
-        self, one: Method, other: Method, bits: int, direction: str, *, metric: str = NDCG
+        self, one: Method, other: Method, bits: int, direction: str, *, metric: str = NDCG, choices: int = 1
     ) -> Difference | None:
-        """The difference of two methods at a length; None if one has no scores."""
+        """The difference of two methods at a length, chosen from so many pairs; None if one has no scores."""
         groups = done(self.cell(one, bits)), done(self.cell(other, bits))
-        noise = self._noise(one.name, direction, metric), self._noise(other.name, direction, metric)
-        return compare(*groups, direction, metric=metric, noise=noise) if all(groups) else None
+        noise = self.noise(one, bits, direction, metric), self.noise(other, bits, direction, metric)
+        return compare(*groups, direction, metric=metric, noise=noise, choices=choices) if all(groups) else None
 
-    def _noise(self, name: str, direction: str, metric: str) -> Noise:
-        groups = (done(g) for m, lengths in self.runs.items() if m.name == name for g in lengths.values())
-        return seed_noise(groups, direction, metric)
+    def noise(self, method: Method, bits: int, direction: str, metric: str) -> Noise:
+        """The noise of a method at a length."""
+        every = (done(g) for m, lengths in self.runs.items() if m.name == method.name for g in lengths.values())
+        return noise_of(done(self.cell(method, bits)), every, direction, metric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,11 +218,13 @@ class Sweep:
         """The score at each value, over seeds."""
         return [mean_score(results, direction) for results in self.points.values()]
 
-    def compare(self, some: Iterable[float], others: Iterable[float], direction: str) -> Difference:
-        """The difference between the runs at some values and at others."""
+    def compare(
+        self, some: Iterable[float], others: Iterable[float], direction: str, *, choices: int = 1
+    ) -> Difference:
+        """The difference between the runs at some values and at others, chosen by their scores from so many pairs."""
         one, other = ([result for value in values for result in self.points[value]] for values in (some, others))
         noise = seed_noise(self.points.values(), direction, NDCG)
-        return compare(one, other, direction, metric=NDCG, noise=(noise, noise))
+        return compare(one, other, direction, metric=NDCG, noise=(noise, noise), choices=choices)
 
 
 @dataclass(frozen=True, eq=False)

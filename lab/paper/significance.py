@@ -1,9 +1,9 @@
 """Differences between groups of runs, and the margin within which a difference is noise of the seeds.
 
-The noise of a method is the variance of its scores over seeds, pooled over all its code lengths and presets that were
-run with several seeds. A difference is decided if it is outside the 95 % interval of Student's t-distribution for this
-noise and the numbers of runs. The interval covers the randomness of training, not the choice of queries, which are the
-same for all runs.
+The noise of a group of runs is the variance of its scores over seeds. A group of fewer than three runs has the noise of
+its method, pooled over all code lengths and presets that were run with several seeds. A difference is decided if it is
+outside the 95 % interval of Student's t-distribution, with the degrees of freedom of Welch and Satterthwaite. The
+interval covers the randomness of training, not the choice of queries, which are the same for all runs.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lab.paper.results import RunResult
 
 LEVEL = 0.95
+_OWN = 3  # runs that a group needs for a noise of its own
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,11 @@ def seed_noise(groups: Iterable[Sequence[RunResult]], direction: str, metric: st
     return Noise(squares / degrees if degrees else 0.0, degrees)
 
 
+def noise_of(group: Sequence[RunResult], others: Iterable[Sequence[RunResult]], direction: str, metric: str) -> Noise:
+    """The noise of a group: its own if it has enough runs, otherwise that pooled over the others."""
+    return seed_noise([group] if len(group) >= _OWN else others, direction, metric)
+
+
 def compare(
     one: Sequence[RunResult],
     other: Sequence[RunResult],
@@ -73,11 +79,25 @@ def compare(
     *,
     metric: str,
     noise: tuple[Noise, Noise],
+    choices: int = 1,
 ) -> Difference:
-    """The difference of two groups, neither of which is empty; ``noise`` is that of either side."""
+    """The difference of two groups, neither of which is empty.
+
+    ``noise`` is that of either side, twice the same for one estimate of both. If the groups were chosen by their scores
+    from so many ``choices``, the level is that of Bonferroni.
+    """
     means = [float(np.mean([result.score(direction, metric) for result in group])) for group in (one, other)]
-    value, degrees = means[0] - means[1], sum(side.degrees for side in noise)
+    value = means[0] - means[1]
     if not all(side.degrees for side in noise):
         return Difference(value, None)
-    spread = sqrt(noise[0].variance / len(one) + noise[1].variance / len(other))
-    return Difference(value, float(stats.t.ppf((1 + LEVEL) / 2, degrees)) * spread)
+    variances = [side.variance / len(group) for side, group in zip(noise, (one, other), strict=True)]
+    tail = (1 - LEVEL) / 2 / choices
+    return Difference(value, float(stats.t.isf(tail, _degrees(noise, variances))) * sqrt(sum(variances)))
+
+
+def _degrees(noise: tuple[Noise, Noise], variances: Sequence[float]) -> float:
+    """The degrees of freedom of the difference of two means, from the variance of each."""
+    if noise[0] is noise[1] or not any(variances):
+        return noise[0].degrees
+    shares = (variance**2 / side.degrees for variance, side in zip(variances, noise, strict=True))
+    return sum(variances) ** 2 / sum(shares)

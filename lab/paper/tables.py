@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from lab.paper.significance import Difference
 
 _MARK = "*"
-_MARK_NOTE = "outside the 95 % interval for the noise of the seeds (*), pooled over all lengths with several seeds."
+_MARK_NOTE = (
+    "outside the 95 % interval for the noise of the seeds (*), pooled over lengths where a cell has fewer than three."
+)
 
 
 def make_tables(experiment: Experiment) -> list[Table]:
@@ -84,7 +86,7 @@ def _comparison(experiment: Experiment, metric: str, *, number: int | None = Non
         (Row("random ranking", tuple(chance)), *rows),
         (*_notes(dataset, comparison, f"{bold}; its lead over the second best is"), *_row_notes(comparison))
         if number
-        else (f"Mean and standard deviation over seeds. {bold}.",),
+        else (f"Mean and standard deviation over seeds. {bold}.", *_row_notes(comparison)),
         tuple(records),
         number=number,
         align="l",
@@ -92,13 +94,22 @@ def _comparison(experiment: Experiment, metric: str, *, number: int | None = Non
 
 
 def _row_notes(comparison: Comparison) -> list[str]:
-    """Which rows have options of their own, and which have those chosen on validation."""
-    if Method("rmsh", PRINTED) not in comparison.runs:
-        return []
-    return [
-        "RMSH as printed has the constants of the paper (preset paper). All other rows, RMSH among them, have options "
-        "chosen on validation, each in the number of trials that docs/howto/compare.md lists."
-    ]
+    """Where the options of the rows come from, and what their names mean."""
+    notes = []
+    if Method("rmsh", PRINTED) in comparison.runs:
+        notes.append(
+            '"RMSH as printed" has the constants of the paper (preset paper), "preset paper-literal" also its probable '
+            "misprints; neither was tuned, nor were rows without codes. All other rows, including RMSH, have options "
+            "chosen on validation pairs; docs/howto/compare.md lists the trials."
+        )
+    further = {
+        "reading": "Readings follow the abstract of a paper whose code and text were not found; they are not ranked.",
+        "database from": '"Database from": items of the database are coded as in the original method.',
+        "no codes": '"No codes": rankings by real-valued vectors.',
+        "NEST": "GLINT and NEST are methods of this project.",
+    }
+    titles = [method.title for method in comparison.runs]
+    return notes + [note for word, note in further.items() if any(word in title for title in titles)]
 
 
 def _score_rows(
@@ -156,7 +167,8 @@ def _unseen(experiment: Experiment, name: str, title: str, metrics: Mapping[str,
         scores = {f"{direction} {metric}": round(value, 6) for (direction, metric), value in means.items()}
         records.append({"name": row, "seeds": len(scored), **scores})
     all_done = done(result for group in groups.values() for result in group)
-    notes = ["The database was never trained on. Mean and standard deviation over seeds; best NDCG@10 first."]
+    order = "in the order of the table of scores" if metrics is UNSEEN_RECALL else "best NDCG@10 first"
+    notes = [f"The database was never trained on. Mean and standard deviation over seeds; {order}."]
     chance = tuple(Cell(f"{all_done[0].chance(*column):.4f}" if all_done else "not run") for column in columns)
     whole = [found.result for found in done(experiment.of(UNSEEN))]
     if whole:
@@ -166,6 +178,7 @@ def _unseen(experiment: Experiment, name: str, title: str, metrics: Mapping[str,
             f"database pairs (sha256 {held_out})."
         )
         notes += [f"{whole[0]['definitions']['recall']}."] * (metrics is UNSEEN_RECALL)
+    notes += _row_notes(experiment.comparison)
     return Table(
         f"{name}-{experiment.dataset}",
         f"{title} of {experiment.dataset}",
@@ -282,11 +295,11 @@ def ablation_table(experiment: Experiment) -> Table | None:
         (
             "RMSH-T has no triplet loss, RMSH-C no classification loss, RMSH-P no pseudo-codes.",
             *_settings(runs),
-            *_notes(dataset, results, "The difference to the full RMSH is"),
+            *_notes(dataset, results, "Bold: the best variant. The difference of a variant from the full RMSH is"),
             *loss_shares(experiment),
         ),
         tuple(records),
-        number=2,
+        number=None if not experiment.preset and experiment.as_printed.ablation() else 2,  # the paper's is as printed
         align="l",
     )
 
@@ -326,7 +339,10 @@ def cost_table(experiment: Experiment) -> Table | None:
         "method",
         {"training": ("CPU seconds", "memory, MB")},
         tuple(rows),
-        ("CPU seconds of all threads, first seed; memory is the peak of the run's process, data included.",),
+        (
+            "CPU seconds of all threads, first seed; memory is the peak of the run's process, data included.",
+            *_row_notes(comparison),
+        ),
         tuple(records),
     )
 
@@ -379,7 +395,7 @@ def code_table(experiment: Experiment) -> Table | None:
         "method",
         {title: tuple(f"{bits} bits" for bits in comparison.bits) for title, _ in _CODE_COLUMNS.values()},
         tuple(rows),
-        (_CODE_NOTE,),
+        (_CODE_NOTE, *_row_notes(comparison)),
         tuple(records),
     )
 

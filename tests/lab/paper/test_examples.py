@@ -146,17 +146,20 @@ def test_files_are_made_once_and_read_back(
     for _ in range(2):
         examples.make_tsne(experiment, tmp_path, data="", on_note=notes.append)
     assert len(notes) == 1
-    assert examples.read_tsne(tmp_path, "made")["run"]["bits"] == 16
-    assert examples.read_examples(tmp_path, "made") == {}
+    assert examples.read_tsne(tmp_path, experiment)["run"]["bits"] == 16
+    assert examples.read_examples(tmp_path, experiment) == {}
     for _ in range(2):
         examples.make_examples(experiment, tmp_path, data="", on_note=notes.append)
     assert len(notes) == 3  # one for each of the two methods
-    found = examples.read_examples(tmp_path, "made")
+    found = examples.read_examples(tmp_path, experiment)
     assert {direction: list(methods) for direction, methods in found.items()} == {
         "t2i": ["cmfh", "rmsh"],
         "i2t": ["cmfh", "rmsh"],
     }
     assert found["t2i"]["cmfh"]["query"]["id"] == found["t2i"]["rmsh"]["query"]["id"]
+    others = Experiment("made", {"table 1": [make_result("made", bits=16, options={"epochs": 2, "hidden": 8})]})
+    assert examples.read_tsne(tmp_path, others) is None  # of a run with other options
+    assert examples.read_examples(tmp_path, others) == {}
 
 
 def test_data_without_images_has_no_examples_and_a_note_says_so(
@@ -168,4 +171,4 @@ def test_data_without_images_has_no_examples_and_a_note_says_so(
     experiment = Experiment("made", {"table 1": [make_result("made", "cmfh", bits=8)]})
     examples.make_examples(experiment, tmp_path, data="", on_note=notes.append)
     assert [note.split()[0] for note in notes] == ["made"]
-    assert examples.read_examples(tmp_path, "made") == {}
+    assert examples.read_examples(tmp_path, experiment) == {}

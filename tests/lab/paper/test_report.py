@@ -60,7 +60,7 @@ def test_every_figure_and_table_is_written_and_the_page_contains_them(written: t
     assert page.count("<table") == 5
     assert "RMSH is the best of the eight methods" in page
     assert "RMSH at 64 bits scores 0.6010 / 0.6300 NDCG@500" in page
-    assert "SVHN 0.5010 (I → T), SVHN 0.5300 (T → I)" in page
+    assert "SVHN with 0.5010 (I → T), SVHN with 0.5300 (T → I)" in page
     assert "5 confirmed, 1 partly confirmed" in page
 
 
@@ -106,7 +106,7 @@ def test_missing_and_failed_runs_are_counted_and_listed(
     assert page.count('<p class="muted">not run</p>') == 4  # delta, distances, weights, bytes
     assert "Wrong labels" not in page
     _, page = _report(Experiment("coco66k", {"table 1": [make_result()], "label noise": [missing]}), tmp_path)
-    assert '<h3>Wrong labels</h3>\n<p class="muted">not run</p>' in page
+    assert '<h4>Wrong labels</h4>\n<p class="muted">not run</p>' in page
 
 
 def test_a_report_is_written_even_if_all_runs_failed(fail_result: Callable[..., RunResult], tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_rmsh_as_printed_has_its_own_row_above_the_papers_numbers(make_result: C
     names = [row.name for row in table.rows]
     assert names[names.index("RMSH as printed") + 1] == "RMSH in the paper"
     assert names.count("RMSH in the paper") == 1
-    assert any("RMSH as printed has the constants of the paper" in note for note in table.notes)
+    assert any('"RMSH as printed" has the constants of the paper' in note for note in table.notes)
 
 
 def test_a_table_says_how_many_of_its_runs_are_missing(make_result: Callable[..., RunResult]) -> None:
@@ -135,8 +135,8 @@ def test_the_ablation_tests_each_variant_against_the_whole(make_result: Callable
     assert not _row(table, "RMSH").cells[0].bold
     assert _texts(table, "RMSH-C") == ["not run", "not run"]
     assert _texts(table, "RMSH-C in the paper") == ["0.2038", "0.1868"]
-    shares = "the triplet terms of the loss sum to 0.10, classification is 43.00 and quantisation 5.00."
-    assert f"64 bits, last epoch: {shares}" in table.notes
+    shares = "triplets 0.10, classification 43.00, quantisation 5.00."
+    assert f"64 bits, last epoch, weighted terms of the loss: {shares}" in table.notes
 
 
 def test_the_ablation_as_printed_is_a_table_of_its_own(make_result: Callable[..., RunResult]) -> None:
