@@ -21,7 +21,7 @@ COMMANDS = {
         "lab.tuning.trials",
         "Tuning: the same menu and number of trials for every method, on validation pairs.",
     ),
-    "common-label": ("lab.tuning.common_label", "What a label that most items have does to a method."),
+    "common-label": ("lab.tuning.common_label", "Effect of a very frequent label on a method."),
     "glint": ("lab.tuning.glint", "GLINT and RMSH: relaxed values, noisy and few labels, time."),
     "alone": ("lab.tuning.glint_alone", "GLINT when most items have only an image or only a text."),
     "scale": ("lab.speed.glint_scale", "Time and memory of GLINT for up to a million pairs."),

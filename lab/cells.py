@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
+from lab.paper.published import READING
 from lab.paper.results import Method
 from rmsh.compare.run import Run
 
@@ -43,7 +44,8 @@ def both(results: Sequence[Result]) -> list[str]:
 
 def chance(results: Sequence[Result], metric: str) -> str:
     """The value of a random ranking, which is the same for all results of one database."""
-    values = {f"{result['scores'][d][metric]['chance']:.3f}" for result in results for d in DIRECTIONS}
+    found = {result["scores"][d][metric]["chance"] for result in results for d in DIRECTIONS}
+    values = {f"{value:.3f}" if value >= 0.0005 else f"{value:.4f}" for value in found}
     return " or ".join(sorted(values)) or "not measured"
 
 
@@ -67,7 +69,7 @@ def rows_of(results: Sequence[Result]) -> dict[str, list[Result]]:
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(row_title(result["run"]), []).append(result)
-    return dict(sorted(groups.items(), key=lambda group: (group[0].endswith("(reading)"), -mean_ndcg(group[1]))))
+    return dict(sorted(groups.items(), key=lambda group: (READING in group[0], -mean_ndcg(group[1]))))
 
 
 def mean_ndcg(results: Sequence[Result]) -> float:

@@ -31,7 +31,7 @@ from lab.first_page import tables as first_page
 from lab.grid import read_grid, read_mapping
 from lab.markdown import table
 from lab.paper.claims import check_ablation, check_claims, label_free_sentences
-from lab.paper.published import method_title
+from lab.paper.published import READING, method_title
 from lab.paper.results import ABLATIONS, PRINTED, STUDIES, TABLE_1, Method, done, read_experiments
 from lab.speed import scale
 from lab.speed import tables as speed
@@ -63,7 +63,7 @@ def fair_table(sources: Sources) -> str:
     for title, group in groups.items():
         new = groups_unseen.get(title, [])
         cells = [trials_made(group), str(len(group)), scores(group, NDCG), lost(group), scores(group, MAP)]
-        cells += [scores(new, "ndcg@10"), scores(new, "recall@10"), constant_bits(group)]
+        cells += [scores(new, "ndcg@10"), _recall(new, "recall@10"), constant_bits(group)]
         first = select(group, seed=0)  # which were all made on one day, except for those of other database codes
         cells.append(cpu_seconds([result for result in first if "database_codes" not in result["run"]["options"]]))
         rows.append([title, *cells])
@@ -76,7 +76,7 @@ def fair_table(sources: Sources) -> str:
 
 def _orders(paper: Mapping[str, list[Result]], unseen: Mapping[str, list[Result]]) -> str:
     """How the order of codes depends on measure and protocol, and how many that learned from labels lose to CCA-ITQ."""
-    titles = [name for name in paper if name in unseen and paper[name][0]["run"]["bits"] and "reading" not in name]
+    titles = [name for name in paper if name in unseen and paper[name][0]["run"]["bits"] and READING not in name]
     if len(titles) < 3 or "CCA-ITQ" not in titles:
         return ""
     ndcg, other = ([mean_ndcg(groups[name]) for name in titles] for groups in (paper, unseen))
@@ -86,11 +86,16 @@ def _orders(paper: Mapping[str, list[Result]], unseen: Mapping[str, list[Result]
     level = other[titles.index("CCA-ITQ")] - CLEAR
     behind = [name for name in rows if other[titles.index(name)] < level]
     return (
-        f"\n\nThe order of these {len(titles)} rows by NDCG@500 has a rank correlation (Spearman) of {alike[0]:.2f} "
-        f"with that by mAP@all, and of {alike[1]:.2f} with that by NDCG@10 under `unseen`, means of both directions. "
-        f"There, {len(behind)} of {len(rows)} rows that learned from labels are at least {CLEAR} behind CCA-ITQ, "
-        f"which uses none: {', '.join(behind)}."
+        f"\n\nThe order of the {len(titles)} ranked rows with codes by NDCG@500 has a rank correlation (Spearman) of "
+        f"{alike[0]:.2f} with that by mAP@all and of {alike[1]:.2f} with that by NDCG@10 under `unseen`, means of both "
+        f"directions. Under `unseen`, {len(behind)} of {len(rows)} rows that learned from labels are at least {CLEAR} "
+        f"behind CCA-ITQ, which uses none: {', '.join(behind)}."
     )
+
+
+def _recall(results: Sequence[Result], metric: str) -> str:
+    """Recall, which ranks the query pairs among themselves; a dash for rows that code a database in another way."""
+    return "–" if any("database_codes" in result["run"]["options"] for result in results) else scores(results, metric)
 
 
 def learned_from_labels(result: Result) -> bool:
@@ -116,9 +121,9 @@ def _limited(results: Sequence[Result]) -> str:
     if not cut:
         return ""
     return (
-        f"\n\nFewer epochs than chosen, to stay below {trials['cpu_minutes']} CPU minutes: {', '.join(cut)}. On all "
-        f"pairs these are still {min(steps):.1f} to {max(steps):.1f} times as many steps as in the trials that chose "
-        "the epochs."
+        f"\n\nFewer epochs than chosen, because these were estimated to take more than {trials['cpu_minutes']} CPU "
+        f"minutes: {', '.join(cut)}. On all pairs these are still {min(steps):.1f} to {max(steps):.1f} times as many "
+        "steps as in the trials that chose the epochs."
     )
 
 
@@ -159,21 +164,22 @@ def _falls(rows: Mapping[str, list[Result]]) -> str:
 
 
 def unseen(sources: Sources) -> str:
-    """Methods on a database that was never trained on, best first."""
+    """Methods on a database that was never trained on, best first; readings of methods without a source are last."""
     groups = _by_length(sources, _unseen_runs())
-    ranked = sorted(groups.items(), key=lambda group: -mean_ndcg(group[1]))
+    ranked = sorted(groups.items(), key=lambda group: (READING in group[0][0], -mean_ndcg(group[1])))
     results = [result for _, group in ranked for result in group]
-    parts = [
-        table(
-            ["method", "bits", *(f"{title}, chance {chance(results, metric)}" for title, metric in shown)],
-            [[*names, *(scores(group, metric) for _, metric in shown)] for names, group in ranked],
-        )
-        for shown in (
-            (("NDCG@10", "ndcg@10"), ("NDCG@100", "ndcg@100"), ("mAP@all", MAP)),
-            [(name, name) for name in ("recall@1", "recall@5", "recall@10")],
-        )
-    ]
-    return "\n\n".join(parts)
+    by_labels, recall = {"NDCG@10": "ndcg@10", "NDCG@100": "ndcg@100", "mAP@all": MAP}, (1, 5, 10)
+    columns = [f"{title}, chance {chance(results, metric)}" for title, metric in by_labels.items()]
+    rows = [[*_named(name), *(scores(g, metric) for metric in by_labels.values())] for name, g in ranked]
+    further = [f"recall@{k}, chance {chance(results, f'recall@{k}')}" for k in recall]
+    found = [[*_named(name), *(_recall(g, f"recall@{k}") for k in recall)] for name, g in ranked]
+    found = [row for row in found if row[-1] != "–"]
+    return table(["method", "bits", *columns], rows) + "\n\n" + table(["method", "bits", *further], found)
+
+
+def _named(name: tuple[str, str]) -> tuple[str, str]:
+    """Title and length of a row; rankings by real-valued vectors have no length."""
+    return name[0], "–" if name[1] == "0" else name[1]
 
 
 def _unseen_runs() -> list[Run]:

@@ -51,7 +51,7 @@ def main(
     rows = score_rankings(ranked, queries, judgements, references=references, unjudged_wrong=unjudged_wrong)
     result = {
         "what": "photographs of coco66k, judged queries; precision@10, its share of what is possible, NDCG@10 (gain "
-        "2^grade - 1) and first hit right (grade 2), beside the best order of the judged items; differences to "
+        "2^grade - 1) and first hit right (grade 2), beside the best order of the judged items; differences from "
         f"references with 95 % intervals of a paired bootstrap ({SAMPLES} samples, seed 0)",
         "part": part,
         "references": references,

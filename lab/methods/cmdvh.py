@@ -11,7 +11,8 @@ Then, as in SVHN, each modality has a mean mu and a variance sigma^2, with z = m
     1/2 sum (mu^2 + sigma^2 - log sigma^2 - 1) + beta |b - z|^2;
 
 the code is sgn(mu), of queries and database alike. Outputs for pairs are normalised over the batch: most items lack
-most labels, so that without it one output that denies them all is nearly best, and 60 of 64 bits are constant.
+most labels, so that without it one output that denies them all is nearly best, and 60 of 64 bits are constant. The
+abstract does not say whether an image network is trained from pixels; if so, this is lost on frozen features.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ set of item i, each modality minimises
 
     mean_i -log (exp(h_i . w_y(i)) / sum_j exp(h_i . w_j)) + gamma |h_i - w_y(i)|^2,
 
-where j runs over the label sets of the batch and 1,024 random others, because COCO has thousands.
+where j runs over the label sets of the batch and 1,024 random others, because COCO has thousands. The abstract does
+not say whether an image network is trained from pixels; if so, this is lost on frozen features.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import pandas as pd
 COMPARED = ("cmfh", "uch", "seph", "dcmh", "tdh", "ssah", "svhn", "rmsh")  # in the order of the paper's Table 1
 DIRECTION_TITLES = {"i2t": "I → T", "t2i": "T → I"}
 DIRECTION_WORDS = {"i2t": "From image to text", "t2i": "From text to image"}
+READING = "(reading)"  # in the title of a method whose code and text were not found
 
 _TITLES = {
     "cmfh": "CMFH",
@@ -34,8 +35,8 @@ _TITLES = {
     "cirh": "CIRH",
     "scbch": "SCBCH",
     "rotation": "random rotation",
-    "cmdvh-reading": "CMDVH (reading)",
-    "egdh-reading": "EGDH (reading)",
+    "cmdvh-reading": f"CMDVH {READING}",
+    "egdh-reading": f"EGDH {READING}",
     "cca-itq": "CCA-ITQ",
     "classifier-itq": "classifier-ITQ",
     "cca-cosine": "no codes: CCA, cosine",

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from lab.paper.claims import compare_parts, loss_shares
-from lab.paper.published import DIRECTION_TITLES, paper_score, setting_difference
+from lab.paper.published import DIRECTION_TITLES, READING, paper_score, setting_difference
 from lab.paper.results import (
     ABLATIONS,
     AS_PRINTED,
@@ -103,7 +103,7 @@ def _row_notes(comparison: Comparison) -> list[str]:
             "chosen on validation pairs; docs/howto/compare.md lists the trials."
         )
     further = {
-        "reading": "Readings follow the abstract of a paper whose code and text were not found; they are not ranked.",
+        READING: "Readings follow the abstract of a paper whose code and text were not found; they are not ranked.",
         "database from": '"Database from": items of the database are coded as in the original method.',
         "no codes": '"No codes": rankings by real-valued vectors.',
         "NEST": "GLINT and NEST are methods of this project.",
@@ -144,17 +144,23 @@ def _score_rows(
 
 
 def unseen_table(experiment: Experiment) -> Table | None:
-    """Scores by shared labels on a database that was never trained on, best NDCG@10 first; None without runs."""
+    """Scores by shared labels on a database that was never trained on, see _unseen; None without runs."""
     return _unseen(experiment, "unseen", "Scores on unseen pairs", UNSEEN_METRICS)
 
 
 def recall_table(experiment: Experiment) -> Table | None:
-    """How often a query that was never trained on finds its own counterpart, best NDCG@10 first; None without runs."""
+    """How often a query that was never trained on finds its own counterpart, see _unseen; None without runs."""
     return _unseen(experiment, "unseen-recall", "Recall of the own counterpart on unseen pairs", UNSEEN_RECALL)
 
 
 def _unseen(experiment: Experiment, name: str, title: str, metrics: Mapping[str, str]) -> Table | None:
+    """A table of unseen pairs, best NDCG@10 first, readings of methods without a source last.
+
+    Recall ranks the query pairs among themselves, so that rows with other database codes have none of their own.
+    """
     groups = experiment.unseen()
+    if metrics is UNSEEN_RECALL:
+        groups = {name: g for name, g in groups.items() if not any("database_codes" in r.run.options for r in g)}
     if not groups:
         return None
     columns = [(direction, metric) for direction in DIRECTIONS for metric in metrics.values()]
@@ -163,7 +169,9 @@ def _unseen(experiment: Experiment, name: str, title: str, metrics: Mapping[str,
         scored = done(group)
         means = {column: mean_score(scored, *column) for column in columns} if scored else {}
         cells = tuple(_score_cell(group, direction, metric=metric) for direction, metric in columns)
-        rows.append((-sum(mean_score(scored, d, "ndcg@10") for d in DIRECTIONS if scored), Row(row, cells)))
+        rows.append(
+            (READING in row, -sum(mean_score(scored, d, "ndcg@10") for d in DIRECTIONS if scored), Row(row, cells))
+        )
         scores = {f"{direction} {metric}": round(value, 6) for (direction, metric), value in means.items()}
         records.append({"name": row, "seeds": len(scored), **scores})
     all_done = done(result for group in groups.values() for result in group)
@@ -184,7 +192,7 @@ def _unseen(experiment: Experiment, name: str, title: str, metrics: Mapping[str,
         f"{title} of {experiment.dataset}",
         "method",
         {direction: tuple(_shown(metric, all_done) for metric in metrics) for direction in DIRECTION_TITLES.values()},
-        (Row("random ranking", chance), *(row for _, row in sorted(rows, key=lambda pair: pair[0]))),
+        (Row("random ranking", chance), *(row for *_, row in sorted(rows, key=lambda each: each[:2]))),
         tuple(notes),
         tuple(records),
         align="l",

@@ -1,4 +1,4 @@
-"""A hostile client of a server on loopback: images that are hard to decode, and connections that never get anywhere.
+"""A hostile client of a server on loopback: images hard to decode, and connections that never complete a request.
 
 `python -m lab.speed.hostile PORT IMAGES CONNECTIONS SECONDS SEED` attacks a server and prints what became of each image
 and each connection as JSON. Everything is generated, and follows from the seed.

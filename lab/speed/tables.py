@@ -170,13 +170,13 @@ def photos_duplicates(sources: Sources) -> str:
 
 
 def photos_speed(sources: Sources) -> str:
-    """Pairs among a million looks, and a sync that finds nothing to do."""
+    """Pairs among a million perceptual hashes, and a sync that finds nothing to do."""
     looks, sync = sources.file("photos/looks"), sources.file("photos/sync")
     rows = [
-        [f"{looks['planted']:,} pairs among {looks['looks']:,} looks: recall", f"{looks['recall']:.3f}"],
+        [f"{looks['planted']:,} pairs among {looks['looks']:,} perceptual hashes: recall", f"{looks['recall']:.3f}"],
         ["seconds", f"{looks['seconds']:g}"],
-        ["more memory, MB", f"{looks['more memory in MB']:,}"],
+        ["additional memory, MB", f"{looks['more memory in MB']:,}"],
         [f"sync of {sync['files']:,} files without changes, seconds", f"{sync['seconds']:g}"],
-        ["the same, the first time, seconds", f"{sync['first, in seconds']:g}"],
+        ["first sync of these files, seconds", f"{sync['first, in seconds']:g}"],
     ]
     return table(["measured", "value"], rows)

@@ -14,6 +14,8 @@ from lab.tuning.trials import read_records
 from rmsh.compare.run import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lab.sources import Sources
     from rmsh.compare.result import Result
 
@@ -28,11 +30,7 @@ def trials(sources: Sources) -> str:  # noqa: ARG001  # the records are in one p
             str(record["trials"]),
             str(record["configurations"]),
             f"{record['cpu_seconds'] / 60:.0f}",
-            *(
-                [f"{record['score']:.3f}", ", ".join(f"`{option}`" for option in record["edges"]) or "none"]
-                if record["chosen"] is not None
-                else ["not finished", ""]
-            ),
+            *([f"{record['score']:.3f}", _edges(record)] if record["chosen"] is not None else ["not finished", ""]),
         ]
         for name, record in read_records().items()
     ]
@@ -44,6 +42,15 @@ def trials(sources: Sources) -> str:  # noqa: ARG001  # the records are in one p
     left = len(wanted["methods"]) - len(complete)
     unfinished = f"{left} of {len(wanted['methods'])} methods have unfinished trials; the tables have earlier options."
     return "\n\n".join([table(columns, rows)] * bool(rows) + [unfinished] * bool(left))
+
+
+def _edges(record: Mapping[str, Any]) -> str:
+    """The options at an edge: of the values tried, or of the time limit."""
+    edges = [f"`{option}`" for option in record["edges"]]
+    longest = max(trial["options"].get("epochs") or 0 for trial in record["tried"])
+    if record["epochs"] is not None and record["chosen"]["epochs"] < record["epochs"] == longest:
+        edges.append("`epochs` (time limit)")
+    return ", ".join(edges) or "none"
 
 
 def more_steps(sources: Sources) -> str:

@@ -248,6 +248,18 @@ def test_recall_on_unseen_pairs_is_in_the_same_order_with_its_definition() -> No
     assert table.notes[-1] == "recall@k: made up."
 
 
+def test_readings_come_last_and_rows_with_other_database_codes_have_no_recall() -> None:
+    runs = [
+        _unseen(Run("coco66k", "cmdvh-reading", protocol="unseen"), 0.9, {}),
+        _unseen(Run("coco66k", "svhn", protocol="unseen", options={"database_codes": "labels"}), 0.5, {}),
+        _unseen(Run("coco66k", "scm", protocol="unseen"), 0.4, {}),
+    ]
+    made = [make(Experiment("coco66k", {"unseen": runs})) for make in (unseen_table, recall_table)]
+    names = [[row.name for row in table.rows[1:]] for table in made if table is not None]
+    labels = "SVHN (database from labels), 64 bits"
+    assert names == [[labels, "SCM, 64 bits", "CMDVH (reading), 64 bits"], ["SCM, 64 bits", "CMDVH (reading), 64 bits"]]
+
+
 def test_a_setting_that_all_lengths_share_is_written_once() -> None:
     def group(bits: int, train: int) -> list[RunResult]:
         return [RunResult(Run("coco66k", "rmsh", bits, train=train), {"status": "missing"})]

@@ -17,7 +17,7 @@ REFUSED = {"wrong type": {"400"}, "long PNG": {"413"}, "progressive JPEG": {"413
 READ = {"200", "400", "413"}  # others may be readable; some of them take too long on a slow machine
 LATE = {"0", "408", "413"}  # what may happen to anybody on a busy machine
 ENDS = {"junk": "400", "two lengths": "400", "cookie": "200", "parameters": "400"}
-# Deadlines of a few seconds, so that connections that never get anywhere end soon.
+# Deadlines of a few seconds, so that connections that never complete a request end soon.
 QUICK = (
     "from rmsh.cli.main import main; from rmsh.serve.limits import Connection;"
     "Connection.header_seconds, Connection.request_seconds = 3.0, 10.0; main()"
