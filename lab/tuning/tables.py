@@ -9,7 +9,9 @@ from lab.cells import CLEAR, DIRECTIONS, MAP, NDCG, both, chance, cpu_seconds, m
 from lab.data import GRIDS
 from lab.grid import read_grid, read_mapping
 from lab.markdown import table
-from lab.paper.published import method_title
+from lab.paper.published import DIRECTION_TITLES, method_title
+from lab.paper.results import RunResult
+from lab.paper.significance import compare, noise_of
 from lab.tuning.trials import read_records
 from rmsh.compare.run import Run
 
@@ -87,7 +89,13 @@ def long_codes(sources: Sources) -> str:
     variants = read_grid(GRIDS / "coco66k.yaml").block("long codes: UCH")
     rows += [(run.tag, run.bits, sources.runs([run])) for run in variants]
     cells = [[n, str(bits), str(len(g)), scores(g, NDCG), bit_correlation(*g)] for n, bits, g in rows if g]
-    return table(["method", "bits", "seeds", "NDCG@500", "correlation of two bits"], cells)
+    short, long = ([RunResult(Run(**result["run"]), result) for result in group] for _, _, group in rows[:2])
+    changes = []
+    for direction, title in DIRECTION_TITLES.items():
+        noise = noise_of(long, [short, long], direction, NDCG), noise_of(short, [short, long], direction, NDCG)
+        changes.append(f"{compare(long, short, direction, metric=NDCG, noise=noise)} ({title})")
+    columns = ["method", "bits", "seeds", "NDCG@500", "correlation of two bits"]
+    return f"{table(columns, cells)}\n\n128 bits minus 64 bits, with the margin of the seeds: {'; '.join(changes)}."
 
 
 def _epochs(result: Result) -> int:

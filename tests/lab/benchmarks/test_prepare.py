@@ -13,6 +13,7 @@ from lab.benchmarks.declarations import Protocol
 from lab.benchmarks.matrices import matrix_files_below, read_matrices
 from lab.benchmarks.prepare import prepare
 from lab.benchmarks.published import TOPICS
+from lab.datacard import make_card
 from rmsh.core.errors import ConfigError, DataError, InputError
 from rmsh.data.open import open_pairs
 
@@ -197,8 +198,11 @@ def test_the_error_for_a_missing_folder_names_the_publisher(tmp_path: Path, name
         prepare(name, tmp_path / "nowhere", out=tmp_path / "out")
 
 
-def test_the_real_mirflickr_matrices_give_the_papers_counts(mirflickr_root: Path, tmp_path: Path) -> None:
+def test_the_real_mirflickr_matrices_give_the_papers_counts_and_chance(mirflickr_root: Path, tmp_path: Path) -> None:
     manifest = prepare("mirflickr25k", mirflickr_root, out=tmp_path / "out", without_images=True)
     assert manifest["split"] == {"name": "paper", "database": 18_006, "query": 2000, "train": 18_006}
     assert manifest["splits"]["split.json"].startswith("620eb172")
     assert "9 pairs are in no part of the split and were omitted" in manifest["notes"]
+    chance = make_card(open_pairs(tmp_path / "out")).chance
+    assert chance["NDCG@500"] == pytest.approx(0.178, abs=0.002)
+    assert chance["mAP@all"] == pytest.approx(0.557, abs=0.01)
