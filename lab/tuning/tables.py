@@ -91,11 +91,12 @@ def long_codes(sources: Sources) -> str:
     cells = [[n, str(bits), str(len(g)), scores(g, NDCG), bit_correlation(*g)] for n, bits, g in rows if g]
     short, long = ([RunResult(Run(**result["run"]), result) for result in group] for _, _, group in rows[:2])
     changes = []
-    for direction, title in DIRECTION_TITLES.items():
+    for direction, title in DIRECTION_TITLES.items() if short and long else ():
         noise = noise_of(long, [short, long], direction, NDCG), noise_of(short, [short, long], direction, NDCG)
         changes.append(f"{compare(long, short, direction, metric=NDCG, noise=noise)} ({title})")
     columns = ["method", "bits", "seeds", "NDCG@500", "correlation of two bits"]
-    return f"{table(columns, cells)}\n\n128 bits minus 64 bits, with the margin of the seeds: {'; '.join(changes)}."
+    margin = f"\n\n128 bits minus 64 bits, with the margin of the seeds: {'; '.join(changes)}." if changes else ""
+    return table(columns, cells) + margin
 
 
 def _epochs(result: Result) -> int:
