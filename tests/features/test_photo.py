@@ -1,4 +1,4 @@
-"""What image files tell: EXIF and XMP as cameras and programs write them, damaged ones, and looks."""
+"""Metadata of image files: EXIF and XMP as cameras and programs write them, damaged ones, and looks."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_a_method_learns_what_its_version_learned_before(name: str) -> None:
         [found["image"], found["text"]], [wanted["image"], wanted["text"]], rtol=0.01, atol=0.02
     )
     assert same, (
-        f"{name} learns something else than version {version} did: {found} instead of {wanted}. If that is intended, "
+        f"{name} gives another model than version {version} did: {found} instead of {wanted}. If that is intended, "
         f"raise {name}'s version to {version + 1} and run: python tests/methods/test_golden.py"
     )
 

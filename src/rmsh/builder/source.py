@@ -66,7 +66,7 @@ class BuildConfig(Config):
     )
     image_encoder: str = Field(DEFAULT_ENCODERS["image"], description="encoder of images")
     text_encoder: str = Field(DEFAULT_ENCODERS["text"], description="encoder of texts")
-    place: bool = Field(True, description="store where images were taken, if their files tell")
+    place: bool = Field(True, description="store where images were taken, if their metadata says so")
     store: Store = Field("codes+vectors", description="store codes alone, or also vectors, which rank better")
     strict: bool = Field(False, description="fail instead of skipping invalid items")
     options: Mapping[str, Any] = Field(default_factory=dict, description="further options of the method")
@@ -168,7 +168,7 @@ def read_raw(
 
 
 def with_files(source: Source, *, known: Known, place: bool, on_progress: OnProgress) -> Source:
-    """Add what image files tell; items without a text get the caption of their file, or else its keywords."""
+    """Add the metadata of image files; items without a text get the caption of their file, or else its keywords."""
     names = [record.picture for record in source.origin.records if record.picture is not None]
     source = replace(source, files=read_files(source.origin, names, known=known, place=place, on_progress=on_progress))
     records, count = [], 0

@@ -24,7 +24,11 @@ def build(
         str | None, typer.Option(metavar="SOURCE", help="data, folders or text (default: data, else text).")
     ] = None,
     learn_from: Annotated[
-        str | None, typer.Option(metavar="SOURCE", help="labels, pairs or nothing (default: labels, else the better).")
+        str | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="labels, pairs or nothing (default: labels, else the better of pairs and nothing).",
+        ),
     ] = None,
     method: Annotated[str, typer.Option(help="Method to train; see `rmsh methods`.")] = DEFAULT_METHOD,
     bits: Annotated[int | None, typer.Option(help="Code length, 1 to 512 (default: that of the method).")] = None,

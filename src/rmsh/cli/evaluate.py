@@ -35,7 +35,9 @@ def evaluate(
     console: Console,
     codes: Annotated[Path, typer.Argument(metavar="CODES", help="Codes file.")],
     *,
-    protocol: Annotated[str, typer.Option(metavar="paper|unseen", help="Default ranks, and recall.")] = "paper",
+    protocol: Annotated[
+        str, typer.Option(metavar="paper|unseen", help="unseen: NDCG@10 and @100, and recall.")
+    ] = "paper",
     k: Annotated[list[str] | None, typer.Option("-k", "--k", metavar="N,N,...", help="Ranks of the scores.")] = None,
     map_k: MapK = "all",
     map_normaliser: MapNormaliser = "relevant",

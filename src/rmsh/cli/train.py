@@ -78,7 +78,9 @@ def train(
     image_encoder: Annotated[str, typer.Option(help="Encoder of raw images; also timm:NAME.")] = "efficientnet-lite0",
     text_encoder: Annotated[str, typer.Option(help="Encoder of raw texts; also bag-of-words.")] = "minilm",
     queries: Annotated[int | None, typer.Option(help="Rows to hold out as queries, if DATA has no split.")] = None,
-    protocol: Annotated[str, typer.Option(metavar="paper|unseen", help="unseen leaves the database out.")] = "paper",
+    protocol: Annotated[
+        str, typer.Option(metavar="paper|unseen", help="unseen: hold the database out of training.")
+    ] = "paper",
     validation: Annotated[bool, typer.Option(help="Hold out 2,000 pairs for choosing options.")] = False,
     strict: Annotated[bool, typer.Option(help="Fail instead of skipping invalid items.")] = False,
 ) -> None:
@@ -167,7 +169,7 @@ def encode(
     data: Annotated[str, typer.Argument(metavar="DATA", help="Data to encode, as for `rmsh train`; also a URL.")],
     out: Annotated[str, typer.Option(metavar="PATH", help="Codes file to write (.npz), or folder or URL of shards.")],
     *,
-    protocol: Annotated[str | None, typer.Option(metavar="paper|unseen", help="Use this split of DATA.")] = None,
+    protocol: Annotated[str | None, typer.Option(metavar="paper|unseen", help="Protocol whose split to use.")] = None,
     validation: Annotated[bool, typer.Option(help="Use the split of `rmsh train --validation`.")] = False,
     no_features: Annotated[bool, typer.Option(help="Leave the features out of shards.")] = False,
     executor: ExecutorName = None,

@@ -203,7 +203,7 @@ class Decoder:
         return cast("tuple[int, int]", self._ask(image, MEASURED, None, None, most_pixels))
 
     def photo(self, image: bytes | str, *, most_pixels: int) -> Photo:
-        """What the file tells besides its content; raises as :meth:`decode` does."""
+        """The metadata of the file; raises as :meth:`decode` does."""
         return cast("Photo", self._ask(image, DESCRIBED, None, None, most_pixels))
 
     def _ask(

@@ -165,7 +165,7 @@ def decode(
 
 
 def photo_facts(file: IO[bytes], *, most_pixels: int) -> dict[str, Any]:
-    """What an image file tells besides its content, as plain values (:mod:`rmsh.features.photo`)."""
+    """The metadata of an image file, as plain values (:mod:`rmsh.features.photo`)."""
     with _open(file, most_pixels) as opened:
         size = _upright_size(opened)
         opened.draft("RGB", (_LOOK_SIDE, _LOOK_SIDE))

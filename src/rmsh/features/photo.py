@@ -1,10 +1,11 @@
-"""What an image file tells besides its content: when, where and with which camera it was taken, and how it looks.
+"""Metadata of an image file: when, where and with which camera it was taken; and its perceptual hash.
 
 EXIF and XMP data are read inside the process with limits that decodes images (:mod:`rmsh.features.decoding`), so this
 module imports little more than Pillow and numpy. Whatever is damaged, implausible or missing is None.
 
-The look of an image is a code of 64 bits: the signs, relative to their median, of the lowest frequencies of its
-brightness. Copies that were resized or compressed again differ in few bits; other images of the same thing in many.
+The perceptual hash of an image, its look, is a code of 64 bits: the signs, relative to their median, of the lowest
+frequencies of its brightness. Copies that were resized or compressed again differ in few bits; other images of the same
+thing in many.
 """
 
 from __future__ import annotations

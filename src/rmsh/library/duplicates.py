@@ -1,4 +1,4 @@
-"""Find images that are there more than once: copies of a file, copies of an image, and bursts.
+"""Find images that occur more than once: copies of a file, copies of an image, and bursts.
 
 - **copies**: files with the same content.
 - **similar**: the same image, resized, compressed again or slightly cropped. Their looks (:mod:`rmsh.features.photo`)
@@ -59,12 +59,12 @@ def state_of(connection: sqlite3.Connection) -> tuple[int, str, int]:
 
 
 def groups_in(library: Library, *, seconds: float = BURST_SECONDS, on_progress: OnProgress = ignore) -> list[Group]:
-    """The groups of a library; InputError if it does not know its image files."""
+    """The groups of a library; InputError if it has no data about its image files."""
     with library.reading() as connection:
         of_row = dict(read_photos(connection))
         items = items_of_rows(connection, of_row)
     if not of_row:
-        raise InputError(f"The library {library.folder} does not know its image files; run `rmsh sync` first.")
+        raise InputError(f"The library {library.folder} has no data about its image files; run `rmsh sync` first.")
     files = {items[row].id: file for row, file in of_row.items()}
     coded = library.codes(files, "image")
     codes = dict(zip(coded.ids.tolist(), map(bytes, coded.packed), strict=True))

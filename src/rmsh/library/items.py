@@ -144,10 +144,10 @@ class CandidateQuery:
 
 
 class KeptWords:
-    """A few bits about the words of items that were read before, which tell most words that an item does not have.
+    """A 64-bit filter per row over the words of items that were read before.
 
-    Each word sets one of 64 bits. Every row has one place, which another row may take. The words of a row never change
-    within one history.
+    It rules out most words that an item does not contain. Each word sets one bit. Every row has one place, which
+    another row may take. The words of a row never change within one history.
     """
 
     def __init__(self, places: int) -> None:

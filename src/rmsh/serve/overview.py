@@ -60,9 +60,9 @@ class Overview:
         return Facets(photos=0, facets=[], months=[]) if self._library is None else self._facets.of(self._library)
 
     def duplicates(self, grouping: Grouping) -> Duplicates:
-        """A page of groups; ProblemError 404 if image files are not known, 409 if they are many, 503 if others wait."""
+        """A page of groups; ProblemError 404 if image files are unknown, 409 if they are many, 503 if others wait."""
         if self._library is None:
-            raise ProblemError(404, "A collection does not know its image files; serve the library folder instead.")
+            raise ProblemError(404, "A collection has no data about image files; serve the library folder instead.")
         found = self._groups.of(self._library)
         chosen = [group for group in found if grouping.kind in (None, group.kind)]
         end = grouping.skip + grouping.k
@@ -118,4 +118,4 @@ def _groups(library: Library) -> list[Group]:
     try:
         return groups_in(library)
     except InputError:  # its message contains the path of the library
-        raise ProblemError(404, "The library does not know its image files; run `rmsh sync` first.") from None
+        raise ProblemError(404, "The library has no data about its image files; run `rmsh sync` first.") from None
