@@ -393,6 +393,7 @@ BLOCKS: dict[str, Callable[[Sources], str]] = {
     "common-label": tuning.common_label,
     "equal-bytes": tuning.equal_bytes,
     "more-steps": tuning.more_steps,
+    "defaults": tuning.defaults,
     "long-codes": tuning.long_codes,
     "claims": claims,
     "rmsh-presets": rmsh_presets,

@@ -77,6 +77,18 @@ def more_steps(sources: Sources) -> str:
     return f"{table(columns, rows)}\n\nMore than {CLEAR} less after more epochs: {', '.join(worse) or 'none'}."
 
 
+def defaults(sources: Sources) -> str:
+    """Methods with their own defaults and with the options of their trials: 64 bits, protocol of the paper."""
+    rows = []
+    for name in ("glint", "rmsh", "ssah"):
+        with_defaults = sources.runs([Run("coco66k", name, seed=seed) for seed in range(5)])
+        tuned = sources.table_1(method=name, bits=64, preset=None)
+        for options, group in (("defaults", with_defaults), ("of the trials", tuned)):
+            if with_defaults:
+                rows.append([method_title(name), options, str(len(group)), *both(group)])
+    return table(["method", "options", "seeds", "NDCG@500", "mAP@all"], rows)
+
+
 def bit_correlation(*results: Result) -> str:
     """How alike the bits of the database are: the mean absolute correlation of two bits, means of both modalities."""
     audits = [audit for result in results for audit in result["audit"].values()]
