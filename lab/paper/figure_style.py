@@ -96,6 +96,7 @@ _LINES: dict[str, tuple[str, Dashes, str]] = {  # colour, line, marker
     "svhn": (VERMILION, "--", "p"),
     "rmsh": (BLACK, "-", "o"),
     "glint": (VIOLET, "-", "h"),
+    "nest": (VIOLET, "--", "8"),
     "scm": (GREY, _LONG_DASH, "<"),
     "cca-itq": (GREY, _SPARSE, ">"),
     "classifier-itq": (GREY, "-.", "*"),
