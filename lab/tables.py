@@ -134,7 +134,7 @@ def _passed_over(sources: Sources) -> str:
         best = sorted(read_records()[name]["tried"], key=lambda trial: (-trial["pairs"], -trial.get("score", -1)))
         runs = (Run("coco66k", name, bits=64, options=t["options"]) for t in best[: search.get("passed_over", 0)])
         found += [f"{method_title(name)} ({scores([r], NDCG)}, {constant_bits([r])})" for r in sources.runs(runs)]
-    return f"\n\nPassed over for constant bits: the best configuration of {', '.join(found)}." if found else ""
+    return f"\n\nBetter in trials, but passed over for constant bits: {', '.join(found)}." if found else ""
 
 
 def table_1(sources: Sources) -> str:
