@@ -16,7 +16,7 @@ from lab.tuning.trials import read_records
 from rmsh.compare.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lab.sources import Sources
     from rmsh.compare.result import Result
@@ -96,19 +96,26 @@ def bit_correlation(*results: Result) -> str:
 
 
 def long_codes(sources: Sources) -> str:
-    """UCH, whose bits become alike in long codes, and what two of its terms have to do with that."""
-    rows = [("UCH", bits, sources.table_1(method="uch", bits=bits)) for bits in (64, 128)]
-    variants = read_grid(GRIDS / "coco66k.yaml").block("long codes: UCH")
+    """UCH, whose bits become alike in long codes, and what two of its terms and its epochs have to do with that."""
+    grid = read_grid(GRIDS / "coco66k.yaml")
+    variants, short = grid.block("long codes: UCH"), sources.runs(grid.block("long codes: UCH, 3 epochs"))
+    lengths = {"UCH": sources.table_1(method="uch"), "UCH, 3 epochs": short}
+    rows = [(name, bits, select(group, bits=bits)) for name, group in lengths.items() for bits in (64, 128)]
     rows += [(run.tag, run.bits, sources.runs([run])) for run in variants]
     cells = [[n, str(bits), str(len(g)), scores(g, NDCG), bit_correlation(*g)] for n, bits, g in rows if g]
-    short, long = ([RunResult(Run(**result["run"]), result) for result in group] for _, _, group in rows[:2])
+    shown = table(["method", "bits", "seeds", "NDCG@500", "correlation of two bits"], cells)
+    changes = [f"{name}: {found}." for name, group in lengths.items() if (found := _change(group, 64, 128))]
+    return shown + f"\n\n128 bits minus 64 bits, with the margin of the seeds. {' '.join(changes)}" * bool(changes)
+
+
+def _change(results: Sequence[Result], short: int, long: int) -> str:
+    """What NDCG gains from one length to another in both directions, with the margin of the seeds."""
+    one, other = ([RunResult(Run(**r["run"]), r) for r in select(results, bits=bits)] for bits in (long, short))
     changes = []
-    for direction, title in DIRECTION_TITLES.items() if short and long else ():
-        noise = noise_of(long, [short, long], direction, NDCG), noise_of(short, [short, long], direction, NDCG)
-        changes.append(f"{compare(long, short, direction, metric=NDCG, noise=noise)} ({title})")
-    columns = ["method", "bits", "seeds", "NDCG@500", "correlation of two bits"]
-    margin = f"\n\n128 bits minus 64 bits, with the margin of the seeds: {'; '.join(changes)}." if changes else ""
-    return table(columns, cells) + margin
+    for direction, title in DIRECTION_TITLES.items() if one and other else ():
+        noise = noise_of(one, [one, other], direction, NDCG), noise_of(other, [one, other], direction, NDCG)
+        changes.append(f"{compare(one, other, direction, metric=NDCG, noise=noise)} ({title})")
+    return "; ".join(changes)
 
 
 def _epochs(result: Result) -> int:

@@ -214,6 +214,20 @@ def test_variants_of_long_codes_stand_below_those_of_the_table(tmp_path: Path) -
     ]
 
 
+def test_a_change_between_lengths_has_the_margin_of_the_seeds(tmp_path: Path) -> None:
+    """Three seeds of either length vary by 0.01: t is 2.776 with four degrees of freedom."""
+    table_1 = [*read_grid(GRIDS / "coco66k.yaml").runs()]
+    usual = [r for r in table_1 if (r.method, r.protocol, r.options.get("epochs"), r.tag) == ("uch", "paper", 10, "")]
+    for run in usual:
+        value = {64: 0.5, 128: 0.4}.get(run.bits, 0.3) + 0.01 * run.seed
+        result = {"format": 3, "status": "done"} | _scored("uch", "paper", value, 0.6)
+        result |= {"run": run.to_json(), "audit": {"image": {"mean_correlation": 0.5}}}
+        write_result(tmp_path / "runs" / run.path, result)
+    change = "-0.1000 ± 0.0227"
+    sentence = tuning_tables.long_codes(Sources(tmp_path)).splitlines()[-1]
+    assert sentence.endswith(f"margin of the seeds. UCH: {change} (I → T); {change} (T → I).")
+
+
 def test_rows_that_lose_ndcg_with_longer_codes_are_named() -> None:
     values = {"uch": {32: 0.49, 64: 0.5, 128: 0.485}, "scm": {64: 0.4, 128: 0.395}}
     rows = {method_title(n): [_scored(n, "paper", v, 0.6) for v in of.values()] for n, of in values.items()}
