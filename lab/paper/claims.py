@@ -175,9 +175,10 @@ def check_order(experiment: Experiment) -> Claim:
         return _not_tested(statement, details)
     measured = [float(values[0]) for values in compared]
     low, high = np.quantile(np.mean(compared, axis=0)[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    noise = "noise unknown" if np.isnan(low) else f"{low:.2f} to {high:.2f} within the noise of the seeds"
     summary = (
-        f"The rank correlation (Spearman) with the paper's table is {fmean(measured):.2f} on average ({low:.2f} to "
-        f"{high:.2f} within the noise of the seeds), from {min(measured):.2f} to {max(measured):.2f}"
+        f"The rank correlation (Spearman) with the paper's table is {fmean(measured):.2f} on average ({noise}), "
+        f"from {min(measured):.2f} to {max(measured):.2f}"
     )
     missing = len(found) - len(compared)
     result = _order_verdict(measured, float(low), float(high), missing)

@@ -245,6 +245,7 @@ def test_an_order_that_the_noise_of_seeds_could_change_is_not_decided(make_resul
     assert "within the noise of the seeds" in claim.summary
     alone = _claims(table1=[make_result(method=m, ndcg=-s) for m, s in RISING.items()])[ORDER]
     assert alone.verdict == "not decided"  # one seed each
+    assert "on average (noise unknown)" in alone.summary
 
 
 def test_the_order_of_some_methods_is_shown_without_a_verdict(make_result: Make) -> None:
