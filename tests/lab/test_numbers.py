@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab import numbers, tables
+from lab import cells, numbers, tables
 from lab.data import GRIDS, RESULTS
 from lab.grid import read_grid
 from lab.numbers import generated, pages, problems, remarks
@@ -226,6 +227,33 @@ def test_a_change_between_lengths_has_the_margin_of_the_seeds(tmp_path: Path) ->
     change = "-0.1000 ± 0.0227"
     sentence = tuning_tables.long_codes(Sources(tmp_path)).splitlines()[-1]
     assert sentence.endswith(f"margin of the seeds. UCH: {change} (I → T); {change} (T → I).")
+
+
+def test_recall_is_left_out_where_the_database_is_coded_in_another_way() -> None:
+    plain = _scored("cmfh", "unseen", 0.5, 0.6)
+    plain["scores"]["i2t"]["recall@10"] = {"value": 0.25, "chance": 0.0002}
+    other = {**plain, "run": {**plain["run"], "options": {"database_codes": "unified"}}}
+    assert tables._recall([plain], "recall@10") == "0.250 / 0.250"
+    assert tables._recall([other], "recall@10") == "–"
+    assert cells.chance([plain], "recall@10") == "0.0002"  # not 0.000
+    assert tables._named(("no codes: CCA, cosine", "0")) == ("no codes: CCA, cosine", "–")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "best", "tried", "edges", "text"),
+    [
+        (13, 40, (20, 40), [], "`epochs` (time limit)"),
+        (13, 40, (40, 80), ["alpha"], "`alpha`"),  # more epochs were tried, and were worse
+        (40, 40, (20, 40), [], "none"),
+        (None, None, (None,), ["own"], "`own`"),  # a method without epochs
+    ],
+)
+def test_epochs_at_the_edge_of_the_time_limit_are_named(
+    chosen: int | None, best: int | None, tried: Sequence[int | None], edges: list[str], text: str
+) -> None:
+    options = [{"options": {} if epochs is None else {"epochs": epochs}} for epochs in tried]
+    record = {"chosen": {"epochs": chosen}, "epochs": best, "edges": edges, "tried": options}
+    assert tuning_tables._edges(record) == text
 
 
 def test_rows_that_lose_ndcg_with_longer_codes_are_named() -> None:
